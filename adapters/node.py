@@ -1,0 +1,106 @@
+"""The view of a node that adapters read, and that they emit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+
+class Tensor(NamedTuple):
+    """A constant: its element type by name, its dimensions, and its values in row-major order.
+
+    Values are Python numbers, booleans or bytes (of strings).
+    """
+
+    element_type: str
+    dims: tuple[int, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def scalar(self) -> Any:
+        """The only value."""
+        (value,) = self.values
+        return value
+
+
+class Node:
+    """One node, immutable by agreement: `with_` makes another.
+
+    Attributes are AttributeProto messages of the model where nobody changed them, and Python values
+    (int, float, bytes, lists of them, `Tensor`) where an adapter wrote them.
+    """
+
+    __slots__ = ("attributes", "domain", "inputs", "op_type", "outputs")
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Mapping[str, Any],
+        domain: str = "",
+    ) -> None:
+        self.op_type = op_type
+        self.domain = domain
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self.attributes = attributes
+
+    @classmethod
+    def of(cls, proto: Any) -> Node:
+        """The view of a NodeProto."""
+        attributes = {each.name: each for each in proto.attribute}
+        return cls(proto.op_type, proto.input, proto.output, attributes, proto.domain)
+
+    def with_(self, **changes: Any) -> Node:
+        """A copy with some of `op_type`, `inputs`, `outputs`, `attributes`, `domain` replaced."""
+        return Node(
+            changes.get("op_type", self.op_type),
+            changes.get("inputs", self.inputs),
+            changes.get("outputs", self.outputs),
+            changes.get("attributes", self.attributes),
+            changes.get("domain", self.domain),
+        )
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute's value (bytes for strings), or `default` if the node does not state it."""
+        found = self.attributes.get(name)
+        if found is None:
+            return default
+        return read_attribute(found) if hasattr(found, "ref_attr_name") else found
+
+    def without(self, *names: str) -> dict[str, Any]:
+        """The attributes but for some."""
+        return {name: value for name, value in self.attributes.items() if name not in names}
+
+    def input(self, position: int) -> str:
+        """The name of an input, `""` where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def output(self, position: int) -> str:
+        """The name of an output, `""` where it is left out."""
+        return self.outputs[position] if position < len(self.outputs) else ""
+
+
+_FIELD = {
+    1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors",
+    10: "graphs", 11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
+}  # fmt: skip
+
+
+def read_attribute(attribute: Any) -> Any:
+    """The value of an AttributeProto: a number, bytes, a message, or a tuple of them.
+
+    Models older than IR version 3 leave the type out; the field that is set then tells.
+    """
+    kind = attribute.type or _untyped(attribute)
+    value = getattr(attribute, _FIELD.get(kind, "i"))
+    return tuple(value) if kind in (6, 7, 8, 9, 10, 12, 14) else value
+
+
+def _untyped(attribute: Any) -> int:
+    for kind, field in _FIELD.items():
+        present = getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
+        if present:
+            return kind
+    return 0

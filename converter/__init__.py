@@ -1,0 +1,1 @@
+"""One model: planned, then converted, from one set of opsets to another."""

@@ -1,0 +1,1 @@
+"""The data: operator definitions, type sets, releases and message descriptors."""

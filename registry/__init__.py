@@ -1,0 +1,1 @@
+"""Typed, immutable access to the operator definitions in `opsets/`."""

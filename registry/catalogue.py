@@ -1,0 +1,240 @@
+"""The registry: which operator a name means at an opset, read from folders of definitions on demand."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Container, Iterator, Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from opshift.registry.errors import (
+    DefinitionError,
+    DomainNotImported,
+    NotYetIntroduced,
+    OperatorRemoved,
+    Place,
+    ResolveError,
+    UnknownDomain,
+    UnknownOperator,
+    UnknownOpset,
+)
+from opshift.registry.loader import load_operator
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.releases import Releases
+from opshift.registry.type_sets import TypeSets
+
+
+class NodeLike(Protocol):
+    """What `resolve` reads of a node: any NodeProto will do."""
+
+    @property
+    def op_type(self) -> str:
+        """The operator's name."""
+
+    @property
+    def domain(self) -> str:
+        """The operator's domain."""
+
+
+class LocalFunction(NamedTuple):
+    """A node that calls a function of its own model: (domain, name, overload)."""
+
+    domain: str
+    name: str
+    overload: str = ""
+
+
+class Registry:
+    """Operator definitions from one or more folders, each `<domain>/<operator>.yaml`.
+
+    A registry never changes: `with_folder` returns another. Files are read when first asked for.
+    """
+
+    def __init__(self, folders: tuple[Path, ...]) -> None:
+        self._folders = folders
+        self._types = TypeSets({})
+        for folder in folders:
+            self._types = self._types.merged(TypeSets.load(folder / "types.yaml"))
+        self._files = _definition_files(folders)
+        self._operators: dict[tuple[str, str], Operator] = {}
+        self._releases: Releases | None = None
+        self._newest: dict[str, int] = {}
+
+    def with_folder(self, folder: Path | str) -> Registry:
+        """This registry and the definitions in `folder`, under the same rules.
+
+        Raises:
+            DefinitionError: the folder holds none, or defines an operator that is there already.
+        """
+        return Registry((*self._folders, Path(folder)))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """Where the definitions come from, the project's own first."""
+        return self._folders
+
+    @property
+    def releases(self) -> Releases:
+        """ONNX's releases and the runtimes'."""
+        if self._releases is None:
+            path = self._folders[0] / "releases.yaml"
+            self._releases = Releases.load(path) if path.exists() else Releases()
+        return self._releases
+
+    def domains(self) -> tuple[str, ...]:
+        """All domains that have definitions."""
+        return tuple(self._files)
+
+    def names(self, domain: str = "") -> tuple[str, ...]:
+        """The names of a domain's operators, sorted."""
+        return tuple(self._files.get(canonical_domain(domain), ()))
+
+    def operator(self, op_type: str, domain: str = "") -> Operator | None:
+        """An operator with all its versions; `None` if there is none of this name.
+
+        Raises:
+            DefinitionError: its file is wrong.
+        """
+        key = (canonical_domain(domain), op_type)
+        if key not in self._operators:
+            path = self._files.get(key[0], {}).get(op_type)
+            if path is None:
+                return None
+            self._operators[key] = load_operator(path, self._types)
+        return self._operators[key]
+
+    def operators(self, domain: str | None = None) -> Iterator[Operator]:
+        """Every operator of a domain, or of all."""
+        for each in self.domains() if domain is None else (canonical_domain(domain),):
+            for name in self.names(each):
+                operator = self.operator(name, each)
+                assert operator is not None
+                yield operator
+
+    def newest_opset(self, domain: str = "") -> int:
+        """The newest opset version that the registry knows of a domain.
+
+        Raises:
+            UnknownDomain: it has no definitions of the domain.
+        """
+        domain = canonical_domain(domain)
+        if domain not in self._files:
+            raise UnknownDomain(f"no definitions for domain {domain!r}", remedy="add a folder that has them")
+        if domain not in self._newest:
+            self._newest[domain] = self.releases.newest_opset(domain) or max(
+                max(version.since_version, version.removal.removed_in if version.removal else 0)
+                for operator in self.operators(domain)
+                for version in operator.versions
+            )
+        return self._newest[domain]
+
+    def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
+        """The version of an operator in force at an opset, or `None`."""
+        operator = self.operator(op_type, domain)
+        return operator.at(opset) if operator else None
+
+    def resolve(
+        self,
+        node: NodeLike,
+        opset_imports: Mapping[str, int],
+        functions: Container[tuple[str, str, str]] = (),
+    ) -> OperatorVersion | LocalFunction:
+        """The operator that a node means under its model's opset imports.
+
+        Args:
+            node: anything with `op_type` and `domain` (and `overload`, for functions).
+            opset_imports: domain to opset version; `""` and `ai.onnx` are one domain.
+            functions: (domain, name, overload) of the model's own functions; these bind first.
+
+        Raises:
+            ResolveError: one of its kinds, with a remedy.
+        """
+        call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
+        if call in functions:
+            return call
+        domain = canonical_domain(node.domain)
+        opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
+        if opset is None:
+            raise DomainNotImported(
+                f"{node.op_type} is of domain {domain!r}, which has no opset import",
+                remedy=f"add an opset import for {domain!r}",
+            )
+        return self.get_schema(node.op_type, opset, domain)
+
+    def get_schema(
+        self, op_type: str, max_inclusive_version: int | None = None, domain: str = ""
+    ) -> OperatorVersion:
+        """The version in force at an opset (by default the newest), as `onnx.defs.get_schema` gives it.
+
+        Raises:
+            UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved.
+        """
+        domain = canonical_domain(domain)
+        newest = self.newest_opset(domain)
+        opset = newest if max_inclusive_version is None else max_inclusive_version
+        operator = self.operator(op_type, domain)
+        found = operator.at(opset) if operator and 1 <= opset <= newest else None
+        if found is not None:
+            return found
+        raise self._why_not(operator, op_type, opset, domain)
+
+    def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
+        """Whether `get_schema` would find one."""
+        try:
+            self.get_schema(op_type, max_inclusive_version, domain)
+        except ResolveError:
+            return False
+        return True
+
+    def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
+        """Every version of every operator, also of those that were removed."""
+        return tuple(version for operator in self.operators() for version in operator.versions)
+
+    def _why_not(self, operator: Operator | None, op_type: str, opset: int, domain: str) -> ResolveError:
+        newest = self.newest_opset(domain)
+        if not 1 <= opset <= newest:
+            return UnknownOpset(
+                f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
+            )
+        if operator is None:
+            near = difflib.get_close_matches(op_type, self.names(domain))
+            hint = f"did you mean {' or '.join(near)}?" if near else "check the name and its domain"
+            return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
+        removal = next((v.removal for v in operator.versions if v.removal), None)
+        if removal and removal.removed_in <= opset:
+            instead = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
+            return OperatorRemoved(f"{op_type} was removed from {domain} in {removal.removed_in}", remedy=instead)
+        since = operator.versions[0].since_version
+        return NotYetIntroduced(
+            f"{op_type} is not in opset {opset} of {domain}", remedy=f"it came with opset {since}"
+        )
+
+
+def _definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
+    found: dict[str, dict[str, Path]] = {}
+    for folder in folders:
+        paths = sorted(folder.glob("*/*.yaml"))
+        if not paths:
+            raise DefinitionError(
+                "holds no operator definitions",
+                place=Place(str(folder)),
+                remedy="lay them out as <domain>/<operator>.yaml",
+            )
+        for path in paths:
+            names = found.setdefault(path.parent.name, {})
+            if path.stem in names:
+                raise DefinitionError(f"is defined in {names[path.stem]} too", place=Place(str(path)))
+            names[path.stem] = path
+    return found
+
+
+@cache
+def default_registry() -> Registry:
+    """The registry over the project's own `opsets/`."""
+    return Registry((Path(str(files("opshift.opsets"))),))
+
+
+__all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry"]

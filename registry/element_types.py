@@ -1,0 +1,58 @@
+"""Element types of tensors: ONNX's numbers, the names used in type strings, and how values are packed."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class ElementType(NamedTuple):
+    """One `TensorProto.DataType`."""
+
+    number: int
+    name: str
+    code: str
+    """The `struct` code of one element in `raw_data`; empty where an element is no whole machine number."""
+    field: str
+    """The typed field of TensorProto that holds such elements when `raw_data` does not."""
+
+
+_ALL = (
+    ElementType(1, "float", "f", "float_data"),
+    ElementType(2, "uint8", "B", "int32_data"),
+    ElementType(3, "int8", "b", "int32_data"),
+    ElementType(4, "uint16", "H", "int32_data"),
+    ElementType(5, "int16", "h", "int32_data"),
+    ElementType(6, "int32", "i", "int32_data"),
+    ElementType(7, "int64", "q", "int64_data"),
+    ElementType(8, "string", "", "string_data"),
+    ElementType(9, "bool", "?", "int32_data"),
+    ElementType(10, "float16", "e", "int32_data"),
+    ElementType(11, "double", "d", "double_data"),
+    ElementType(12, "uint32", "I", "uint64_data"),
+    ElementType(13, "uint64", "Q", "uint64_data"),
+    ElementType(14, "complex64", "", "float_data"),
+    ElementType(15, "complex128", "", "double_data"),
+    ElementType(16, "bfloat16", "", "int32_data"),
+    ElementType(17, "float8e4m3fn", "", "int32_data"),
+    ElementType(18, "float8e4m3fnuz", "", "int32_data"),
+    ElementType(19, "float8e5m2", "", "int32_data"),
+    ElementType(20, "float8e5m2fnuz", "", "int32_data"),
+    ElementType(21, "uint4", "", "int32_data"),
+    ElementType(22, "int4", "", "int32_data"),
+    ElementType(23, "float4e2m1", "", "int32_data"),
+    ElementType(24, "float8e8m0", "", "int32_data"),
+    ElementType(25, "uint2", "", "int32_data"),
+    ElementType(26, "int2", "", "int32_data"),
+    ElementType(27, "float6e2m3", "", "int32_data"),
+    ElementType(28, "float6e3m2", "", "int32_data"),
+)
+
+BY_NUMBER = MappingProxyType({each.number: each for each in _ALL})
+BY_NAME = MappingProxyType({each.name: each for each in _ALL})
+
+
+def type_string(number: int) -> str | None:
+    """`tensor(float)` for 1; `None` for a number that is no element type."""
+    found = BY_NUMBER.get(number)
+    return f"tensor({found.name})" if found else None

@@ -1,0 +1,72 @@
+"""ONNX's protobuf messages, up to IR version 14.
+
+The classes are made from ``opsets/onnx.binpb`` in a descriptor pool of their own. So they work beside an
+imported ``onnx`` (the two exchange bytes, never objects), and with any protobuf release and backend: nothing
+here was generated for one of them. What a message holds that IR 14 does not know, it keeps and writes back.
+
+No other module of the project imports ``google.protobuf``. The fields and their types are in
+``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
+"""
+
+from importlib.resources import files
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    data = (files("opshift.opsets") / "onnx.binpb").read_bytes()
+    for file in FileDescriptorSet.FromString(data).file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+_POOL: Final = _pool()
+
+
+def _message(name: str) -> type[Message]:
+    return GetMessageClass(_POOL.FindMessageTypeByName(f"onnx.{name}"))
+
+
+AttributeProto = _message("AttributeProto")
+DeviceConfigurationProto = _message("DeviceConfigurationProto")
+FunctionProto = _message("FunctionProto")
+GraphProto = _message("GraphProto")
+IntIntListEntryProto = _message("IntIntListEntryProto")
+ModelProto = _message("ModelProto")
+NodeDeviceConfigurationProto = _message("NodeDeviceConfigurationProto")
+NodeProto = _message("NodeProto")
+OperatorProto = _message("OperatorProto")
+OperatorSetIdProto = _message("OperatorSetIdProto")
+OperatorSetProto = _message("OperatorSetProto")
+ShardedDimProto = _message("ShardedDimProto")
+ShardingSpecProto = _message("ShardingSpecProto")
+SimpleShardedDimProto = _message("SimpleShardedDimProto")
+SparseTensorProto = _message("SparseTensorProto")
+StringStringEntryProto = _message("StringStringEntryProto")
+TensorAnnotation = _message("TensorAnnotation")
+TensorProto = _message("TensorProto")
+TensorShapeProto = _message("TensorShapeProto")
+TrainingInfoProto = _message("TrainingInfoProto")
+TypeProto = _message("TypeProto")
+ValueInfoProto = _message("ValueInfoProto")
+
+OperatorStatus = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.OperatorStatus"))
+Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
+IR_VERSION: Final = Version.Value("IR_VERSION")
+
+
+def parse_model(data: bytes | memoryview) -> ModelProto:
+    """The model serialized in `data`; DecodeError if `data` is not one serialized message.
+
+    Text that is not UTF-8 may pass here and raise UnicodeDecodeError where it is read.
+    """
+    try:
+        return ModelProto.FromString(bytes(data))
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not a serialized ONNX model: {error}") from error

@@ -1,0 +1,232 @@
+"""The registry's data types: what one operator version is, as frozen pydantic models.
+
+Field names follow `onnx.defs.OpSchema` where it has them.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from opshift.registry.names import OperatorId
+from opshift.registry.steps import Answer, Step
+
+AttributeType = Literal[
+    "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
+    "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSORS", "TYPE_PROTOS",
+]  # fmt: skip
+Scalar = int | float | str
+Value = Scalar | tuple[Scalar, ...]
+UNBOUNDED = 2**31 - 1
+"""The arity of a variadic parameter, as ONNX counts it."""
+
+
+class Frozen(BaseModel):
+    """Immutable, and strict about keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Parameter(Frozen):
+    """A formal input or output."""
+
+    name: str
+    type: str
+    """A type variable of the operator, or a type such as `tensor(int64)`."""
+    option: Literal["single", "optional", "variadic"] = "single"
+    homogeneous: bool = True
+    """Of a variadic parameter: whether all its values have the same type."""
+    min_arity: int = 1
+    differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
+    type_attribute: str | None = None
+    """Of an output: the attribute that names its element type (a number, or a tensor of that type)."""
+
+
+class Attribute(Frozen):
+    """An attribute's type, whether it has to be there, and what it may hold."""
+
+    type: AttributeType
+    required: bool = False
+    default: Value | None = None
+    """What an absent attribute means; `None` if the definition states no default."""
+    values: tuple[Scalar, ...] | None = None
+    """The only legal values (of each element, if the attribute is a list)."""
+    minimum: int | float | None = None
+    maximum: int | float | None = None
+    absent: str = ""
+    """What leaving the attribute out means where no single default value says it."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_has_the_type(cls, data: Any) -> Any:
+        if not isinstance(data, dict) or "default" not in data:
+            return data
+        kind = str(data.get("type", ""))
+        return {**data, "default": _typed(data["default"], kind)}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.required and self.default is not None:
+            raise ValueError("a required attribute has no default")
+        return self
+
+    def allows(self, value: Scalar) -> bool:
+        """Whether `value` (one element of a list attribute) lies in the declared set and range."""
+        if self.values is not None and value not in self.values:
+            return False
+        if isinstance(value, str):
+            return True
+        above = self.minimum is None or value >= self.minimum
+        return above and (self.maximum is None or value <= self.maximum)
+
+
+class Deprecation(Frozen):
+    """From this version on the operator is in the set only to say what replaced it."""
+
+    replaced_by: str | None = None
+    mapping: str = ""
+
+
+class Removal(Frozen):
+    """The operator left its domain's set at opset `removed_in`."""
+
+    removed_in: Annotated[int, Field(ge=2)]
+    replaced_by: str | None = None
+    mapping: str = ""
+    up: Answer
+    """How a node is expressed by what the set at `removed_in` holds."""
+
+
+class OperatorVersion(Frozen):
+    """One operator as one opset introduced it; identified by (domain, name, since_version)."""
+
+    domain: str
+    name: str
+    since_version: Annotated[int, Field(ge=1)]
+    status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
+    description: str = ""
+    shape: str = ""
+    """The rule of `registry.shapes` that gives the outputs' shapes; empty if none does."""
+    inputs: tuple[Parameter, ...] = ()
+    outputs: tuple[Parameter, ...] = ()
+    attributes: dict[str, Attribute] = {}
+    type_constraints: dict[str, tuple[str, ...]] = {}
+    """Type variable to the types it may stand for, sorted."""
+    determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
+    deprecation: Deprecation | None = None
+    removal: Removal | None = None
+    step: Step | None = None
+    """How the version before this one becomes this one, and back; `None` for the first."""
+
+    @model_validator(mode="after")
+    def _types_are_known(self) -> Self:
+        for parameter in (*self.inputs, *self.outputs):
+            if parameter.type not in self.type_constraints and "(" not in parameter.type:
+                raise ValueError(f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable")
+        return self
+
+    @cached_property
+    def id(self) -> OperatorId:
+        """The identity, printed as `ai.onnx.Softmax:13`."""
+        return OperatorId(self.domain, self.name, self.since_version)
+
+    @property
+    def doc(self) -> str:
+        """The description, under the name that `onnx.defs.OpSchema` gives it."""
+        return self.description
+
+    @property
+    def deprecated(self) -> bool:
+        """Whether the version only says what replaced the operator."""
+        return self.deprecation is not None
+
+    @property
+    def min_input(self) -> int:
+        """The least number of inputs a node may list."""
+        return _least(self.inputs)
+
+    @property
+    def max_input(self) -> int:
+        """The greatest number of inputs a node may list; `UNBOUNDED` if the last is variadic."""
+        return _most(self.inputs)
+
+    @property
+    def min_output(self) -> int:
+        """The least number of outputs a node may list."""
+        return _least(self.outputs)
+
+    @property
+    def max_output(self) -> int:
+        """The greatest number of outputs a node may list; `UNBOUNDED` if the last is variadic."""
+        return _most(self.outputs)
+
+    def types_of(self, parameter: Parameter) -> tuple[str, ...]:
+        """The types a value bound to `parameter` may have."""
+        return self.type_constraints.get(parameter.type, (parameter.type,))
+
+    def input_named(self, name: str) -> tuple[int, Parameter] | None:
+        """Position and definition of an input, or `None`."""
+        return next(((i, p) for i, p in enumerate(self.inputs) if p.name == name), None)
+
+    def output_named(self, name: str) -> tuple[int, Parameter] | None:
+        """Position and definition of an output, or `None`."""
+        return next(((i, p) for i, p in enumerate(self.outputs) if p.name == name), None)
+
+
+class Operator(Frozen):
+    """One name of one domain through time: all its versions, oldest first."""
+
+    domain: str
+    name: str
+    description: str = ""
+    """Of the newest version; a version that differs says so in its own description."""
+    shape: str = ""
+    versions: Annotated[tuple[OperatorVersion, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Self:
+        ages = [version.since_version for version in self.versions]
+        if ages != sorted(set(ages)):
+            raise ValueError(f"versions must ascend, each once: {ages}")
+        if self.versions[0].step is not None:
+            raise ValueError("the first version has nothing before it to step from")
+        return self
+
+    def at(self, opset: int) -> OperatorVersion | None:
+        """The version in force at `opset`; `None` before the first and after a removal."""
+        found = None
+        for version in self.versions:
+            if version.since_version > opset:
+                break
+            found = version
+        if found is None or (found.removal is not None and found.removal.removed_in <= opset):
+            return None
+        return found
+
+
+def _typed(value: Any, kind: str) -> Any:
+    if isinstance(value, list):
+        return tuple(_typed(item, kind.removesuffix("S")) for item in value)
+    if kind == "FLOAT" and isinstance(value, int | float):
+        return struct.unpack("<f", struct.pack("<f", value))[0]
+    return value
+
+
+def _least(parameters: tuple[Parameter, ...]) -> int:
+    """ONNX counts up to the last parameter that has to be there."""
+    least = 0
+    for position, parameter in enumerate(parameters):
+        if parameter.option == "single":
+            least = position + 1
+        elif parameter.option == "variadic":
+            least = position + parameter.min_arity
+    return least
+
+
+def _most(parameters: tuple[Parameter, ...]) -> int:
+    if parameters and parameters[-1].option == "variadic":
+        return UNBOUNDED
+    return len(parameters)

@@ -1,0 +1,80 @@
+"""Read YAML without its traps: no repeated keys, and a word is a word (`off`, `013`, `12:30` are strings)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from opshift.registry.errors import DefinitionError, Place
+
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]  # the base depends on whether libyaml is there
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # PyYAML's own name
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|false", "tf"),
+    ("int", r"-?(?:0|[1-9][0-9]*)", "-0123456789"),
+    ("float", r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?|-?\.inf|\.nan", "-.0123456789"),
+    ("null", r"null|~|", "n~\0"),
+):
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), ["" if c == "\0" else c for c in _first]
+    )
+
+
+def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
+    loader.flatten_mapping(node)
+    found: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        key = loader.construct_object(key_node, deep=True)
+        if key in found:
+            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is repeated", key_node.start_mark)
+        found[key] = loader.construct_object(value_node, deep=True)
+    return found
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+
+
+def load_yaml(path: Path) -> Any:
+    """The file's content as plain Python data.
+
+    Raises:
+        DefinitionError: the file cannot be read, is not YAML, or repeats a key.
+    """
+    try:
+        return yaml.load(path.read_bytes(), Loader=_Loader)  # noqa: S506
+    except OSError as error:
+        raise DefinitionError(f"cannot be read: {error.strerror}", place=Place(str(path))) from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = mark.line + 1 if mark else 0
+        problem = getattr(error, "problem", None) or "is not YAML"
+        raise DefinitionError(str(problem), place=Place(str(path), line)) from error
+
+
+def line_of(path: Path, keys: tuple[int | str, ...]) -> int:
+    """The line on which the value under `keys` stands, or the nearest one above it."""
+    node = yaml.compose(path.read_bytes(), Loader=_Loader)
+    line = 1
+    for key in keys:
+        child = _child(node, key)
+        if child is None:
+            break
+        node = child
+        line = node.start_mark.line + 1
+    return line
+
+
+def _child(node: Any, key: int | str) -> Any:
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
+        return node.value[key]
+    if isinstance(node, yaml.MappingNode):
+        return next((value for name, value in node.value if name.value == str(key)), None)
+    return None

@@ -1,0 +1,1 @@
+"""An operator-set registry and version converter for ONNX."""

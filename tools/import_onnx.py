@@ -1,0 +1,189 @@
+"""Append to `opsets/` the operator versions that an installed `onnx` has and the registry lacks.
+
+    python tools/import_onnx.py [--write] [--folder opsets]
+
+Facts only (names, order, types, defaults, options): what a person has to decide about a new version is
+printed, a line each. A version that is there already is never touched; where it differs from the
+installed `onnx`, that is printed too and the exit code is 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx
+import yaml
+from onnx import defs
+
+from opshift.registry.catalogue import Registry
+from opshift.registry.models import OperatorVersion
+from opshift.registry.names import canonical_domain
+from opshift.registry.type_sets import TypeSets
+
+HEADER = "# yaml-language-server: $schema=../schema.json\n"
+DIFFERENTIATION = {"Differentiable": "differentiable", "NonDifferentiable": "non_differentiable"}
+
+
+def main() -> int:
+    """Run the command; 1 if a published version differs."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    arguments.add_argument("--write", action="store_true", help="write the files (otherwise only report)")
+    arguments.add_argument("--folder", type=Path, default=Path("opsets"))
+    given = arguments.parse_args()
+    return import_all(given.folder, given.write)
+
+
+def import_all(folder: Path, write: bool) -> int:
+    """Append every missing version below `folder`; the number of differences counts as failure."""
+    types = TypeSets.load(folder / "types.yaml")
+    registry = Registry((folder,)) if any(folder.glob("*/*.yaml")) else None
+    differences = 0
+    for (domain, name), schemas in sorted(_schemas().items()):
+        operator = registry.operator(name, domain) if registry else None
+        known = {version.since_version: version for version in operator.versions} if operator else {}
+        for schema in schemas:
+            if schema.since_version in known:
+                differences += _report_difference(known[schema.since_version], schema)
+        missing = [schema for schema in schemas if schema.since_version not in known]
+        if missing:
+            _append(folder / domain / f"{name}.yaml", missing, types, bool(known), write)
+    print(f"onnx {onnx.__version__}: {differences} published versions differ")
+    return 1 if differences else 0
+
+
+def facts(schema: defs.OpSchema) -> dict[str, Any]:
+    """What a definition in YAML says of one `onnx.defs.OpSchema`, its types spelled out."""
+    found: dict[str, Any] = {
+        "since_version": schema.since_version,
+        "status": "EXPERIMENTAL" if schema.support_level.name == "EXPERIMENTAL" else "STABLE",
+        "determinism": {"Deterministic": "deterministic", "NonDeterministic": "non_deterministic"}.get(
+            schema.node_determinism.name, "unknown"
+        ),
+        "inputs": [_parameter(p) for p in schema.inputs],
+        "outputs": [_parameter(p) for p in schema.outputs],
+        "attributes": {name: _attribute(a) for name, a in sorted(schema.attributes.items())},
+        "type_constraints": {c.type_param_str: sorted(c.allowed_type_strs) for c in schema.type_constraints},
+    }
+    if found["determinism"] == "deterministic":
+        del found["determinism"]
+    if schema.deprecated:
+        found["deprecation"] = {}
+    return {key: value for key, value in found.items() if value not in ([], {}) or key == "deprecation"}
+
+
+def _schemas() -> dict[tuple[str, str], list[defs.OpSchema]]:
+    found: dict[tuple[str, str], list[defs.OpSchema]] = defaultdict(list)
+    for schema in sorted(defs.get_all_schemas_with_history(), key=lambda s: s.since_version):
+        found[canonical_domain(schema.domain), schema.name].append(schema)
+    return found
+
+
+def _parameter(parameter: defs.OpSchema.FormalParameter) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": parameter.name, "type": parameter.type_str}
+    if parameter.option.name != "Single":
+        found["option"] = parameter.option.name.lower()
+    if not parameter.is_homogeneous:
+        found["homogeneous"] = False
+    if parameter.min_arity != 1:
+        found["min_arity"] = parameter.min_arity
+    category = DIFFERENTIATION.get(parameter.differentiation_category.name)
+    return {**found, "differentiation": category} if category else found
+
+
+def _attribute(attribute: defs.OpSchema.Attribute) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": attribute.type.name}
+    if attribute.required:
+        found["required"] = True
+    if attribute.default_value.name:
+        found["default"] = _plain(onnx.helper.get_attribute_value(attribute.default_value))
+    return found
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if isinstance(value, float):
+        return _shortest(value)
+    return [_plain(item) for item in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
+
+
+def _shortest(value: float) -> float:
+    """The number with the fewest digits that is the same in 32 bits."""
+    import numpy as np
+
+    return float(str(np.float32(value)))
+
+
+def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bool, write: bool) -> None:
+    text = "" if known else f"{HEADER}domain: {path.parent.name}\nname: {path.stem}\nversions:\n"
+    for position, schema in enumerate(schemas):
+        text += _version_text(facts(schema), types)
+        if known or position:
+            print(f"decide {path.parent.name}.{path.stem}:{schema.since_version}: its step from the version before")
+    if not write:
+        print(f"would add {len(schemas)} to {path}")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _version_text(version: dict[str, Any], types: TypeSets) -> str:
+    lines = [f"- since_version: {version['since_version']}"]
+    for key, value in version.items():
+        if key in ("inputs", "outputs"):
+            lines += [f"  {key}:", *(f"  - {_flow(item)}" for item in value)]
+        elif key == "attributes":
+            lines += [f"  {key}:", *(f"    {name}: {_flow(item)}" for name, item in value.items())]
+        elif key == "type_constraints":
+            named = {name: _named(frozenset(item), types) for name, item in value.items()}
+            lines += [f"  {key}:", *(f"    {name}: {_flow(item)}" for name, item in named.items())]
+        elif key != "since_version":
+            lines.append(f"  {key}: {_flow(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _named(listed: frozenset[str], types: TypeSets) -> list[str]:
+    """The fewest sets that cover the types, largest first, and the types left over."""
+    left, names = set(listed), []
+    for name, members in _by_size(types):
+        if members <= left:
+            names.append(name)
+            left -= members
+    return [*names, *sorted(left)]
+
+
+def _by_size(types: TypeSets) -> Iterator[tuple[str, frozenset[str]]]:
+    sets = ((name, frozenset(types.expand(name))) for name in types.names())
+    return iter(sorted(sets, key=lambda pair: -len(pair[1])))
+
+
+def _flow(value: Any) -> str:
+    return str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)).strip().removesuffix("\n...")
+
+
+def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
+    found = facts(schema)
+    stated = OperatorVersion.model_validate({**found, "domain": known.domain, "name": known.name, "deprecation": None})
+    same = all(
+        getattr(stated, field) == (_bare(known.attributes) if field == "attributes" else getattr(known, field))
+        for field in ("status", "determinism", "inputs", "outputs", "attributes", "type_constraints")
+    ) and (known.deprecated == schema.deprecated)
+    if not same:
+        print(f"differs: {known.id}")
+    return 0 if same else 1
+
+
+def _bare(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Attributes without what only this registry states of them."""
+    nothing = {"values": None, "minimum": None, "maximum": None, "absent": ""}
+    return {name: attribute.model_copy(update=nothing) for name, attribute in attributes.items()}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
