@@ -32,8 +32,8 @@ class Facts(Protocol):
     def add_constant(self, tensor: Tensor) -> str:
         """The name of a constant with this value; equal constants share one."""
 
-    def element_type_of_body_input(self, body: Any, name: str) -> str | None:
-        """The element type of an input of a subgraph."""
+
+
 
 
 class Emitted(NamedTuple):

@@ -82,7 +82,12 @@ def _(verb: RenameAttribute, node: Node, out: Rewriter) -> Node:
 def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
     position, parameter = _input(out.target, verb.input_name)
     inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
-    value = node.attribute(verb.attribute, _default(out.source, verb.attribute, parameter))
+    default = out.source.attributes[verb.attribute].default
+    value = node.attribute(verb.attribute, default)
+    if parameter.option == "optional" and same_value(value, default):
+        value = None
+    if value is None and parameter.option == "single":
+        raise CannotConvert(f"{verb.attribute} is not stated, which {_target(out)} requires")
     name = "" if value is None else out.constant(value, _constant_type(node, out, parameter), verb.rank)
     inputs[position : position + 1] = [name]
     while inputs and not inputs[-1]:
@@ -156,11 +161,6 @@ def same_value(stated: Any, declared: Any) -> bool:
     return bool(stated == declared)
 
 
-def _default(source: OperatorVersion, attribute: str, parameter: Parameter) -> Any:
-    """What an absent attribute feeds: nothing where the input may be left out."""
-    return None if parameter.option == "optional" else source.attributes[attribute].default
-
-
 def _constant_type(node: Node, out: Rewriter, parameter: Parameter) -> str:
     """The element type of a new input: the one the signature leaves, else that of an input which shares it."""
     assert out.target is not None
@@ -168,6 +168,8 @@ def _constant_type(node: Node, out: Rewriter, parameter: Parameter) -> str:
     if len(types) == 1 or set(types) <= {"tensor(int32)", "tensor(int64)"}:
         return "int64" if "tensor(int64)" in types else types[0].removeprefix("tensor(").removesuffix(")")
     shared = next(i for i, p in enumerate(out.target.inputs) if p.type == parameter.type)
+    if out.target.inputs[shared] is parameter:
+        return "float"
     return out.element_type(node.inputs[shared])
 
 

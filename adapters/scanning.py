@@ -1,0 +1,31 @@
+"""Scan: version 8 ran over every sample of a batch; version 9 knows no batch."""
+
+from __future__ import annotations
+
+from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+
+@adapter("Scan", 8, 9)
+def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
+    """With one sample, the batch dimension comes off every input and goes back on every output."""
+    if node.input(0):
+        raise CannotConvert("sequence_lens is used, which Scan-9 does not have")
+    inputs = node.inputs[1:]
+    batches = {shape[0] for shape in map(out.shape, inputs) if shape}
+    if batches != {1}:
+        raise CannotConvert(
+            "the batch is not known to be one sample; Scan-9 runs over one",
+            remedy="state the inputs' shapes, with 1 as their first dimension",
+        )
+    outputs = [out.fresh("scan") if name else "" for name in node.outputs]
+    attributes = node.without("directions")
+    if "directions" in node.attributes:
+        attributes["scan_input_directions"] = node.attribute("directions")
+    singles = [out.emit("Squeeze", [name], axes=[0]) for name in inputs]
+    out.become(node, inputs=singles, outputs=outputs, attributes=attributes)
+    for single, name in zip(outputs, node.outputs, strict=True):
+        if name:
+            out.emit("Unsqueeze", [single], [name], axes=[0])

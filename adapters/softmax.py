@@ -1,0 +1,23 @@
+"""Softmax, LogSoftmax, Hardmax: `axis` split the input into two dimensions until 13 made it one dimension."""
+
+from __future__ import annotations
+
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+
+@adapter(("Softmax", "LogSoftmax", "Hardmax"), 11, 13)
+def normalise_the_flattened_input(node: Node, out: Rewriter) -> None:
+    """All dimensions from `axis` on are normalised together: flatten them, and restore the shape."""
+    data = node.inputs[0]
+    axis = node.attribute("axis", 1)
+    rank = out.known_rank(data)
+    if axis == -1 or (rank is not None and axis == rank - 1):
+        out.become(node, attributes={**node.attributes, "axis": -1})
+        return
+    shape = out.emit("Shape", [data])
+    flat = out.emit("Flatten", [data], axis=axis)
+    normal = out.fresh(node.op_type.lower())
+    out.become(node, inputs=[flat], outputs=[normal], attributes={**node.attributes, "axis": -1})
+    out.emit("Reshape", [normal, shape], node.outputs)

@@ -1,0 +1,26 @@
+"""Tile: one axis and its count became a count for every dimension at 6."""
+
+from __future__ import annotations
+
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
+
+
+@adapter("Tile", 1, 6)
+def counts_for_every_dimension(node: Node, out: Rewriter) -> None:
+    """`tiles` along `axis` becomes `repeats`, one along the other dimensions."""
+    data, tiles, axis_name = node.inputs
+    axis = int(out.require_constant(axis_name, "input axis").scalar)
+    rank = out.rank(data)
+    axis += rank if axis < 0 else 0
+    known = out.constant_value(tiles)
+    if known is not None:
+        counts = [1] * axis + [int(known.scalar)] + [1] * (rank - axis - 1)
+        out.become(node, inputs=[data, out.constant(counts, "int64")])
+        return
+    count = out.emit("Cast", [tiles], to=BY_NAME["int64"].number)
+    count = out.emit("Reshape", [count, out.constant([1], "int64")])
+    parts = [out.constant([1] * axis, "int64"), count, out.constant([1] * (rank - axis - 1), "int64")]
+    out.become(node, inputs=[data, out.emit("Concat", parts, axis=0)])

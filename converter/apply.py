@@ -1,0 +1,102 @@
+"""Carry out a plan on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opshift.adapters.node import Node, Tensor
+from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
+from opshift.converter.plan import ContainerPlan, NodeChange, Plan
+from opshift.converter.tensors import write_tensor
+from opshift.converter.write import fill_node, update_node
+from opshift.registry.names import canonical_domain
+
+
+def apply_plan(plan: Plan, model: Any) -> None:
+    """Change `model`, which is the planned model or a copy of it, as the plan says."""
+    plan.require_possible()
+    if plan.ir_version[1] != plan.ir_version[0]:
+        model.ir_version = plan.ir_version[1]
+    graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE
+    _apply(plan.graph, model.graph, graph_takes_initializers)
+    for info, (initialization, algorithm) in zip(model.training_info, plan.training, strict=True):
+        _apply(initialization, info.initialization, graph_takes_initializers)
+        _apply(algorithm, info.algorithm, graph_takes_initializers)
+    for function, container in zip(model.functions, plan.functions, strict=True):
+        _apply(container, function, False)
+        _stamp(function.opset_import, plan.targets)
+    if plan.opsets and not model.opset_import:
+        model.opset_import.add().version = 1
+    _stamp(model.opset_import, plan.targets)
+
+
+def _stamp(imports: Any, targets: Mapping[str, int]) -> None:
+    for each in imports:
+        target = targets.get(canonical_domain(each.domain), each.version)
+        if target != each.version:
+            each.version = target
+
+
+def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> None:
+    nodes = container.node
+    for index, attribute, position, inner in plan.subgraphs:
+        if not inner.is_empty:
+            _apply(inner, _graph(nodes[index], attribute, position), takes_initializers)
+    order: list[int] = []
+    for change in plan.changes:
+        order += _replace(nodes, change)
+    if not takes_initializers:
+        order += _constant_nodes(nodes, plan.constants)
+    else:
+        for tensor, name in plan.constants.items():
+            write_tensor(container.initializer.add(), tensor, name)
+    if order:
+        _sort(nodes, plan.node_count, plan.changes, order)
+
+
+def _graph(node: Any, attribute: str, position: int) -> Any:
+    found = next(each for each in node.attribute if each.name == attribute)
+    return found.g if found.HasField("g") and position == 0 else found.graphs[position - found.HasField("g")]
+
+
+def _replace(nodes: Any, change: NodeChange) -> list[int]:
+    """Write what takes a node's place: its successor where it stood, the others at the end.
+
+    Returns the sort keys of those at the end.
+    """
+    written = change.result.nodes
+    main = next((i for i, each in enumerate(written) if each.successor), len(written) - 1)
+    original = nodes[change.index]
+    keys = []
+    for position, each in enumerate(written):
+        if position != main:
+            fill_node(nodes.add(), each, original)
+            keys.append(change.index * STRIDE + position - main)
+    update_node(original, written[main], change.original)
+    return keys
+
+
+STRIDE = 1 << 20
+"""The distance of two neighbouring nodes' sort keys; nodes that are put between them lie within."""
+
+
+def _constant_nodes(nodes: Any, constants: Mapping[Tensor, str]) -> list[int]:
+    for tensor, name in constants.items():
+        node = nodes.add()
+        node.op_type = "Constant"
+        node.output.append(name)
+        attribute = node.attribute.add()
+        attribute.name = "value"
+        attribute.type = 4
+        write_tensor(attribute.t, tensor)
+    return [-STRIDE] * len(constants)
+
+
+def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -> None:
+    """Bring the nodes at the end to their places; upb asks for keys in the order of the list."""
+    keys = iter([*range(0, count * STRIDE, STRIDE), *added])
+    nodes.sort(key=lambda _: next(keys))
+
+
+__all__ = ["Node", "apply_plan"]

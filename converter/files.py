@@ -1,0 +1,74 @@
+"""Models out of and into files: read with clear errors, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from opshift.converter.errors import InvalidModel, UsageError
+from opshift.registry.messages import DecodeError, ModelProto, parse_model
+
+
+def read_bytes(data: bytes, place: str = "") -> ModelProto:
+    """Parse a serialized model.
+
+    Raises:
+        InvalidModel: the bytes are empty, truncated, or something else.
+    """
+    if not data:
+        raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
+    try:
+        return parse_model(data)
+    except DecodeError as error:
+        raise InvalidModel(
+            "is not an ONNX model, is cut off, or nests graphs too deeply",
+            place=place,
+            remedy="check that it is the right file and was copied completely",
+        ) from error
+
+
+def read_model(path: Path) -> ModelProto:
+    """Read a model from a file.
+
+    Raises:
+        InvalidModel: it cannot be read, or is no model.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise InvalidModel(f"cannot be read: {error.strerror}", place=str(path)) from error
+    return read_bytes(data, str(path))
+
+
+def write_model(model: ModelProto, path: Path) -> None:
+    """Write a model to a file: completely, or the file stays as it was.
+
+    Raises:
+        UsageError: the folder does not exist or cannot be written to.
+    """
+    data = model.SerializeToString()
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(path)) from error
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(_mode_for(path))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _mode_for(path: Path) -> int:
+    """The permissions of the file that is replaced, or what a new one would get."""
+    if path.exists():
+        return path.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask

@@ -1,0 +1,158 @@
+"""The graph of operator versions: nodes are versions, edges are the steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import networkx as nx
+
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter, StepFunction
+from opshift.adapters.node import Node
+from opshift.adapters.table import Adapter, Pair
+from opshift.adapters.type_guard import type_guard
+from opshift.adapters.verbs import run_verbs
+from opshift.registry.errors import DefinitionError
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.names import OperatorId
+from opshift.registry.rules import is_derivable, misused, refutations
+from opshift.registry.steps import Answer, Refuse
+
+How = Literal["compatible", "guarded", "declared", "adapter", "refused"]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One step of one operator.
+
+    `target` is `None` where the operator leaves its set; nodes arrive at `opset`. Without a function
+    nodes stay as they are.
+    """
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    how: How
+    function: StepFunction | None
+    change: str = ""
+    reason: str = ""
+
+
+def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[OperatorId]:
+    """All versions of an operator and the steps between neighbours, both ways.
+
+    Raises:
+        DefinitionError: a step is not answered, its answer is refuted by the definitions, or it and the
+            table of adapters disagree.
+    """
+    graph: nx.DiGraph[OperatorId] = nx.DiGraph()
+    graph.add_nodes_from(version.id for version in operator.versions)
+    edges = list(_edges(operator, table))
+    for edge in edges:
+        graph.add_edge(edge.source.id, _arrival(edge), step=edge)
+    _no_stray_adapters(operator, edges, table)
+    return graph
+
+
+def _arrival(edge: Edge) -> OperatorId:
+    return OperatorId(edge.source.domain, edge.source.name, edge.opset)
+
+
+def _edges(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
+    for old, new in zip(operator.versions, operator.versions[1:], strict=False):
+        step = new.step
+        change = step.change if step else ""
+        yield _edge(old, new, new.since_version, step.up if step else None, change, table)
+        yield _edge(new, old, old.since_version, step.down if step else None, change, table)
+    for version in operator.versions:
+        if version.removal:
+            yield _edge(version, None, version.removal.removed_in, version.removal.up, version.removal.mapping, table)
+
+
+def _edge(
+    source: OperatorVersion,
+    target: OperatorVersion | None,
+    opset: int,
+    answer: Answer | None,
+    change: str,
+    table: Mapping[Pair, Adapter],
+) -> Edge:
+    pair = Pair(source.domain, source.name, source.since_version, opset)
+    if (answer == "adapter") != (pair in table):
+        missing = "no adapter is registered" if answer == "adapter" else "an adapter is registered, not declared"
+        raise DefinitionError(f"{pair}: {missing}")
+    if answer == "adapter":
+        return Edge(source, target, opset, "adapter", table[pair], change)
+    if isinstance(answer, Refuse):
+        return Edge(source, target, opset, "refused", _refusing(answer), change, answer.refuse)
+    if target is None:
+        return _leaving(source, opset, answer, change, pair)
+    if answer is None and not is_derivable(source, target):
+        return _unanswered(source, target, opset, change, pair)
+    verbs = answer if isinstance(answer, tuple) else ()
+    wrong = [*(misused(verb, source, target) for verb in verbs), *_refuted(source, target, verbs)]
+    first = next((reason for reason in wrong if reason), None)
+    if first:
+        raise DefinitionError(f"{pair}: {first}")
+    guard = type_guard(source, target)
+    if not verbs:
+        return Edge(source, target, opset, "guarded" if guard else "compatible", _guarding(guard), change)
+    return Edge(source, target, opset, "declared", _in_turn(guard, run_verbs(verbs)), change)
+
+
+def _refuted(source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]) -> Iterator[str]:
+    for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
+        yield f"{refutation.rule}: {refutation.reason}"
+
+
+def _leaving(source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair) -> Edge:
+    if not isinstance(answer, tuple):
+        raise DefinitionError(f"{pair}: an operator that leaves its set needs an adapter, verbs or a refusal")
+    return Edge(source, None, opset, "declared", run_verbs(answer), change)
+
+
+def _unanswered(source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
+    if opset > source.since_version:
+        raise DefinitionError(f"{pair}: the step is not answered")
+    reason = "no way down is defined for this step"
+    return Edge(source, target, opset, "refused", _refusing(Refuse(refuse=reason)), change, reason)
+
+
+def _refusing(answer: Refuse) -> StepFunction:
+    def refuse(node: Node, out: Rewriter) -> None:
+        raise CannotConvert(answer.refuse, remedy=answer.remedy)
+
+    return refuse
+
+
+def _guarding(guard: StepFunction | None) -> StepFunction | None:
+    if guard is None:
+        return None
+
+    def unchanged(node: Node, out: Rewriter) -> None:
+        guard(node, out)
+        out.become(node)
+
+    return unchanged
+
+
+def _in_turn(guard: StepFunction | None, rewrite: StepFunction) -> StepFunction:
+    if guard is None:
+        return rewrite
+
+    def guarded(node: Node, out: Rewriter) -> None:
+        guard(node, out)
+        rewrite(node, out)
+
+    return guarded
+
+
+def _no_stray_adapters(operator: Operator, edges: list[Edge], table: Mapping[Pair, Adapter]) -> None:
+    steps = {(edge.source.since_version, edge.opset) for edge in edges}
+    for pair in table:
+        if (pair.domain, pair.op_type) != (operator.domain, operator.name):
+            continue
+        if (pair.source, pair.target) not in steps:
+            raise DefinitionError(f"{pair}: an adapter is registered, but these are no neighbouring versions")

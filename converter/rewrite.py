@@ -1,0 +1,86 @@
+"""One node on its way: its steps, and those of the nodes that they emit, until all stand at the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.converter.lineage import Edge
+from opshift.converter.route import Router
+from opshift.converter.scope import Scope
+from opshift.registry.models import OperatorVersion
+from opshift.registry.names import canonical_domain
+
+MOST_STEPS = 10_000
+"""More steps than any node needs; beyond it two steps undo each other."""
+
+
+class Written(NamedTuple):
+    """A node as it will stand in the converted model."""
+
+    node: Node
+    operator: OperatorVersion
+    successor: bool
+
+
+class Rewritten(NamedTuple):
+    """What takes a node's place, in order, and the steps that led there."""
+
+    nodes: tuple[Written, ...]
+    steps: tuple[Edge, ...]
+
+
+class _Waiting(NamedTuple):
+    node: Node
+    opset: int
+    successor: bool
+
+
+def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
+    """Take a node, written for `opset` of its domain, to the router's target.
+
+    Raises:
+        CannotConvert: a step refuses it.
+        ResolveError: a node that a step emitted is not in its set.
+    """
+    waiting = [_Waiting(node, opset, successor=True)]
+    done: list[Written] = []
+    steps: list[Edge] = []
+    while waiting:
+        current = waiting.pop()
+        route = router.route(current.node.domain, current.node.op_type, current.opset)
+        if route.step is None:
+            done.append(Written(current.node, _standing(route.operator, current, router), current.successor))
+            continue
+        if len(steps) >= MOST_STEPS:
+            raise AssertionError(f"the steps from {route.operator.id} do not end")
+        steps.append(route.step)
+        waiting += reversed(_take(route.step, current, scope, router))
+    return Rewritten(tuple(done), tuple(steps))
+
+
+def _take(step: Edge, current: _Waiting, scope: Scope, router: Router) -> list[_Waiting]:
+    default_opset = router.target_opset("") or scope.opsets.get("ai.onnx", 0)
+    out = Rewriter(scope, step.source, step.target, step.opset, default_opset)
+    assert step.function is not None
+    step.function(current.node, out)
+    emitted = out.emitted
+    if not any(each.successor for each in emitted):
+        emitted[-1] = emitted[-1]._replace(successor=True)
+    for each in emitted:
+        domain = canonical_domain(each.node.domain)
+        scope.add_emitted(each.node, scope.registry.at(each.node.op_type, each.opset, domain))
+    return [_Waiting(each.node, each.opset, each.successor and current.successor) for each in emitted]
+
+
+def _standing(operator: OperatorVersion, current: _Waiting, router: Router) -> OperatorVersion:
+    """The version in force at the target; only compatible steps lie between."""
+    target = router.target_opset(current.node.domain)
+    return operator if target is None else router.at(operator, target)
+
+
+def opset_of(domain: str, opsets: Mapping[str, int]) -> int | None:
+    """The opset imported for a node's domain."""
+    return opsets.get(canonical_domain(domain))

@@ -1,0 +1,90 @@
+"""Which steps take a node from its opset to the target; each answer is found once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import networkx as nx
+
+from opshift.adapters.table import Adapter, Pair
+from opshift.converter.lineage import Edge, lineage
+from opshift.registry.catalogue import Registry
+from opshift.registry.models import OperatorVersion
+from opshift.registry.names import OperatorId, canonical_domain
+
+
+class Route(NamedTuple):
+    """Where a node stands, and the first step on its way that does something (`None`: it stays as it is)."""
+
+    operator: OperatorVersion
+    step: Edge | None
+    has_subgraphs: bool
+
+
+class Router:
+    """Routes from any (operator, opset) to one set of targets."""
+
+    def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
+        self._registry = registry
+        self._table = table
+        self._targets = {canonical_domain(domain): opset for domain, opset in targets.items()}
+        self._graphs: dict[tuple[str, str], nx.DiGraph[OperatorId]] = {}
+        self._routes: dict[tuple[str, str, int], Route] = {}
+
+    def target_opset(self, domain: str) -> int | None:
+        """The opset that a domain is converted to; `None` if it is left as it is."""
+        return self._targets.get(canonical_domain(domain))
+
+    def route(self, domain: str, op_type: str, opset: int) -> Route:
+        """The way of one operator from one opset.
+
+        Raises:
+            ResolveError: the node names no operator at its opset.
+            DefinitionError: a step of the operator is wrong.
+        """
+        key = (domain, op_type, opset)
+        found = self._routes.get(key)
+        if found is None:
+            found = self._routes[key] = self._find(canonical_domain(domain), op_type, opset)
+        return found
+
+    def _find(self, domain: str, op_type: str, opset: int) -> Route:
+        operator = self._registry.get_schema(op_type, opset, domain)
+        has_subgraphs = any(attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values())
+        steps = self._path(operator, self._targets.get(domain, opset))
+        return Route(operator, next((step for step in steps if step.function), None), has_subgraphs)
+
+    def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
+        lineage_of = self._registry.operator(operator.name, operator.domain)
+        assert lineage_of is not None
+        there = lineage_of.at(target_opset)
+        if there is operator:
+            return []
+        goal = there.since_version if there else self._end(operator, target_opset)
+        graph = self._graph(operator)
+        path = nx.shortest_path(graph, operator.id, OperatorId(operator.domain, operator.name, goal))
+        return [graph.edges[pair]["step"] for pair in nx.utils.pairwise(path)]
+
+    def _end(self, operator: OperatorVersion, target_opset: int) -> int:
+        """Where the operator leaves its set.
+
+        Raises:
+            ResolveError: it is not in the set yet.
+        """
+        if operator.removal and operator.removal.removed_in <= target_opset:
+            return operator.removal.removed_in
+        self._registry.get_schema(operator.name, target_opset, operator.domain)
+        raise AssertionError("unreachable: the operator is not in force at the target")
+
+    def at(self, operator: OperatorVersion, opset: int) -> OperatorVersion:
+        """The version of the same operator in force at an opset."""
+        return self._registry.get_schema(operator.name, opset, operator.domain)
+
+    def _graph(self, operator: OperatorVersion) -> nx.DiGraph[OperatorId]:
+        key = (operator.domain, operator.name)
+        if key not in self._graphs:
+            found = self._registry.operator(operator.name, operator.domain)
+            assert found is not None
+            self._graphs[key] = lineage(found, self._table)
+        return self._graphs[key]

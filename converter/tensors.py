@@ -1,0 +1,78 @@
+"""Small constants out of and into TensorProto, without numpy."""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import Any
+
+from opshift.adapters.node import Tensor
+from opshift.registry.element_types import BY_NAME, BY_NUMBER
+
+EXTERNAL = 1
+"""`TensorProto.DataLocation`: the payload is in another file."""
+
+
+def read_tensor(proto: Any) -> Tensor | None:
+    """The value of a TensorProto; `None` if it is elsewhere, inconsistent, or of a type that is not read."""
+    kind = BY_NUMBER.get(proto.data_type)
+    if kind is None or proto.data_location == EXTERNAL:
+        return None
+    dims = tuple(proto.dims)
+    count = 1
+    for dim in dims:
+        count *= dim
+    values = _values(proto, kind.code, kind.field, kind.name)
+    return Tensor(kind.name, dims, values) if values is not None and len(values) == count else None
+
+
+def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
+    if name == "string":
+        return tuple(proto.string_data)
+    if not code:
+        return None
+    if proto.HasField("raw_data"):
+        raw = proto.raw_data
+        size = struct.calcsize(f"<{code}")
+        return struct.unpack(f"<{len(raw) // size}{code}", raw) if len(raw) % size == 0 else None
+    listed = tuple(getattr(proto, field))
+    if name == "float16":
+        return tuple(struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0] for bits in listed)
+    return tuple(map(bool, listed)) if name == "bool" else listed
+
+
+def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
+    """Fill an empty TensorProto."""
+    kind = BY_NAME[tensor.element_type]
+    proto.data_type = kind.number
+    proto.dims.extend(tensor.dims)
+    if name:
+        proto.name = name
+    if kind.name == "string":
+        proto.string_data.extend(tensor.values)
+    elif kind.code:
+        values = tensor.values if kind.code != "e" else map(_in_half_range, tensor.values)
+        proto.raw_data = struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
+    elif kind.name == "bfloat16":
+        proto.raw_data = b"".join(struct.pack("<H", _bfloat16(value)) for value in tensor.values)
+    else:
+        raise ValueError(f"constants of {kind.name} are not written")
+
+
+def _in_half_range(value: float) -> float:
+    """A number that 16 bits cannot hold becomes infinite, as a cast would make it."""
+    return value if abs(value) < 65520 or value != value else math.copysign(math.inf, value)
+
+
+def _bfloat16(value: float) -> int:
+    """The upper half of the 32-bit pattern, rounded to nearest even; NaN stays NaN."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    if value != value:
+        return 0x7FC0
+    return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def can_write(element_type: str) -> bool:
+    """Whether `write_tensor` knows the type."""
+    kind = BY_NAME.get(element_type)
+    return kind is not None and bool(kind.code or element_type in ("string", "bfloat16"))

@@ -1,0 +1,91 @@
+"""Put the nodes that adapters emitted into protobuf messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opshift.adapters.node import Node, Tensor
+from opshift.converter.rewrite import Written
+from opshift.converter.tensors import write_tensor
+
+_TYPES = {
+    "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"), "TENSOR": (4, "t"), "GRAPH": (5, "g"),
+    "FLOATS": (6, "floats"), "INTS": (7, "ints"), "STRINGS": (8, "strings"),
+}  # fmt: skip
+
+
+def fill_node(proto: Any, written: Written, origin: Any) -> None:
+    """Fill an empty NodeProto; graphs come from `origin`, where they are converted already."""
+    node = written.node
+    proto.op_type = node.op_type
+    if node.domain:
+        proto.domain = node.domain
+    proto.input.extend(node.inputs)
+    proto.output.extend(node.outputs)
+    for name, value in node.attributes.items():
+        attribute = proto.attribute.add()
+        if _is_message(value):
+            attribute.CopyFrom(_converted(value, origin))
+            attribute.name = name
+        else:
+            _write(attribute, name, value, written)
+
+
+def update_node(proto: Any, written: Written, original: Node) -> None:
+    """Change an existing NodeProto into `written`; what is the same is left as it is."""
+    node = written.node
+    if proto.op_type != node.op_type:
+        proto.op_type = node.op_type
+    if original.domain != node.domain:
+        proto.domain = node.domain
+    if original.inputs != node.inputs:
+        _set(proto.input, node.inputs)
+    if original.outputs != node.outputs:
+        _set(proto.output, node.outputs)
+    kept = {name for name, value in node.attributes.items() if value is original.attributes.get(name)}
+    for index in reversed(range(len(proto.attribute))):
+        if proto.attribute[index].name not in kept:
+            del proto.attribute[index]
+    for name, value in node.attributes.items():
+        if name in kept:
+            continue
+        attribute = proto.attribute.add()
+        if _is_message(value):
+            attribute.CopyFrom(value)
+            attribute.name = name
+        else:
+            _write(attribute, name, value, written)
+
+
+def _set(field: Any, values: Sequence[str]) -> None:
+    del field[:]
+    field.extend(values)
+
+
+def _is_message(value: Any) -> bool:
+    return hasattr(value, "ref_attr_name")
+
+
+def _converted(value: Any, origin: Any) -> Any:
+    if not value.HasField("g") and not value.graphs:
+        return value
+    return next((each for each in origin.attribute if each.name == value.name), value)
+
+
+def _write(attribute: Any, name: str, value: Any, written: Written) -> None:
+    kind, field = _TYPES[written.operator.attributes[name].type]
+    attribute.name = name
+    attribute.type = kind
+    if isinstance(value, Tensor):
+        write_tensor(attribute.t, value)
+    elif field in ("t", "g"):
+        getattr(attribute, field).CopyFrom(value)
+    elif field in ("floats", "ints", "strings"):
+        getattr(attribute, field).extend(map(_wire, value))
+    else:
+        setattr(attribute, field, _wire(value))
+
+
+def _wire(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

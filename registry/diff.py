@@ -1,0 +1,124 @@
+"""What differs between two versions of one operator, a `Change` each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple
+
+from opshift.registry.models import Attribute, OperatorVersion, Parameter
+
+Kind = Literal[
+    "attribute_added",
+    "attribute_removed",
+    "attribute_type",
+    "attribute_default",
+    "attribute_required",
+    "attribute_values",
+    "input_added",
+    "input_removed",
+    "input_option",
+    "input_name",
+    "input_types",
+    "output_added",
+    "output_removed",
+    "output_option",
+    "output_name",
+    "output_types",
+    "determinism",
+    "status",
+    "deprecation",
+]
+
+
+class Change(NamedTuple):
+    """One difference: what kind, of which attribute or parameter, and both sides."""
+
+    kind: Kind
+    subject: str
+    old: Any
+    new: Any
+
+    def __str__(self) -> str:
+        what = self.kind.replace("_", " ")
+        return f"{what}: {self.subject}" if self.old is None and self.new is None else (
+            f"{what}: {self.subject}: {_shown(self.old)} -> {_shown(self.new)}"
+        )
+
+
+def diff(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
+    """Every difference of signature between two versions, attributes first."""
+    return (
+        *_attributes(old.attributes, new.attributes),
+        *_parameters("input", old, old.inputs, new, new.inputs),
+        *_parameters("output", old, old.outputs, new, new.outputs),
+        *_facts(old, new),
+    )
+
+
+def _attributes(old: dict[str, Attribute], new: dict[str, Attribute]) -> Iterator[Change]:
+    for name in sorted({*old, *new}):
+        before, after = old.get(name), new.get(name)
+        if before is None:
+            yield Change("attribute_added", name, None, new[name].default)
+        elif after is None:
+            yield Change("attribute_removed", name, before.default, None)
+        else:
+            yield from _attribute(name, before, after)
+
+
+def _attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
+    if old.type != new.type:
+        yield Change("attribute_type", name, old.type, new.type)
+    if old.default != new.default:
+        yield Change("attribute_default", name, old.default, new.default)
+    if old.required != new.required:
+        yield Change("attribute_required", name, old.required, new.required)
+    if (old.values, old.minimum, old.maximum) != (new.values, new.minimum, new.maximum):
+        yield Change("attribute_values", name, _legal(old), _legal(new))
+
+
+def _legal(attribute: Attribute) -> str:
+    if attribute.values is not None:
+        return ", ".join(map(str, attribute.values))
+    low, high = attribute.minimum, attribute.maximum
+    return "any" if low is None and high is None else f"{'' if low is None else low}..{'' if high is None else high}"
+
+
+def _parameters(
+    side: Literal["input", "output"],
+    old_version: OperatorVersion,
+    old: tuple[Parameter, ...],
+    new_version: OperatorVersion,
+    new: tuple[Parameter, ...],
+) -> Iterator[Change]:
+    for before, after in zip(old, new, strict=False):
+        if before.name != after.name:
+            yield Change(f"{side}_name", after.name, before.name, after.name)
+        if _arity(before) != _arity(after):
+            yield Change(f"{side}_option", after.name, _arity(before), _arity(after))
+        types = frozenset(old_version.types_of(before)), frozenset(new_version.types_of(after))
+        if types[0] != types[1]:
+            yield Change(f"{side}_types", after.name, *types)
+    for after in new[len(old) :]:
+        yield Change(f"{side}_added", after.name, None, after.option)
+    for before in old[len(new) :]:
+        yield Change(f"{side}_removed", before.name, before.option, None)
+
+
+def _arity(parameter: Parameter) -> tuple[str, int, bool]:
+    return (parameter.option, parameter.min_arity, parameter.homogeneous)
+
+
+def _facts(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    if old.determinism != new.determinism:
+        yield Change("determinism", old.name, old.determinism, new.determinism)
+    if old.status != new.status:
+        yield Change("status", old.name, old.status, new.status)
+    if old.deprecated != new.deprecated:
+        yield Change("deprecation", old.name, old.deprecated, new.deprecated)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, frozenset):
+        return "{" + ", ".join(sorted(value)) + "}"
+    return "nothing" if value is None else str(value)

@@ -1,0 +1,80 @@
+"""Convolutions: batch of the data, channels of the weights, spatial dimensions of the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.registry.shapes.context import Shape, ShapeContext
+from opshift.registry.shapes.dims import product, unknown
+from opshift.registry.shapes.reading import input_shape, integer, integers, size_of
+from opshift.registry.shapes.table import rule
+from opshift.registry.shapes.window import slid, spread, windows
+
+
+@rule("convolution")
+def convolution(node: ShapeContext) -> Sequence[Shape | None]:
+    """Weights are the second input."""
+    return [_convolved(node, input_shape(node, 0), input_shape(node, 1))]
+
+
+@rule("quantized_convolution")
+def quantized_convolution(node: ShapeContext) -> Sequence[Shape | None]:
+    """Weights are the input 3; scales and zero points stand between and behind."""
+    return [_convolved(node, input_shape(node, 0), input_shape(node, 3))]
+
+
+@rule("conv_transpose")
+def conv_transpose(node: ShapeContext) -> Sequence[Shape | None]:
+    """Channels are counted a group; `output_shape` sets the spatial dimensions, else they are spread."""
+    data, weights = input_shape(node, 0), input_shape(node, 1)
+    rank = _rank(node, data, weights)
+    if rank is None:
+        return [None]
+    batch = data[0] if data else None
+    channels = product((weights[1] if weights else None, integer(node, "group", 1)))
+    return [(batch, channels, *_spread(node, data or unknown(rank), weights or unknown(rank)))]
+
+
+@rule("causal_convolution")
+def causal_convolution(node: ShapeContext) -> Sequence[Shape | None]:
+    """The output keeps the input's shape; the state holds one position less than the kernel."""
+    data, weights = input_shape(node, 0), input_shape(node, 1)
+    batch, channels = data[:2] if data is not None and len(data) == 3 else (None, None)
+    kernel = weights[2] if weights is not None and len(weights) == 3 else None
+    return [data or unknown(3), (batch, channels, kernel - 1 if kernel else None)]
+
+
+def _convolved(node: ShapeContext, data: Shape | None, weights: Shape | None) -> Shape | None:
+    rank = _rank(node, data, weights)
+    if rank is None:
+        return None
+    batch = data[0] if data else None
+    channels = weights[0] if weights else None
+    found = windows(node, weights[2:] if weights else None)
+    if data is None or found is None:
+        return (batch, channels, *unknown(rank - 2))
+    return (batch, channels, *(slid(node, size, each) for size, each in zip(data[2:], found, strict=True)))
+
+
+def _spread(node: ShapeContext, data: Shape, weights: Shape) -> Shape:
+    spatial = len(data) - 2
+    stated = integers(node, "output_shape")
+    if stated:
+        return stated if len(stated) == spatial else unknown(spatial)
+    extra = integers(node, "output_padding") or (0,) * spatial
+    found = windows(node, weights[2:])
+    if found is None or len(extra) != spatial:
+        return unknown(spatial)
+    return tuple(
+        spread(node, size, each, more) for size, each, more in zip(data[2:], found, extra, strict=True)
+    )
+
+
+def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
+    """As all that state it agree: data, weights and `kernel_shape`."""
+    kernel = size_of(node.attribute("kernel_shape"))
+    stated = {len(shape) for shape in (data, weights) if shape is not None} | (
+        {kernel + 2} if kernel else set()
+    )
+    rank = stated.pop() if len(stated) == 1 else None
+    return rank if rank is not None and rank >= 2 else None

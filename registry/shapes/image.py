@@ -1,0 +1,77 @@
+"""Images resized, sampled, or taken apart into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.registry.shapes.context import Shape, ShapeContext
+from opshift.registry.shapes.dims import product, quotient, unknown
+from opshift.registry.shapes.reading import constant_integers, input_shape, integer, length, text
+from opshift.registry.shapes.table import rule
+
+
+@rule("depth_to_space")
+def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
+    """Blocks of channels become squares."""
+    data, block = _image(node), integer(node, "blocksize")
+    if data is None or block is None or block < 1:
+        return [unknown(4)]
+    batch, channels, height, width = data
+    return [(batch, quotient(channels, block * block), product((height, block)), product((width, block)))]
+
+
+@rule("space_to_depth")
+def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
+    """Squares become blocks of channels."""
+    data, block = _image(node), integer(node, "blocksize")
+    if data is None or block is None or block < 1:
+        return [unknown(4)]
+    batch, channels, height, width = data
+    return [(batch, product((channels, block * block)), quotient(height, block), quotient(width, block))]
+
+
+@rule("column_to_image")
+def column_to_image(node: ShapeContext) -> Sequence[Shape | None]:
+    """An image of the listed size; a column holds the channels of one block."""
+    data, size, block = input_shape(node, 0), constant_integers(node, 1), constant_integers(node, 2)
+    counts = {count for count in (length(node, 1), length(node, 2)) if count is not None}
+    if len(counts) != 1:
+        return [None]
+    batch, columns = data[:2] if data is not None and len(data) == 3 else (None, None)
+    channels = None if block is None else quotient(columns, product(block))
+    return [(batch, channels, *(unknown(counts.pop()) if size is None else size))]
+
+
+@rule("grid_sample")
+def grid_sample(node: ShapeContext) -> Sequence[Shape | None]:
+    """Batch and channels of the image, spatial dimensions of the grid."""
+    data, grid = input_shape(node, 0), input_shape(node, 1)
+    ranks = {len(shape) for shape in (data, grid) if shape is not None}
+    if len(ranks) != 1 or min(ranks) < 3:
+        return [None]
+    rank = ranks.pop()
+    batch, channels = data[:2] if data is not None else (grid[0] if grid else None, None)
+    return [(batch, channels, *(unknown(rank - 2) if grid is None else grid[1:-1]))]
+
+
+@rule("affine_grid")
+def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
+    """The listed size without its channels, and a coordinate a spatial dimension."""
+    theta, size, rank = input_shape(node, 0), constant_integers(node, 1), length(node, 1)
+    if rank is None and theta is not None and len(theta) == 3 and theta[1] is not None:
+        rank = theta[1] + 2
+    if rank not in (4, 5):
+        return [None]
+    batch = theta[0] if theta else None
+    return [(batch, *unknown(rank - 2), rank - 2) if size is None else (size[0], *size[2:], rank - 2)]
+
+
+@rule("decoded_image")
+def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
+    """Height, width and the channels of the pixel format."""
+    return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(text(node, "pixel_format")))]
+
+
+def _image(node: ShapeContext) -> Shape | None:
+    data = input_shape(node, 0)
+    return data if data is not None and len(data) == 4 else None

@@ -1,0 +1,70 @@
+"""Outputs in which dimensions are folded into one value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.registry.shapes.context import Shape, ShapeContext
+from opshift.registry.shapes.dims import axes_in, unknown
+from opshift.registry.shapes.reading import Setting, axis, input_shape, integer, setting, text
+from opshift.registry.shapes.table import rule
+
+
+@rule("reduce")
+def reduce(node: ShapeContext) -> Sequence[Shape | None]:
+    """The axes become 1 or disappear; without axes all do, or none if an empty list means that."""
+    data, axes = input_shape(node, 0), setting(node, "axes")
+    keep = integer(node, "keepdims", 1) != 0
+    if axes.absent or axes.length == 0:
+        return [_without_axes(node, data, keep)]
+    if data is None:
+        return [None]
+    known = axes_in(axes.values, len(data))
+    return [_unsettled(data, axes, keep) if known is None else _reduced(data, known, keep)]
+
+
+@rule("arg_reduce")
+def arg_reduce(node: ShapeContext) -> Sequence[Shape | None]:
+    """One axis becomes 1 or disappears."""
+    data = input_shape(node, 0)
+    if not data:
+        return [None]
+    keep = integer(node, "keepdims", 1) != 0
+    found = axis(node, len(data), 0)
+    if found is None:
+        return [unknown(len(data) if keep else len(data) - 1)]
+    return [_reduced(data, (found,), keep)]
+
+
+@rule("determinant")
+def determinant(node: ShapeContext) -> Sequence[Shape | None]:
+    """The last two dimensions, a square matrix, become one number."""
+    data = input_shape(node, 0)
+    return [data[:-2] if data is not None and len(data) >= 2 else None]
+
+
+@rule("loss")
+def loss(node: ShapeContext) -> Sequence[Shape | None]:
+    """One number, or one a label if nothing is reduced; log-probabilities keep the scores' shape."""
+    labels = input_shape(node, 1)
+    return [labels if text(node, "reduction") == "none" else (), input_shape(node, 0)]
+
+
+def _without_axes(node: ShapeContext, data: Shape | None, keep: bool) -> Shape | None:
+    if integer(node, "noop_with_empty_axes", 0):
+        return data
+    if not keep:
+        return ()
+    return None if data is None else (1,) * len(data)
+
+
+def _reduced(data: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
+    if keep:
+        return tuple(1 if at in axes else dim for at, dim in enumerate(data))
+    return tuple(dim for at, dim in enumerate(data) if at not in axes)
+
+
+def _unsettled(data: Shape, axes: Setting, keep: bool) -> Shape | None:
+    if keep:
+        return unknown(len(data))
+    return unknown(len(data) - 1) if axes.length == 1 and data else None

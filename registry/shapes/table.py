@@ -1,0 +1,36 @@
+"""The table of shape rules, by the name that definitions use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from types import MappingProxyType
+
+from opshift.registry.errors import OpshiftError
+from opshift.registry.shapes.context import Rule, Shape, ShapeContext
+
+_RULES: dict[str, Rule] = {}
+RULES: Mapping[str, Rule] = MappingProxyType(_RULES)
+
+
+def rule(name: str) -> Callable[[Rule], Rule]:
+    """Register a function as the rule `name`, for the outputs that a node lists.
+
+    Raises:
+        OpshiftError: another function has the name.
+
+    """
+
+    def register(function: Rule) -> Rule:
+        if name in _RULES:
+            first, second = (f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
+            raise OpshiftError(f"shape rule {name!r} is both {first} and {second}", remedy="rename one of them")
+
+        @wraps(function)
+        def listed(node: ShapeContext) -> Sequence[Shape | None]:
+            return tuple(function(node))[: node.output_count]
+
+        _RULES[name] = listed
+        return listed
+
+    return register
