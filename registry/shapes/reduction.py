@@ -65,6 +65,8 @@ def _reduced(data: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
 
 
 def _unsettled(data: Shape, axes: Setting, keep: bool) -> Shape | None:
+    if axes.values is not None and None not in axes.values:
+        return None
     if keep:
         return unknown(len(data))
     return unknown(len(data) - 1) if axes.length == 1 and data else None

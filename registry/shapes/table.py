@@ -23,8 +23,8 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
     def register(function: Rule) -> Rule:
         if name in _RULES:
-            first, second = (f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
-            raise OpshiftError(f"shape rule {name!r} is both {first} and {second}", remedy="rename one of them")
+            both = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
+            raise OpshiftError(f"shape rule {name!r} is both {both}", remedy="rename one of them")
 
         @wraps(function)
         def listed(node: ShapeContext) -> Sequence[Shape | None]:
