@@ -100,7 +100,9 @@ def read_attribute(attribute: Any) -> Any:
 
 def _untyped(attribute: Any) -> int:
     for kind, field in _FIELD.items():
-        present = getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
+        present = (
+            getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
+        )
         if present:
             return kind
     return 0

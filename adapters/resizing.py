@@ -21,7 +21,7 @@ def factors_become_a_list(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 11)
 def coordinates_are_stated(node: Node, out: Rewriter) -> None:
-    """Before 11 pixels lay at `output / scale`, rounded down where nearest enlarges and up where it shrinks."""
+    """Before 11 a pixel lay at `output / scale`; nearest rounded down to enlarge and up to shrink."""
     data, scales = node.inputs
     attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric"}
     if node.attribute("mode", b"nearest") != b"nearest":

@@ -33,9 +33,6 @@ class Facts(Protocol):
         """The name of a constant with this value; equal constants share one."""
 
 
-
-
-
 class Emitted(NamedTuple):
     """A node that an adapter wrote, and the opset of its domain that it is written for."""
 
@@ -122,7 +119,8 @@ class Rewriter:
         found = self.constant_value(name)
         if found is None:
             raise CannotConvert(
-                f"{meaning} ({name!r}) is not a constant", remedy="make it an initializer that is no graph input"
+                f"{meaning} ({name!r}) is not a constant",
+                remedy="make it an initializer that is no graph input",
             )
         return found
 

@@ -113,7 +113,9 @@ def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
     declared = out.source.attributes.get(verb.attribute)
     stated = node.attribute(verb.attribute, declared.default if declared else None)
     if not same_value(stated, verb.value):
-        raise CannotConvert(f"{verb.attribute} is {_shown(stated)}; {_target(out)} takes {_shown(verb.value)} only")
+        raise CannotConvert(
+            f"{verb.attribute} is {_shown(stated)}; {_target(out)} takes {_shown(verb.value)} only"
+        )
     return node
 
 
@@ -155,14 +157,16 @@ def same_value(stated: Any, declared: Any) -> bool:
     if isinstance(stated, bytes):
         return bool(stated == str(declared).encode())
     if isinstance(stated, tuple | list):
-        return isinstance(declared, tuple | list) and len(stated) == len(declared) and all(
-            same_value(a, b) for a, b in zip(stated, declared, strict=True)
+        return (
+            isinstance(declared, tuple | list)
+            and len(stated) == len(declared)
+            and all(same_value(a, b) for a, b in zip(stated, declared, strict=True))
         )
     return bool(stated == declared)
 
 
 def _constant_type(node: Node, out: Rewriter, parameter: Parameter) -> str:
-    """The element type of a new input: the one the signature leaves, else that of an input which shares it."""
+    """The one that the signature leaves a new input, else that of an input which shares its variable."""
     assert out.target is not None
     types = out.target.types_of(parameter)
     if len(types) == 1 or set(types) <= {"tensor(int32)", "tensor(int64)"}:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opshift.adapters.node import Node, Tensor
+from opshift.adapters.node import Tensor
 from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
 from opshift.converter.plan import ContainerPlan, NodeChange, Plan
 from opshift.converter.tensors import write_tensor
 from opshift.converter.write import fill_node, update_node
-from opshift.registry.names import canonical_domain
+from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
 def apply_plan(plan: Plan, model: Any) -> None:
@@ -26,9 +26,11 @@ def apply_plan(plan: Plan, model: Any) -> None:
     for function, container in zip(model.functions, plan.functions, strict=True):
         _apply(container, function, False)
         _stamp(function.opset_import, plan.targets)
+        _add_imports(function.opset_import, [container])
     if plan.opsets and not model.opset_import:
         model.opset_import.add().version = 1
     _stamp(model.opset_import, plan.targets)
+    _add_imports(model.opset_import, [plan.graph, *(each for pair in plan.training for each in pair)])
 
 
 def _stamp(imports: Any, targets: Mapping[str, int]) -> None:
@@ -36,6 +38,16 @@ def _stamp(imports: Any, targets: Mapping[str, int]) -> None:
         target = targets.get(canonical_domain(each.domain), each.version)
         if target != each.version:
             each.version = target
+
+
+def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
+    needed = {
+        name: opset for plan in plans for each in plan.all() for name, opset in each.new_imports.items()
+    }
+    for domain, opset in needed.items():
+        new = imports.add()
+        new.domain = "" if domain == DEFAULT_DOMAIN else domain
+        new.version = opset
 
 
 def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> None:
@@ -97,6 +109,3 @@ def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -
     """Bring the nodes at the end to their places; upb asks for keys in the order of the list."""
     keys = iter([*range(0, count * STRIDE, STRIDE), *added])
     nodes.sort(key=lambda _: next(keys))
-
-
-__all__ = ["Node", "apply_plan"]

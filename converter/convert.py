@@ -101,4 +101,3 @@ def _model_of(model: Any) -> tuple[Any, bool]:
             f"{type(model).__name__} is no model", remedy="give a ModelProto, its bytes, or a path"
         )
     return model, False
-

@@ -48,6 +48,4 @@ class ConversionRefused(OpshiftError):
         self.refusals = tuple(refusals)
         first = self.refusals[0]
         more = f", and {len(self.refusals) - 1} more" if len(self.refusals) > 1 else ""
-        super().__init__(
-            f"{first.operator}: {first.reason}{more}", place=first.place, remedy=first.remedy
-        )
+        super().__init__(f"{first.operator}: {first.reason}{more}", place=first.place, remedy=first.remedy)

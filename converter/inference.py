@@ -25,7 +25,10 @@ def inputs_that_decide(operator: OperatorVersion, node: Node, position: int) -> 
     return [
         name
         for index, name in enumerate(node.inputs)
-        if name and (formal := _formal(operator.inputs, index)) and formal.type == output.type and formal.homogeneous
+        if name
+        and (formal := _formal(operator.inputs, index))
+        and formal.type == output.type
+        and formal.homogeneous
     ]
 
 

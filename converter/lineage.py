@@ -8,9 +8,9 @@ from typing import Literal
 
 import networkx as nx
 
+from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter, StepFunction
-from opshift.adapters.node import Node
 from opshift.adapters.table import Adapter, Pair
 from opshift.adapters.type_guard import type_guard
 from opshift.adapters.verbs import run_verbs
@@ -68,7 +68,9 @@ def _edges(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
         yield _edge(new, old, old.since_version, step.down if step else None, change, table)
     for version in operator.versions:
         if version.removal:
-            yield _edge(version, None, version.removal.removed_in, version.removal.up, version.removal.mapping, table)
+            yield _edge(
+                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping, table
+            )
 
 
 def _edge(
@@ -81,7 +83,9 @@ def _edge(
 ) -> Edge:
     pair = Pair(source.domain, source.name, source.since_version, opset)
     if (answer == "adapter") != (pair in table):
-        missing = "no adapter is registered" if answer == "adapter" else "an adapter is registered, not declared"
+        missing = (
+            "no adapter is registered" if answer == "adapter" else "an adapter is registered, not declared"
+        )
         raise DefinitionError(f"{pair}: {missing}")
     if answer == "adapter":
         return Edge(source, target, opset, "adapter", table[pair], change)
@@ -113,7 +117,9 @@ def _leaving(source: OperatorVersion, opset: int, answer: Answer | None, change:
     return Edge(source, None, opset, "declared", run_verbs(answer), change)
 
 
-def _unanswered(source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
+def _unanswered(
+    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair
+) -> Edge:
     if opset > source.since_version:
         raise DefinitionError(f"{pair}: the step is not answered")
     reason = "no way down is defined for this step"

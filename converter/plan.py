@@ -1,4 +1,4 @@
-"""Decide: every node that has to change and what into, or every reason why it cannot, before anything is touched."""
+"""Decide: what every node becomes, or every reason why it cannot, before anything is touched."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.converter.structure import check_structure, opset_imports
 from opshift.converter.target import Target
 from opshift.registry.catalogue import Registry
 from opshift.registry.errors import ResolveError
-from opshift.registry.names import OperatorId, canonical_domain
+from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class ContainerPlan:
     node_count: int = 0
     changes: list[NodeChange] = field(default_factory=list)
     constants: Mapping[Tensor, str] = field(default_factory=dict)
+    new_imports: dict[str, int] = field(default_factory=dict)
+    """Domains that new nodes are of and that had no opset import."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
     """Position of the node, name of its attribute, position in it, and the plan of the graph there."""
 
@@ -110,7 +112,7 @@ class Planner:
         self._target = target
         self._names = Names(model)
         self._functions = frozenset((each.domain, each.name) for each in model.functions)
-        self._router = Router(registry, adapter_table(), target.opsets)
+        self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._refusals: list[Refusal] = []
         self._quiet: dict[int | None, set[str]] = {}
 
@@ -160,6 +162,15 @@ class Planner:
         opsets = opset_imports(function.opset_import or self._model.opset_import, self._model.ir_version)
         return self._container(Scope(function, opsets, self._registry, self._names), path)
 
+    def _router(self, opsets: Mapping[str, int]) -> Router:
+        """The routes from some opset imports to where the target takes them."""
+        key = frozenset(opsets.items())
+        if key not in self._routers:
+            finals = {**opsets, **self._target.opsets}
+            finals.setdefault(DEFAULT_DOMAIN, self._registry.releases.companion_opset(finals))
+            self._routers[key] = Router(self._registry, adapter_table(), finals)
+        return self._routers[key]
+
     def _container(self, scope: Scope, path: str) -> ContainerPlan:
         found = ContainerPlan(path, len(scope.container.node))
         quiet = self._quiet.setdefault(scope.opsets.get("ai.onnx"), set())
@@ -168,14 +179,22 @@ class Planner:
                 continue
             self._node(index, proto, scope, found, quiet)
         found.constants = scope.new_constants
+        router = self._router(scope.opsets)
+        for change in found.changes:
+            for written in change.result.nodes:
+                domain = canonical_domain(written.node.domain)
+                if domain not in scope.opsets:
+                    found.new_imports[domain] = router.final_opset(domain)
         return found
 
     def _node(self, index: int, proto: Any, scope: Scope, found: ContainerPlan, quiet: set[str]) -> None:
         if (proto.domain, proto.op_type) in self._functions:
             self._subgraphs(index, proto, scope, found)
             return
-        place = f"{found.path}, node {proto.name!r}" if proto.name else (
-            f"{found.path}, node {index} ({proto.op_type} -> {', '.join(proto.output)})"
+        place = (
+            f"{found.path}, node {proto.name!r}"
+            if proto.name
+            else (f"{found.path}, node {index} ({proto.op_type} -> {', '.join(proto.output)})")
         )
         known = None
         try:
@@ -183,7 +202,8 @@ class Planner:
             if opset is None:
                 self._subgraphs(index, proto, scope, found)
                 return
-            route = self._router.route(proto.domain, proto.op_type, opset)
+            router = self._router(scope.opsets)
+            route = router.route(proto.domain, proto.op_type, opset)
             known = route.operator.id
             if route.has_subgraphs:
                 self._subgraphs(index, proto, scope, found)
@@ -192,7 +212,7 @@ class Planner:
                     quiet.add(proto.op_type)
                 return
             original = Node.of(proto)
-            result = rewrite(original, opset, scope, self._router)
+            result = rewrite(original, opset, scope, router)
         except (CannotConvert, ResolveError) as error:
             label = str(known) if known else f"{canonical_domain(proto.domain)}.{proto.op_type}"
             self._refusals.append(Refusal(place, label, error.reason, error.remedy))
@@ -234,4 +254,3 @@ def _is_same(original: Node, result: Rewritten) -> bool:
         and node.outputs == original.outputs
         and node.attributes == original.attributes
     )
-

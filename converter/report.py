@@ -76,5 +76,7 @@ def _changed(change: NodeChange) -> ChangedNode:
         change.place,
         str(change.operator),
         tuple(str(each.operator.id) for each in change.result.nodes),
-        tuple(f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps),
+        tuple(
+            f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps
+        ),
     )

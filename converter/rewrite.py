@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from opshift.adapters.node import Node
@@ -52,7 +51,8 @@ def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
         current = waiting.pop()
         route = router.route(current.node.domain, current.node.op_type, current.opset)
         if route.step is None:
-            done.append(Written(current.node, _standing(route.operator, current, router), current.successor))
+            operator = router.at(route.operator, router.final_opset(current.node.domain))
+            done.append(Written(current.node, operator, current.successor))
             continue
         if len(steps) >= MOST_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not end")
@@ -62,8 +62,7 @@ def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
 
 
 def _take(step: Edge, current: _Waiting, scope: Scope, router: Router) -> list[_Waiting]:
-    default_opset = router.target_opset("") or scope.opsets.get("ai.onnx", 0)
-    out = Rewriter(scope, step.source, step.target, step.opset, default_opset)
+    out = Rewriter(scope, step.source, step.target, step.opset, router.final_opset(""))
     assert step.function is not None
     step.function(current.node, out)
     emitted = out.emitted
@@ -73,14 +72,3 @@ def _take(step: Edge, current: _Waiting, scope: Scope, router: Router) -> list[_
         domain = canonical_domain(each.node.domain)
         scope.add_emitted(each.node, scope.registry.at(each.node.op_type, each.opset, domain))
     return [_Waiting(each.node, each.opset, each.successor and current.successor) for each in emitted]
-
-
-def _standing(operator: OperatorVersion, current: _Waiting, router: Router) -> OperatorVersion:
-    """The version in force at the target; only compatible steps lie between."""
-    target = router.target_opset(current.node.domain)
-    return operator if target is None else router.at(operator, target)
-
-
-def opset_of(domain: str, opsets: Mapping[str, int]) -> int | None:
-    """The opset imported for a node's domain."""
-    return opsets.get(canonical_domain(domain))

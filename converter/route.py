@@ -23,7 +23,7 @@ class Route(NamedTuple):
 
 
 class Router:
-    """Routes from any (operator, opset) to one set of targets."""
+    """Routes from any (operator, opset) to one set of targets, which names every domain that is imported."""
 
     def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
         self._registry = registry
@@ -32,9 +32,9 @@ class Router:
         self._graphs: dict[tuple[str, str], nx.DiGraph[OperatorId]] = {}
         self._routes: dict[tuple[str, str, int], Route] = {}
 
-    def target_opset(self, domain: str) -> int | None:
-        """The opset that a domain is converted to; `None` if it is left as it is."""
-        return self._targets.get(canonical_domain(domain))
+    def final_opset(self, domain: str) -> int:
+        """The opset at which the nodes of a domain end."""
+        return self._targets[canonical_domain(domain)]
 
     def route(self, domain: str, op_type: str, opset: int) -> Route:
         """The way of one operator from one opset.
@@ -51,8 +51,10 @@ class Router:
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
         operator = self._registry.get_schema(op_type, opset, domain)
-        has_subgraphs = any(attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values())
-        steps = self._path(operator, self._targets.get(domain, opset))
+        has_subgraphs = any(
+            attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
+        )
+        steps = self._path(operator, self._targets[domain])
         return Route(operator, next((step for step in steps if step.function), None), has_subgraphs)
 
     def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:

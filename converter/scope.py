@@ -103,17 +103,22 @@ class Scope:
     def is_local(self, name: str) -> bool:
         """Whether the value is made here, not in a graph around this one."""
         return (
-            name in self._producers or name in self._stated or name in self._initializers
-            or name in self._emitted or name in self._constant_values
+            name in self._producers
+            or name in self._stated
+            or name in self._initializers
+            or name in self._emitted
+            or name in self._constant_values
         )
 
     def element_type(self, name: str) -> str | None:
         """The element type of a tensor, such as `float16`; of other values their type string."""
-        return self._resolve(name, self._types, self._known_type, self._infer_type, self._type_parent)
+        self._resolve(name, self._types, self._known_type, self._infer_type, self._type_parent)
+        return self._types[name]
 
     def shape(self, name: str) -> Shape | None:
         """The dimensions of a value; `None` for each, or for all, that are not known."""
-        return self._resolve(name, self._shapes, self._known_shape, self._infer_shape, self._shape_parent)
+        self._resolve(name, self._shapes, self._known_shape, self._infer_shape, self._shape_parent)
+        return self._shapes[name]
 
     def constant(self, name: str) -> Tensor | None:
         """The value, if every run has the same: an initializer no caller overrides, or a Constant."""
@@ -184,7 +189,7 @@ class Scope:
         known: Callable[[str], Any],
         infer: Callable[[Producer], Any],
         outside: Callable[[str], Any],
-    ) -> Any:
+    ) -> None:
         stack = [name]
         entered: set[str] = set()
         while stack:
@@ -203,7 +208,6 @@ class Scope:
                 stack.extend(waiting)
             else:
                 memo[current] = infer(producer)
-        return memo[name]
 
     def _waiting(self, producer: Producer, memo: dict[str, Any]) -> Sequence[str]:
         if producer.operator is None:
@@ -234,7 +238,9 @@ class Scope:
     def _infer_type(self, producer: Producer) -> str | None:
         if producer.operator is None:
             return None
-        return element_type_from(producer.operator, producer.node, producer.position, self._types.get, self._body_type)
+        return element_type_from(
+            producer.operator, producer.node, producer.position, self._types.get, self._body_type
+        )
 
     def _infer_shape(self, producer: Producer) -> Shape | None:
         if producer.operator is None:

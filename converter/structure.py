@@ -19,7 +19,9 @@ def check_structure(model: Any) -> None:
         InvalidModel: it has not.
     """
     if not model.HasField("graph"):
-        raise InvalidModel("this is not a model: it has no graph", remedy="check that the file is the right one")
+        raise InvalidModel(
+            "this is not a model: it has no graph", remedy="check that the file is the right one"
+        )
     opset_imports(model.opset_import, model.ir_version)
     _check_graph(model.graph, set(), "graph", 0)
     for function in model.functions:
@@ -45,7 +47,8 @@ def opset_imports(imports: Any, ir_version: int = 3) -> dict[str, int]:
         return found
     if ir_version >= 3:
         raise InvalidModel(
-            "the model has no opset import", remedy="add one for each domain its nodes use, such as ai.onnx 17"
+            "the model has no opset import",
+            remedy="add one for each domain its nodes use, such as ai.onnx 17",
         )
     return {"ai.onnx": 1}
 

@@ -41,7 +41,9 @@ def read_target(target: TargetLike, registry: Registry) -> Target:
         named, ir = _read_text(str(text).strip(), registry)
         twice = next((domain for domain in named if opsets.get(domain, named[domain]) != named[domain]), None)
         if twice:
-            raise UsageError(f"{twice} has two targets, {opsets[twice]} and {named[twice]}", remedy="give one")
+            raise UsageError(
+                f"{twice} has two targets, {opsets[twice]} and {named[twice]}", remedy="give one"
+            )
         opsets |= named
         ir_version = ir or ir_version
     if not opsets:
@@ -69,7 +71,7 @@ def _is_number(text: str) -> bool:
 def _checked(opsets: Mapping[str, int], ir_version: int | None, registry: Registry) -> Target:
     for domain, opset in opsets.items():
         newest = registry.newest_opset(domain)
-        if not isinstance(opset, int) or not 1 <= opset <= newest:
+        if not 1 <= opset <= newest:
             raise UnknownOpset(
                 f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
             )

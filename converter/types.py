@@ -31,7 +31,11 @@ def type_text(proto: Any) -> str | None:
     if kind == "map_type":
         key = BY_NUMBER.get(proto.map_type.key_type)
         value = type_text(proto.map_type.value_type)
-        inner = value.removeprefix("tensor(").removesuffix(")") if value and value.startswith("tensor(") else value
+        inner = (
+            value.removeprefix("tensor(").removesuffix(")")
+            if value and value.startswith("tensor(")
+            else value
+        )
         return f"map({key.name}, {inner})" if key and inner else None
     return None
 
@@ -45,6 +49,4 @@ def shape_of(proto: Any) -> Shape | None:
     """The dimensions of a tensor type, `None` for each that has no number; `None` without a shape."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
-    return tuple(
-        dim.dim_value if dim.HasField("dim_value") else None for dim in proto.tensor_type.shape.dim
-    )
+    return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in proto.tensor_type.shape.dim)

@@ -206,7 +206,9 @@ class Registry:
         removal = next((v.removal for v in operator.versions if v.removal), None)
         if removal and removal.removed_in <= opset:
             instead = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
-            return OperatorRemoved(f"{op_type} was removed from {domain} in {removal.removed_in}", remedy=instead)
+            return OperatorRemoved(
+                f"{op_type} was removed from {domain} in {removal.removed_in}", remedy=instead
+            )
         since = operator.versions[0].since_version
         return NotYetIntroduced(
             f"{op_type} is not in opset {opset} of {domain}", remedy=f"it came with opset {since}"

@@ -3,45 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
-Kind = Literal[
-    "attribute_added",
-    "attribute_removed",
-    "attribute_type",
-    "attribute_default",
-    "attribute_required",
-    "attribute_values",
-    "input_added",
-    "input_removed",
-    "input_option",
-    "input_name",
-    "input_types",
-    "output_added",
-    "output_removed",
-    "output_option",
-    "output_name",
-    "output_types",
+KINDS = (
+    *(f"attribute_{what}" for what in ("added", "removed", "type", "default", "required", "values")),
+    *(
+        f"{side}_{what}"
+        for side in ("input", "output")
+        for what in ("added", "removed", "option", "name", "types")
+    ),
     "determinism",
     "status",
     "deprecation",
-]
+)
+"""Every kind of change there is."""
 
 
 class Change(NamedTuple):
     """One difference: what kind, of which attribute or parameter, and both sides."""
 
-    kind: Kind
+    kind: str
     subject: str
     old: Any
     new: Any
 
     def __str__(self) -> str:
         what = self.kind.replace("_", " ")
-        return f"{what}: {self.subject}" if self.old is None and self.new is None else (
-            f"{what}: {self.subject}: {_shown(self.old)} -> {_shown(self.new)}"
+        return (
+            f"{what}: {self.subject}"
+            if self.old is None and self.new is None
+            else (f"{what}: {self.subject}: {_shown(self.old)} -> {_shown(self.new)}")
         )
 
 
@@ -81,11 +74,15 @@ def _legal(attribute: Attribute) -> str:
     if attribute.values is not None:
         return ", ".join(map(str, attribute.values))
     low, high = attribute.minimum, attribute.maximum
-    return "any" if low is None and high is None else f"{'' if low is None else low}..{'' if high is None else high}"
+    return (
+        "any"
+        if low is None and high is None
+        else f"{'' if low is None else low}..{'' if high is None else high}"
+    )
 
 
 def _parameters(
-    side: Literal["input", "output"],
+    side: str,
     old_version: OperatorVersion,
     old: tuple[Parameter, ...],
     new_version: OperatorVersion,

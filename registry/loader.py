@@ -25,7 +25,9 @@ def load_operator(path: Path, types: TypeSets) -> Operator:
     stated = (data.get("domain"), data.get("name"))
     if stated != (path.parent.name, path.stem):
         wanted = f"{path.parent.name} and {path.stem}"
-        raise DefinitionError(f"domain and name must be {wanted}, as the path says", place=Place(str(path), 1))
+        raise DefinitionError(
+            f"domain and name must be {wanted}, as the path says", place=Place(str(path), 1)
+        )
     try:
         return Operator.model_validate(_whole(data, types))
     except ValidationError as error:

@@ -125,7 +125,9 @@ class OperatorVersion(Frozen):
     def _types_are_known(self) -> Self:
         for parameter in (*self.inputs, *self.outputs):
             if parameter.type not in self.type_constraints and "(" not in parameter.type:
-                raise ValueError(f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable")
+                raise ValueError(
+                    f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable"
+                )
         return self
 
     @cached_property

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+
+from pydantic import ValidationError
 
 from opshift.registry.errors import DefinitionError, OpshiftError, Place
 from opshift.registry.models import Frozen
+from opshift.registry.names import DEFAULT_DOMAIN
 from opshift.registry.yaml_files import load_yaml
-from pydantic import ValidationError
 
 
 class Release(Frozen):
@@ -45,6 +48,13 @@ class Releases(Frozen):
     def first_with(self, domain: str, opset: int) -> Release | None:
         """The first ONNX release whose set of `domain` is at least at `opset`."""
         return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)
+
+    def companion_opset(self, opsets: Mapping[str, int]) -> int:
+        """The opset of the default domain that first shipped together with all of `opsets`."""
+        for release in self.onnx.values():
+            if all(release.opsets.get(domain, opset) >= opset for domain, opset in opsets.items()):
+                return release.opsets[DEFAULT_DOMAIN]
+        return 1
 
     def named(self, name: str) -> Release:
         """The release called `onnx-1.12` or `onnxruntime-1.14`; a patch release falls back to its minor.

@@ -63,8 +63,10 @@ RULES = (
     Rule(
         "attribute-became-required",
         "A node may leave out an attribute that the target requires.",
-        lambda change, versions: (change.kind == "attribute_required" and bool(change.new))
-        or (change.kind == "attribute_added" and versions[1].attributes[change.subject].required),
+        lambda change, versions: (
+            (change.kind == "attribute_required" and bool(change.new))
+            or (change.kind == "attribute_added" and versions[1].attributes[change.subject].required)
+        ),
     ),
     Rule(
         "values-removed",
@@ -79,8 +81,10 @@ RULES = (
     Rule(
         "parameter-became-required",
         "A node may leave out an input that the target requires.",
-        lambda change, _: (change.kind == "input_added" and change.new == "single")
-        or (change.kind == "input_option" and _demands_more(change)),
+        lambda change, _: (
+            (change.kind == "input_added" and change.new == "single")
+            or (change.kind == "input_option" and _demands_more(change))
+        ),
     ),
     Rule(
         "operator-deprecated",
@@ -129,10 +133,14 @@ def misused(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | 
     return None if verb.attribute in old.attributes else f"{old.id} has no attribute {verb.attribute!r}"
 
 
-def _crosses(verb: AttributeToInput | InputToAttribute, old: OperatorVersion, new: OperatorVersion) -> str | None:
+def _crosses(
+    verb: AttributeToInput | InputToAttribute, old: OperatorVersion, new: OperatorVersion
+) -> str | None:
     up = isinstance(verb, AttributeToInput)
     attribute, name = (
-        (verb.attribute, verb.input_name) if isinstance(verb, AttributeToInput) else (verb.attribute_name, verb.input)
+        (verb.attribute, verb.input_name)
+        if isinstance(verb, AttributeToInput)
+        else (verb.attribute_name, verb.input)
     )
     with_attribute, with_input = (old, new) if up else (new, old)
     if attribute not in with_attribute.attributes:

@@ -14,7 +14,7 @@ _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # the base depends on whether libyaml is there
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012  # PyYAML's own name
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # PyYAML's own name
 
 
 for _tag, _pattern, _first in (
@@ -24,7 +24,9 @@ for _tag, _pattern, _first in (
     ("null", r"null|~|", "n~\0"),
 ):
     _Loader.add_implicit_resolver(
-        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), ["" if c == "\0" else c for c in _first]
+        f"tag:yaml.org,2002:{_tag}",
+        re.compile(rf"^(?:{_pattern})$"),
+        ["" if c == "\0" else c for c in _first],
     )
 
 
@@ -34,7 +36,9 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if key in found:
-            raise yaml.constructor.ConstructorError(None, None, f"key {key!r} is repeated", key_node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {key!r} is repeated", key_node.start_mark
+            )
         found[key] = loader.construct_object(value_node, deep=True)
     return found
 
@@ -49,7 +53,7 @@ def load_yaml(path: Path) -> Any:
         DefinitionError: the file cannot be read, is not YAML, or repeats a key.
     """
     try:
-        return yaml.load(path.read_bytes(), Loader=_Loader)  # noqa: S506
+        return yaml.load(path.read_bytes(), Loader=_Loader)
     except OSError as error:
         raise DefinitionError(f"cannot be read: {error.strerror}", place=Place(str(path))) from error
     except yaml.YAMLError as error:

@@ -109,7 +109,11 @@ def _plain(value: Any) -> Any:
         return value.decode()
     if isinstance(value, float):
         return _shortest(value)
-    return [_plain(item) for item in value] if isinstance(value, Iterable) and not isinstance(value, str) else value
+    return (
+        [_plain(item) for item in value]
+        if isinstance(value, Iterable) and not isinstance(value, str)
+        else value
+    )
 
 
 def _shortest(value: float) -> float:
@@ -124,7 +128,7 @@ def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bo
     for position, schema in enumerate(schemas):
         text += _version_text(facts(schema), types)
         if known or position:
-            print(f"decide {path.parent.name}.{path.stem}:{schema.since_version}: its step from the version before")
+            print(f"decide {path.parent.name}.{path.stem}:{schema.since_version}: the step to it")
     if not write:
         print(f"would add {len(schemas)} to {path}")
         return
@@ -164,14 +168,21 @@ def _by_size(types: TypeSets) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _flow(value: Any) -> str:
-    return str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6)).strip().removesuffix("\n...")
+    return (
+        str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6))
+        .strip()
+        .removesuffix("\n...")
+    )
 
 
 def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
     found = facts(schema)
-    stated = OperatorVersion.model_validate({**found, "domain": known.domain, "name": known.name, "deprecation": None})
+    stated = OperatorVersion.model_validate(
+        {**found, "domain": known.domain, "name": known.name, "deprecation": None}
+    )
     same = all(
-        getattr(stated, field) == (_bare(known.attributes) if field == "attributes" else getattr(known, field))
+        getattr(stated, field)
+        == (_bare(known.attributes) if field == "attributes" else getattr(known, field))
         for field in ("status", "determinism", "inputs", "outputs", "attributes", "type_constraints")
     ) and (known.deprecated == schema.deprecated)
     if not same:

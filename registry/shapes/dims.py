@@ -19,11 +19,6 @@ def rank_of(shape: Shape | None) -> int | None:
     return None if shape is None else len(shape)
 
 
-def extent(size: int | None) -> int | None:
-    """A computed size as a dimension; one below zero means that the node is wrong."""
-    return size if size is not None and size >= 0 else None
-
-
 def plus(*sizes: int | None) -> int | None:
     """The sum, if all terms are known."""
     known = [size for size in sizes if size is not None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import extent, unknown
+from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.reading import input_shape, integer, integers, scalar, setting, size_of
 from opshift.registry.shapes.table import rule
 
@@ -44,7 +44,7 @@ def constant_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
     """As the input lists."""
     listed = setting(node, "input")
     if listed.values is not None:
-        return [tuple(extent(dim) for dim in listed.values)]
+        return [listed.values]
     return [None if listed.length is None else unknown(listed.length)]
 
 
@@ -73,14 +73,14 @@ def range_(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("window")
 def window(node: ShapeContext) -> Sequence[Shape | None]:
     """A list as long as the input says."""
-    return [(extent(scalar(node, 0)),)]
+    return [(scalar(node, 0),)]
 
 
 @rule("mel_weight_matrix")
 def mel_weight_matrix(node: ShapeContext) -> Sequence[Shape | None]:
     """A row a frequency, a column a mel bin."""
     bins, size = scalar(node, 0), scalar(node, 1)
-    return [(None if size is None else extent(size // 2 + 1), extent(bins))]
+    return [(None if size is None else size // 2 + 1, bins)]
 
 
 def _dims_of(tensor: Any) -> Shape | None:

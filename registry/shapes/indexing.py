@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import axes_in, extent, product, replaced, unknown
+from opshift.registry.shapes.dims import axes_in, product, replaced, unknown
 from opshift.registry.shapes.reading import axis, input_shape, integer, scalar, setting
 from opshift.registry.shapes.table import rule
 
@@ -59,7 +60,7 @@ def top_k(node: ShapeContext) -> Sequence[Shape | None]:
         return []
     at = axis(node, len(data), -1)
     wanted = integer(node, "k") if "k" in node.version.attributes else scalar(node, 1)
-    return [] if at is None else [replaced(data, at, extent(wanted))] * 2
+    return [] if at is None else [replaced(data, at, wanted)] * 2
 
 
 @rule("one_hot")
@@ -69,7 +70,7 @@ def one_hot(node: ShapeContext) -> Sequence[Shape | None]:
     if indices is None:
         return [None]
     at = axis(node, len(indices) + 1, -1)
-    return [None if at is None else (*indices[:at], extent(scalar(node, 1)), *indices[at:])]
+    return [None if at is None else (*indices[:at], _depth(node), *indices[at:])]
 
 
 @rule("compress")
@@ -107,6 +108,13 @@ def non_zero(node: ShapeContext) -> Sequence[Shape | None]:
 def non_max_suppression(node: ShapeContext) -> Sequence[Shape | None]:
     """Batch, class and box of everything kept."""
     return [(None, 3)]
+
+
+def _depth(node: ShapeContext) -> int | None:
+    """Of any numeric type."""
+    values = node.constant(1) or ()
+    whole = len(values) == 1 and isinstance(values[0], int | float) and math.isfinite(values[0])
+    return int(values[0]) if whole else None
 
 
 def _cut(dim: int | None, start: int | None, end: int | None, step: int | None) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import axes_in, extent, product, quotient, unknown
+from opshift.registry.shapes.dims import axes_in, product, quotient, unknown
 from opshift.registry.shapes.reading import input_shape, integer, integers, setting
 from opshift.registry.shapes.table import rule
 
@@ -44,7 +44,7 @@ def reshape(node: ShapeContext) -> Sequence[Shape | None]:
     if any(at >= len(known) for at in copied):
         return [unknown(len(stated.values))]
     target = tuple(known[at] if at in copied else dim for at, dim in enumerate(stated.values))
-    return [tuple(_rest(data, target, copied) if dim == -1 else extent(dim) for dim in target)]
+    return [tuple(_rest(data, target, copied) if dim == -1 else dim for dim in target)]
 
 
 @rule("squeeze")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import axis_in, extent, unknown
+from opshift.registry.shapes.dims import axis_in, unknown
 from opshift.registry.shapes.reading import input_shape, integer, scalar, scalar_setting
 from opshift.registry.shapes.table import rule
 
@@ -24,7 +24,7 @@ def dft(node: ShapeContext) -> Sequence[Shape | None]:
     size = _transform_length(node, data[axis], real)
     if onesided and not real and size is not None:
         size = size // 2 + 1
-    return [(*shape[:axis], extent(size), *shape[axis + 1 :])]
+    return [(*shape[:axis], size, *shape[axis + 1 :])]
 
 
 @rule("stft")
@@ -36,7 +36,7 @@ def stft(node: ShapeContext) -> Sequence[Shape | None]:
     if frame is None:
         return [(batch, None, None, 2)]
     frames = None if signal is None or not step or step < 0 else (signal - frame) // step + 1
-    return [(batch, extent(frames), frame // 2 + 1 if integer(node, "onesided", 1) else frame, 2)]
+    return [(batch, frames, frame // 2 + 1 if integer(node, "onesided", 1) else frame, 2)]
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
@@ -52,7 +52,7 @@ def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
     """Stated, or the window's, or the whole signal's."""
     stated, shape = scalar(node, 3), input_shape(node, 2)
     if stated is not None:
-        return extent(stated)
+        return stated
     if shape is not None:
         return shape[0] if len(shape) == 1 else None
     return signal if node.input_count <= 2 else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import axes_in, axis_in, broadcast, extent, plus, product, refined, unknown
+from opshift.registry.shapes.dims import axes_in, axis_in, broadcast, plus, product, refined, unknown
 from opshift.registry.shapes.reading import axis, constant_integers, input_shape, integer, integers, setting
 from opshift.registry.shapes.table import rule
 
@@ -62,7 +62,7 @@ def tile(node: ShapeContext) -> Sequence[Shape | None]:
         return [None if repeats.length is None else unknown(repeats.length)]
     if repeats.values is None or len(repeats.values) != len(data):
         return [unknown(len(data))]
-    return [tuple(extent(product(pair)) for pair in zip(data, repeats.values, strict=True))]
+    return [tuple(product(pair) for pair in zip(data, repeats.values, strict=True))]
 
 
 @rule("pad")
@@ -77,7 +77,7 @@ def pad(node: ShapeContext) -> Sequence[Shape | None]:
     if chosen is None or pads.values is None or len(pads.values) != 2 * len(chosen):
         return [unknown(len(data))]
     added = dict(zip(chosen, zip(pads.values, pads.values[len(chosen) :], strict=False), strict=True))
-    return [tuple(extent(plus(dim, *added.get(at, (0,)))) for at, dim in enumerate(data))]
+    return [tuple(plus(dim, *added.get(at, (0,))) for at, dim in enumerate(data))]
 
 
 @rule("center_crop_pad")
@@ -104,7 +104,7 @@ def _lengths(node: ShapeContext, whole: int | None) -> Shape:
     each = -(-whole // count)
     if whole % count and "num_outputs" not in node.version.attributes:
         return unknown(count)
-    return (*((each,) * (count - 1)), extent(whole - each * (count - 1)))
+    return (*((each,) * (count - 1)), whole - each * (count - 1))
 
 
 def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:
@@ -113,4 +113,4 @@ def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:
     if at is None:
         return unknown(len(data))
     times = tiles[0] if tiles is not None and len(tiles) == 1 else None
-    return (*data[:at], extent(product((data[at], times))), *data[at + 1 :])
+    return (*data[:at], product((data[at], times)), *data[at + 1 :])

@@ -14,7 +14,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(_RULES)
 
 
 def rule(name: str) -> Callable[[Rule], Rule]:
-    """Register a function as the rule `name`, for the outputs that a node lists.
+    """Register a function as the rule `name`.
+
+    Of its answer stays what a node can have: an entry for each output it lists, no dimension below zero.
 
     Raises:
         OpshiftError: another function has the name.
@@ -28,9 +30,13 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
         @wraps(function)
         def listed(node: ShapeContext) -> Sequence[Shape | None]:
-            return tuple(function(node))[: node.output_count]
+            return tuple(map(_possible, function(node)))[: node.output_count]
 
         _RULES[name] = listed
         return listed
 
     return register
+
+
+def _possible(shape: Shape | None) -> Shape | None:
+    return None if shape is None else tuple(dim if dim is not None and dim >= 0 else None for dim in shape)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import extent
 from opshift.registry.shapes.reading import input_shape, integers
 from opshift.registry.shapes.table import rule
 
@@ -30,4 +29,4 @@ def n_grams(node: ShapeContext) -> Sequence[Shape | None]:
     data, indexes = input_shape(node, 0), integers(node, "ngram_indexes")
     if not data or len(data) > 2:
         return [None]
-    return [(*data[:-1], extent(max(indexes) + 1) if indexes else None)]
+    return [(*data[:-1], max(indexes) + 1 if indexes else None)]

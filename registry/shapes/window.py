@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import extent, plus
+from opshift.registry.shapes.dims import plus
 from opshift.registry.shapes.reading import integer, integers, text
 
 
@@ -46,7 +46,7 @@ def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
         return None
     room = size + pads - window.kernel
     low, high = room // window.stride + 1, -(-room // window.stride) + 1
-    return extent(low) if low == high or not integer(node, "ceil_mode", 0) else None
+    return low if low == high or not integer(node, "ceil_mode", 0) else None
 
 
 def spread(node: ShapeContext, size: int | None, window: Window, extra: int | None) -> int | None:
@@ -55,7 +55,7 @@ def spread(node: ShapeContext, size: int | None, window: Window, extra: int | No
     pads = 0 if padding == "VALID" else window.pads
     if padding not in ("VALID", "NOTSET") or size is None or window.stride is None or pads is None:
         return None
-    return extent(plus((size - 1) * window.stride, window.kernel, extra, -pads))
+    return plus((size - 1) * window.stride, window.kernel, extra, -pads)
 
 
 def _list(node: ShapeContext, name: str, count: int, default: int) -> Shape:

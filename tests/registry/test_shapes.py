@@ -20,6 +20,7 @@ from opshift.registry.shapes import RULES, Shape, rule
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
 Shapes = Sequence[Shape | None]
+NumpyArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_CONSTANT = 64
 
 
@@ -373,9 +374,7 @@ class Case(NamedTuple):
     results: Shapes
 
     def view(self, *, constants: bool) -> NodeView:
-        arrays = {
-            position: each for position, each in self._by_position().items() if isinstance(each, np.ndarray)
-        }
+        arrays = self._by_position()
         values = {
             position: tuple(each.ravel().tolist())
             for position, each in arrays.items()
@@ -384,9 +383,15 @@ class Case(NamedTuple):
         shapes = [tuple(arrays[at].shape) if at in arrays else None for at in range(len(self.node.input))]
         return NodeView(self.node, self.version, shapes, values)
 
-    def _by_position(self) -> dict[int, Any]:
-        values = dict(zip((each.name for each in self.model.graph.input), self.arrays, strict=False))
+    def _by_position(self) -> dict[int, NumpyArray]:
+        values = {each.name: array for each, array in self.tensors()}
         return {at: values[name] for at, name in enumerate(self.node.input) if name in values}
+
+    def tensors(self) -> Iterator[tuple[onnx.ValueInfoProto, NumpyArray]]:
+        """The graph's inputs that are tensors, with their values."""
+        for each, value in zip(self.model.graph.input, self.arrays, strict=False):
+            if each.type.HasField("tensor_type"):
+                yield each, _array(value)
 
 
 def _cases() -> Iterator[Case]:
@@ -398,12 +403,16 @@ def _cases() -> Iterator[Case]:
         version = REGISTRY.get_schema(node.op_type, opsets[node.domain], node.domain)
         arrays, outputs = test.data_sets[0]
         listed = dict(zip((each.name for each in test.model.graph.output), outputs, strict=False))
-        results = [np.shape(listed[n]) if _is_tensor(listed.get(n)) else None for n in node.output]
+        results = [_shape(listed.get(name)) for name in node.output]
         yield Case(test.name, test.model, node, version, arrays, results)
 
 
-def _is_tensor(value: Any) -> bool:
-    return isinstance(value, np.ndarray | np.generic)
+def _array(value: Any) -> NumpyArray:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def _shape(value: Any) -> Shape | None:
+    return None if value is None or isinstance(value, list) else _array(value).shape
 
 
 @pytest.fixture(scope="module")
@@ -421,8 +430,8 @@ def _inferred(case: Case, *, constants: bool) -> Shapes:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     if constants:
-        for each, array in zip(case.model.graph.input, case.arrays, strict=False):
-            if isinstance(array, np.ndarray) and array.size <= LARGEST_CONSTANT and array.dtype != object:
+        for each, array in case.tensors():
+            if array.size <= LARGEST_CONSTANT and array.dtype != object:
                 model.graph.initializer.append(numpy_helper.from_array(array, each.name))
     inferred = onnx.shape_inference.infer_shapes(model)
     types = {each.name: _stated(each.type) for each in (*inferred.graph.output, *inferred.graph.value_info)}
