@@ -30,27 +30,40 @@ class Node:
     (int, float, bytes, lists of them, `Tensor`) where an adapter wrote them.
     """
 
-    __slots__ = ("attributes", "domain", "inputs", "op_type", "outputs")
+    __slots__ = ("_attributes", "_proto", "domain", "inputs", "op_type", "outputs")
 
     def __init__(
         self,
         op_type: str,
         inputs: Sequence[str],
         outputs: Sequence[str],
-        attributes: Mapping[str, Any],
+        attributes: Mapping[str, Any] | None,
         domain: str = "",
+        proto: Any = None,
     ) -> None:
         self.op_type = op_type
         self.domain = domain
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
-        self.attributes = attributes
+        self._attributes = attributes
+        self._proto = proto
 
     @classmethod
     def of(cls, proto: Any) -> Node:
         """The view of a NodeProto."""
-        attributes = {each.name: each for each in proto.attribute}
-        return cls(proto.op_type, proto.input, proto.output, attributes, proto.domain)
+        return cls(proto.op_type, proto.input, proto.output, None, proto.domain, proto)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes by name; those of a NodeProto are looked at when first asked for."""
+        if self._attributes is None:
+            self._attributes = {each.name: each for each in self._proto.attribute}
+        return self._attributes
+
+    @property
+    def refers_to_caller(self) -> bool:
+        """Whether an attribute is given by the call of the function that the node is in."""
+        return any(getattr(value, "ref_attr_name", "") for value in self.attributes.values())
 
     def with_(self, **changes: Any) -> Node:
         """A copy with some of `op_type`, `inputs`, `outputs`, `attributes`, `domain` replaced."""

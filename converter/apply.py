@@ -20,9 +20,9 @@ def apply_plan(plan: Plan, model: Any) -> None:
         model.ir_version = plan.ir_version[1]
     graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE
     _apply(plan.graph, model.graph, graph_takes_initializers)
-    for info, (initialization, algorithm) in zip(model.training_info, plan.training, strict=True):
-        _apply(initialization, info.initialization, graph_takes_initializers)
-        _apply(algorithm, info.algorithm, graph_takes_initializers)
+    training = (graph for info in model.training_info for graph in (info.initialization, info.algorithm))
+    for graph, container in zip(training, plan.training, strict=True):
+        _apply(container, graph, graph_takes_initializers)
     for function, container in zip(model.functions, plan.functions, strict=True):
         _apply(container, function, False)
         _stamp(function.opset_import, plan.targets)
@@ -30,7 +30,7 @@ def apply_plan(plan: Plan, model: Any) -> None:
     if plan.opsets and not model.opset_import:
         model.opset_import.add().version = 1
     _stamp(model.opset_import, plan.targets)
-    _add_imports(model.opset_import, [plan.graph, *(each for pair in plan.training for each in pair)])
+    _add_imports(model.opset_import, [plan.graph, *plan.training])
 
 
 def _stamp(imports: Any, targets: Mapping[str, int]) -> None:

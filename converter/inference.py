@@ -1,66 +1,160 @@
-"""Types from an operator's signature, shapes from its named rule."""
+"""Types from operators' signatures and shapes from their rules, for one value and what leads to it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from opshift.adapters.node import Node, Tensor
+from opshift.converter.constants import constant_node
 from opshift.converter.types import Shape
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.shapes import RULES
 
 if TYPE_CHECKING:
-    from opshift.converter.scope import Scope
-
-BodyType = Callable[[Node, str, int], str | None]
+    from opshift.converter.scope import Producer, Scope
 
 
-def inputs_that_decide(operator: OperatorVersion, node: Node, position: int) -> list[str]:
-    """The inputs whose type variable is that of an output."""
-    output = _formal(operator.outputs, position)
+def infer_type(scope: Scope, name: str) -> None:
+    """Put the element type of a value, or `None`, into `scope.types`."""
+    _walk(
+        scope,
+        name,
+        scope.types,
+        scope.stated_type,
+        _deciding,
+        _type_of,
+        lambda outer, n: outer.element_type(n),
+    )
+
+
+def infer_shape(scope: Scope, name: str) -> None:
+    """Put the shape of a value, or `None`, into `scope.shapes`."""
+    _walk(scope, name, scope.shapes, scope.stated_shape, _all_inputs, _shape_of, _outer_shape)
+
+
+def _outer_type(scope: Scope, name: str) -> str | None:
+    return scope.element_type(name)
+
+
+def _outer_shape(scope: Scope, name: str) -> Shape | None:
+    return scope.shape(name)
+
+
+def _walk(
+    scope: Scope,
+    name: str,
+    memo: dict[str, Any],
+    stated: Callable[[str], Any],
+    needed: Callable[[Producer], Sequence[str]],
+    infer: Callable[[Producer, Scope], Any],
+    outside: Callable[[Scope, str], Any],
+) -> None:
+    """Depth first over what a value is made from, without recursion, each value once."""
+    stack = [name]
+    entered: set[str] = set()
+    while stack:
+        current = stack[-1]
+        if current in memo:
+            stack.pop()
+            continue
+        if current not in entered:
+            entered.add(current)
+            found = stated(current)
+            producer = scope.producer(current) if found is None else None
+            if producer is None:
+                around = scope.parent if found is None and not scope.is_local(current) else None
+                memo[current] = outside(around, current) if around else found
+                continue
+            waiting = [each for each in needed(producer) if each not in memo and each not in entered]
+            if waiting:
+                stack += waiting
+                continue
+        producer = scope.producer(current)
+        memo[current] = infer(producer, scope) if producer else None
+
+
+def _all_inputs(producer: Producer) -> Sequence[str]:
+    if producer.operator is None or producer.operator.shape not in RULES:
+        return ()
+    return [name for name in producer.node.inputs if name]
+
+
+def _deciding(producer: Producer) -> Sequence[str]:
+    """The inputs whose type variable is that of the output."""
+    if producer.operator is None:
+        return ()
+    inputs = producer.node.inputs
+    positions = _deciding_positions(_Key(producer.operator), producer.position, len(inputs))
+    return [inputs[each] for each in positions if inputs[each]]
+
+
+class _Key:
+    """An operator version as a key: hashed by identity, which is cheap and enough."""
+
+    __slots__ = ("operator",)
+
+    def __init__(self, operator: OperatorVersion) -> None:
+        self.operator = operator
+
+    def __hash__(self) -> int:
+        return id(self.operator)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and other.operator is self.operator
+
+
+@lru_cache(maxsize=4096)
+def _deciding_positions(key: _Key, position: int, count: int) -> tuple[int, ...]:
+    output = _formal(key.operator.outputs, position)
     if output is None:
-        return []
-    return [
-        name
-        for index, name in enumerate(node.inputs)
-        if name
-        and (formal := _formal(operator.inputs, index))
-        and formal.type == output.type
-        and formal.homogeneous
-    ]
+        return ()
+    formals = ((index, _formal(key.operator.inputs, index)) for index in range(count))
+    return tuple(
+        index for index, formal in formals if formal and formal.type == output.type and formal.homogeneous
+    )
 
 
-def element_type_from(
-    operator: OperatorVersion,
-    node: Node,
-    position: int,
-    type_of: Callable[[str], str | None],
-    body_type: BodyType,
-) -> str | None:
-    """The element type of an output, if the signature, an attribute or a subgraph decides it."""
-    output = _formal(operator.outputs, position)
-    if output is None:
+def _type_of(producer: Producer, scope: Scope) -> str | None:
+    operator, node = producer.operator, producer.node
+    output = _formal(operator.outputs, producer.position) if operator else None
+    if operator is None or output is None:
         return None
-    if output.type_attribute:
-        named = _named_by(operator, node, output.type_attribute)
-        if named:
-            return named
+    if output.type_attribute and node.refers_to_caller:
+        return None
+    named = _named_by(operator, node, output.type_attribute) if output.type_attribute else None
+    if named:
+        return named
     if not output.homogeneous:
-        return _from_body(operator, node, position, body_type)
+        return _type_from_body(node, producer.position, scope)
     if node.op_type == "Constant":
-        return _constant_type(node)
+        value = constant_node(node)
+        return value.element_type if value else _constant_type(node)
     types = operator.types_of(output)
     if len(types) == 1:
         return _bare(types[0])
-    return next(filter(None, map(type_of, inputs_that_decide(operator, node, position))), None)
+    decided = next(filter(None, (scope.types.get(name) for name in _deciding(producer))), None)
+    return decided or _fallback(operator, node, output, scope)
 
 
-def shapes_from(operator: OperatorVersion, node: Node, scope: Scope) -> Sequence[Shape | None]:
-    """The shapes of all outputs, as far as the operator's rule tells them."""
-    rule = RULES.get(operator.shape)
-    return rule(_Context(operator, node, scope)) if rule else ()
+def _fallback(operator: OperatorVersion, node: Node, output: Parameter, scope: Scope) -> str | None:
+    """What the output is when its attribute is left out: the type of an input, or a fixed one."""
+    if output.absent_type is None or "(" in output.absent_type:
+        return None if output.absent_type is None else _bare(output.absent_type)
+    found = operator.input_named(output.absent_type)
+    name = node.input(found[0]) if found else ""
+    return scope.element_type(name) if name else None
+
+
+def _shape_of(producer: Producer, scope: Scope) -> Shape | None:
+    operator = producer.operator
+    rule = RULES.get(operator.shape) if operator else None
+    if operator is None or rule is None or producer.node.refers_to_caller:
+        return None
+    shapes = rule(_Context(operator, producer.node, scope))
+    return shapes[producer.position] if producer.position < len(shapes) else None
 
 
 class _Context:
@@ -68,7 +162,7 @@ class _Context:
 
     def __init__(self, operator: OperatorVersion, node: Node, scope: Scope) -> None:
         self.version = operator
-        self.inputs = [scope.shape(name) if name else None for name in node.inputs]
+        self.inputs = [scope.shapes.get(name) if name else None for name in node.inputs]
         self.input_count = len(node.inputs)
         self.output_count = len(node.outputs)
         self._node = node
@@ -88,7 +182,8 @@ class _Context:
         return found.values if found else None
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        return self._scope.body_output_shape(self._node, attribute, position)
+        name, body = _body_output(self._node, attribute, position, self._scope)
+        return body.shape(name) if body else None
 
 
 def _formal(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
@@ -100,15 +195,24 @@ def _formal(parameters: tuple[Parameter, ...], position: int) -> Parameter | Non
 
 def _named_by(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
     stated = node.attribute(attribute)
-    if stated is None:
-        declared = operator.attributes[attribute].default if attribute in operator.attributes else None
-        stated = declared
+    if stated is None and attribute in operator.attributes:
+        stated = operator.attributes[attribute].default
     if isinstance(stated, bytes):
         return stated.decode().lower()
     if isinstance(stated, Tensor):
         return stated.element_type
-    number = stated if isinstance(stated, int) else getattr(stated, "data_type", 0)
-    found = BY_NUMBER.get(number)
+    found = BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
+    return found.name if found else None
+
+
+def _bare(type_string: str) -> str:
+    inner = type_string.removeprefix("tensor(").removesuffix(")")
+    return inner if inner in BY_NAME else type_string
+
+
+def _constant_type(node: Node) -> str | None:
+    """The type of a Constant whose value is not read: it is external, or of a rare type."""
+    found = BY_NUMBER.get(getattr(node.attribute("value"), "data_type", 0))
     return found.name if found else None
 
 
@@ -116,22 +220,14 @@ _BODY_OFFSET = {"If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 
 """Which output of which subgraph the first output of these operators is (Loop's body starts with `cond`)."""
 
 
-def _from_body(operator: OperatorVersion, node: Node, position: int, body_type: BodyType) -> str | None:
-    found = _BODY_OFFSET.get(operator.name)
-    return body_type(node, found[0], found[1] + position) if found else None
+def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
+    attribute, offset = _BODY_OFFSET.get(node.op_type, ("", 0))
+    name, body = _body_output(node, attribute, offset + position, scope)
+    return body.element_type(name) if body else None
 
 
-def _constant_type(node: Node) -> str | None:
-    for name, element_type in (("int", "int64"), ("float", "float"), ("string", "string")):
-        if f"value_{name}" in node.attributes or f"value_{name}s" in node.attributes:
-            return element_type
-    value = node.attribute("value")
-    if isinstance(value, Tensor):
-        return value.element_type
-    found = BY_NUMBER.get(value.data_type) if value is not None else None
-    return found.name if found else None
-
-
-def _bare(type_string: str) -> str:
-    inner = type_string.removeprefix("tensor(").removesuffix(")")
-    return inner if inner in BY_NAME else type_string
+def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tuple[str, Scope | None]:
+    graph = node.attribute(attribute)
+    if graph is None or position >= len(graph.output):
+        return "", None
+    return graph.output[position].name, scope.child(node, attribute, 0, graph)

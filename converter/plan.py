@@ -8,14 +8,14 @@ from typing import Any
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.table import adapter_table
-from opshift.converter.errors import ConversionRefused, Refusal
+from opshift.converter.errors import ConversionRefused, InvalidModel, Refusal
 from opshift.converter.ir_version import ir_version_for
 from opshift.converter.names import Names
+from opshift.converter.opsets import opset_imports
 from opshift.converter.rewrite import Rewritten, rewrite
-from opshift.converter.route import Router
+from opshift.converter.route import Router, router_for
 from opshift.converter.scope import Scope
-from opshift.converter.structure import check_structure, opset_imports
+from opshift.converter.survey import Surveyed, label, survey
 from opshift.converter.target import Target
 from opshift.registry.catalogue import Registry
 from opshift.registry.errors import ResolveError
@@ -83,14 +83,15 @@ class Plan:
     opsets: tuple[OpsetChange, ...]
     ir_version: tuple[int, int]
     graph: ContainerPlan
-    training: tuple[tuple[ContainerPlan, ContainerPlan], ...]
+    training: tuple[ContainerPlan, ...]
+    """Of each training_info its initialization and its algorithm."""
     functions: tuple[ContainerPlan, ...]
     targets: Mapping[str, int]
     refusals: tuple[Refusal, ...]
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Every graph and function of the model."""
-        for top in (self.graph, *(each for pair in self.training for each in pair), *self.functions):
+        for top in (self.graph, *self.training, *self.functions):
             yield from top.all()
 
     def require_possible(self) -> None:
@@ -110,57 +111,67 @@ class Planner:
         self._model = model
         self._registry = registry
         self._target = target
-        self._names = Names(model)
+        self._names = Names()
         self._functions = frozenset((each.domain, each.name) for each in model.functions)
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
+        self._quiet: dict[frozenset[tuple[str, int]], set[str]] = {}
         self._refusals: list[Refusal] = []
-        self._quiet: dict[int | None, set[str]] = {}
 
     def plan(self) -> Plan:
-        """Look at every node once.
+        """Look at every node once, then at those with a step to take.
 
         Raises:
             InvalidModel: the model has no meaning as it is.
         """
         model = self._model
-        check_structure(model)
-        imports = opset_imports(model.opset_import, model.ir_version)
-        graph, scope = self._top(model.graph, imports, "graph", None)
-        training = tuple(
-            (
-                self._top(info.initialization, imports, f"training_info[{index}].initialization", scope)[0],
-                self._top(info.algorithm, imports, f"training_info[{index}].algorithm", scope)[0],
+        if not model.HasField("graph"):
+            raise InvalidModel(
+                "this is not a model: it has no graph", remedy="check that the file is the right one"
             )
+        imports = opset_imports(model.opset_import, model.ir_version)
+        graph = self._survey(model.graph, imports, "graph")
+        training = [
+            self._survey(getattr(info, part), imports, f"training_info[{index}].{part}", graph.scope)
             for index, info in enumerate(model.training_info)
-        )
-        functions = tuple(self._function(each) for each in model.functions)
+            for part in ("initialization", "algorithm")
+        ]
+        functions = [self._survey_function(each) for each in model.functions]
+        return self._plan(imports, graph, training, functions)
+
+    def _plan(
+        self,
+        imports: Mapping[str, int],
+        graph: Surveyed,
+        training: list[Surveyed],
+        functions: list[Surveyed],
+    ) -> Plan:
         opsets = tuple(
             OpsetChange(domain, source, self._target.opsets[domain])
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
         raised = {each.domain: each.target for each in opsets if each.target > each.source}
-        ir_version = ir_version_for(model.ir_version, raised, self._registry.releases)
+        current = self._model.ir_version
         return Plan(
             opsets,
-            (model.ir_version, ir_version),
-            graph,
-            training,
-            functions,
+            (current, ir_version_for(current, raised, self._registry.releases)),
+            self._container(graph),
+            tuple(map(self._container, training)),
+            tuple(map(self._container, functions)),
             self._target.opsets,
             tuple(self._refusals),
         )
 
-    def _top(
-        self, graph: Any, opsets: Mapping[str, int], path: str, parent: Scope | None
-    ) -> tuple[ContainerPlan, Scope]:
-        scope = Scope(graph, opsets, self._registry, self._names, parent)
-        return self._container(scope, path), scope
+    def _survey(
+        self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
+    ) -> Surveyed:
+        quiet = self._quiet.setdefault(frozenset(opsets.items()), set())
+        scope = Scope(container, opsets, self._registry, self._names, quiet, parent)
+        return survey(scope, path, self._look)
 
-    def _function(self, function: Any) -> ContainerPlan:
-        path = f"function {canonical_domain(function.domain)}.{function.name}"
+    def _survey_function(self, function: Any) -> Surveyed:
         opsets = opset_imports(function.opset_import or self._model.opset_import, self._model.ir_version)
-        return self._container(Scope(function, opsets, self._registry, self._names), path)
+        return self._survey(function, opsets, f"function {canonical_domain(function.domain)}.{function.name}")
 
     def _router(self, opsets: Mapping[str, int]) -> Router:
         """The routes from some opset imports to where the target takes them."""
@@ -168,79 +179,65 @@ class Planner:
         if key not in self._routers:
             finals = {**opsets, **self._target.opsets}
             finals.setdefault(DEFAULT_DOMAIN, self._registry.releases.companion_opset(finals))
-            self._routers[key] = Router(self._registry, adapter_table(), finals)
+            self._routers[key] = router_for(self._registry, frozenset(finals.items()))
         return self._routers[key]
 
-    def _container(self, scope: Scope, path: str) -> ContainerPlan:
-        found = ContainerPlan(path, len(scope.container.node))
-        quiet = self._quiet.setdefault(scope.opsets.get("ai.onnx"), set())
-        for index, proto in enumerate(scope.container.node):
-            if not proto.domain and proto.op_type in quiet:
-                continue
-            self._node(index, proto, scope, found, quiet)
-        found.constants = scope.new_constants
-        router = self._router(scope.opsets)
-        for change in found.changes:
-            for written in change.result.nodes:
-                domain = canonical_domain(written.node.domain)
-                if domain not in scope.opsets:
-                    found.new_imports[domain] = router.final_opset(domain)
-        return found
-
-    def _node(self, index: int, proto: Any, scope: Scope, found: ContainerPlan, quiet: set[str]) -> None:
+    def _look(self, proto: Any, scope: Scope) -> tuple[bool, bool]:
+        """Whether a node may have a step to take, and whether it may hold graphs."""
         if (proto.domain, proto.op_type) in self._functions:
-            self._subgraphs(index, proto, scope, found)
-            return
-        place = (
-            f"{found.path}, node {proto.name!r}"
-            if proto.name
-            else (f"{found.path}, node {index} ({proto.op_type} -> {', '.join(proto.output)})")
-        )
-        known = None
-        try:
-            opset = self._opset(proto, scope)
-            if opset is None:
-                self._subgraphs(index, proto, scope, found)
-                return
-            router = self._router(scope.opsets)
-            route = router.route(proto.domain, proto.op_type, opset)
-            known = route.operator.id
-            if route.has_subgraphs:
-                self._subgraphs(index, proto, scope, found)
-            if route.step is None:
-                if not proto.domain and not route.has_subgraphs:
-                    quiet.add(proto.op_type)
-                return
-            original = Node.of(proto)
-            result = rewrite(original, opset, scope, router)
-        except (CannotConvert, ResolveError) as error:
-            label = str(known) if known else f"{canonical_domain(proto.domain)}.{proto.op_type}"
-            self._refusals.append(Refusal(place, label, error.reason, error.remedy))
-            return
-        if not _is_same(original, result):
-            found.changes.append(NodeChange(index, place, route.operator.id, original, result))
-
-    def _opset(self, proto: Any, scope: Scope) -> int | None:
-        """The opset of a node's domain; `None` for a domain that the registry leaves alone.
-
-        Raises:
-            ResolveError: the domain is not imported.
-        """
+            return False, True
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain)
         if opset is None:
-            self._registry.resolve(proto, scope.opsets)
-        return opset if domain in self._registry.domains() else None
+            return True, True
+        if domain not in self._registry.domains():
+            return False, True
+        try:
+            route = self._router(scope.opsets).route(proto.domain, proto.op_type, opset)
+        except ResolveError:
+            return True, True
+        return route.step is not None, route.has_subgraphs
 
-    def _subgraphs(self, index: int, proto: Any, scope: Scope, found: ContainerPlan) -> None:
-        node = None
-        for attribute in proto.attribute:
-            graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-            for position, graph in enumerate(graphs):
-                node = node or Node.of(proto)
-                path = f"{found.path} / {proto.name or proto.op_type}.{attribute.name}"
-                inner = self._container(scope.child(node, attribute.name, position, graph), path)
-                found.subgraphs.append((index, attribute.name, position, inner))
+    def _container(self, surveyed: Surveyed) -> ContainerPlan:
+        scope = surveyed.scope
+        router = self._router(scope.opsets)
+        found = ContainerPlan(surveyed.path, len(scope.container.node))
+        for index, proto in surveyed.todo:
+            change = self._change(index, proto, surveyed, router)
+            if change is not None:
+                found.changes.append(change)
+        found.constants = scope.new_constants
+        found.new_imports = {
+            domain: router.final_opset(domain)
+            for change in found.changes
+            for written in change.result.nodes
+            if (domain := canonical_domain(written.node.domain)) not in scope.opsets
+        }
+        found.subgraphs = [
+            (index, attribute, position, self._container(inner))
+            for index, attribute, position, inner in surveyed.subgraphs
+        ]
+        return found
+
+    def _change(self, index: int, proto: Any, surveyed: Surveyed, router: Router) -> NodeChange | None:
+        scope = surveyed.scope
+        known = None
+        try:
+            opset = scope.opsets.get(canonical_domain(proto.domain))
+            if opset is None:
+                self._registry.resolve(proto, scope.opsets)
+            assert opset is not None
+            known = router.route(proto.domain, proto.op_type, opset).operator.id
+            original = Node.of(proto)
+            result = rewrite(original, opset, scope, router)
+        except (CannotConvert, ResolveError) as error:
+            named = str(known) if known else f"{canonical_domain(proto.domain)}.{proto.op_type}"
+            place = f"{surveyed.path}, node {label(proto)}"
+            self._refusals.append(Refusal(place, named, error.reason, error.remedy))
+            return None
+        if _is_same(original, result):
+            return None
+        return NodeChange(index, f"{surveyed.path}, node {label(proto)}", known, original, result)
 
 
 def _is_same(original: Node, result: Rewritten) -> bool:

@@ -10,7 +10,6 @@ from opshift.converter.lineage import Edge
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
 from opshift.registry.models import OperatorVersion
-from opshift.registry.names import canonical_domain
 
 MOST_STEPS = 10_000
 """More steps than any node needs; beyond it two steps undo each other."""
@@ -69,6 +68,5 @@ def _take(step: Edge, current: _Waiting, scope: Scope, router: Router) -> list[_
     if not any(each.successor for each in emitted):
         emitted[-1] = emitted[-1]._replace(successor=True)
     for each in emitted:
-        domain = canonical_domain(each.node.domain)
-        scope.add_emitted(each.node, scope.registry.at(each.node.op_type, each.opset, domain))
+        scope.add_emitted(each.node, each.opset)
     return [_Waiting(each.node, each.opset, each.successor and current.successor) for each in emitted]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 import networkx as nx
 
-from opshift.adapters.table import Adapter, Pair
+from opshift.adapters.table import Adapter, Pair, adapter_table
 from opshift.converter.lineage import Edge, lineage
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion
-from opshift.registry.names import OperatorId, canonical_domain
+from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
 class Route(NamedTuple):
@@ -22,19 +23,25 @@ class Route(NamedTuple):
     has_subgraphs: bool
 
 
+@lru_cache(maxsize=64)
+def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
+    """The router to some targets; the routes it finds serve every model."""
+    return Router(registry, adapter_table(), dict(targets))
+
+
 class Router:
     """Routes from any (operator, opset) to one set of targets, which names every domain that is imported."""
 
     def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
         self._registry = registry
         self._table = table
-        self._targets = {canonical_domain(domain): opset for domain, opset in targets.items()}
+        self._targets = dict(targets)
         self._graphs: dict[tuple[str, str], nx.DiGraph[OperatorId]] = {}
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:
         """The opset at which the nodes of a domain end."""
-        return self._targets[canonical_domain(domain)]
+        return self._targets[domain or DEFAULT_DOMAIN]
 
     def route(self, domain: str, op_type: str, opset: int) -> Route:
         """The way of one operator from one opset.

@@ -43,6 +43,8 @@ class Parameter(Frozen):
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
     type_attribute: str | None = None
     """Of an output: the attribute that names its element type (a number, or a tensor of that type)."""
+    absent_type: str | None = None
+    """Of an output: the type without that attribute: a type, or the name of an input that has it."""
 
 
 class Attribute(Frozen):

@@ -14,11 +14,6 @@ def unknown(rank: int) -> Shape:
     return (None,) * rank
 
 
-def rank_of(shape: Shape | None) -> int | None:
-    """The number of dimensions."""
-    return None if shape is None else len(shape)
-
-
 def plus(*sizes: int | None) -> int | None:
     """The sum, if all terms are known."""
     known = [size for size in sizes if size is not None]
@@ -41,10 +36,8 @@ def quotient(size: int | None, by: int | None) -> int | None:
     return size // by
 
 
-def replaced(shape: Shape, axis: int | None, dim: int | None) -> Shape:
-    """The shape with one dimension changed; an unknown axis leaves no dimension known."""
-    if axis is None:
-        return unknown(len(shape))
+def replaced(shape: Shape, axis: int, dim: int | None) -> Shape:
+    """The shape with one dimension changed."""
     return (*shape[:axis], dim, *shape[axis + 1 :])
 
 

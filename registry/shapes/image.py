@@ -1,12 +1,12 @@
-"""Images resized, sampled, or taken apart into blocks."""
+"""Images cropped, sampled, or taken apart into blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
-from opshift.registry.shapes.dims import product, quotient, unknown
-from opshift.registry.shapes.reading import constant_integers, input_shape, integer, length, text
+from opshift.registry.shapes.dims import axes_in, product, quotient, unknown
+from opshift.registry.shapes.reading import constant_integers, input_shape, integer, integers, length, text
 from opshift.registry.shapes.table import rule
 
 
@@ -70,6 +70,20 @@ def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
 def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
     """Height, width and the channels of the pixel format."""
     return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(text(node, "pixel_format")))]
+
+
+@rule("center_crop_pad")
+def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
+    """The listed axes, or all, get the listed sizes."""
+    data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")
+    if data is None:
+        return [None]
+    chosen = tuple(range(len(data))) if axes is None else axes_in(integers(node, "axes"), len(data))
+    if chosen is None:
+        return [unknown(len(data))]
+    listed = sizes if sizes is not None and len(sizes) == len(chosen) else unknown(len(chosen))
+    new = dict(zip(chosen, listed, strict=True))
+    return [tuple(new.get(at, dim) for at, dim in enumerate(data))]
 
 
 def _image(node: ShapeContext) -> Shape | None:

@@ -36,9 +36,7 @@ def _product(first: Shape | None, second: Shape | None) -> Shape | None:
     """A 1-D operand stands for a row or a column, which the result does not have."""
     if not first or not second:
         return None
-    batch = broadcast([first[:-2], second[:-2]])
-    if batch is None:
-        return None
+    batch = broadcast([first[:-2], second[:-2]]) or ()
     rows = first[-2:-1]
     columns = second[-1:] if len(second) > 1 else ()
     return (*batch, *rows, *columns)

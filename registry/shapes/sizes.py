@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import axes_in, axis_in, broadcast, plus, product, refined, unknown
-from opshift.registry.shapes.reading import axis, constant_integers, input_shape, integer, integers, setting
+from opshift.registry.shapes.reading import axis, constant_integers, input_shape, integer, setting
 from opshift.registry.shapes.table import rule
 
 
@@ -80,26 +80,12 @@ def pad(node: ShapeContext) -> Sequence[Shape | None]:
     return [tuple(plus(dim, *added.get(at, (0,))) for at, dim in enumerate(data))]
 
 
-@rule("center_crop_pad")
-def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed axes, or all, get the listed sizes."""
-    data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")
-    if data is None:
-        return [None]
-    chosen = tuple(range(len(data))) if axes is None else axes_in(integers(node, "axes"), len(data))
-    if chosen is None:
-        return [unknown(len(data))]
-    listed = sizes if sizes is not None and len(sizes) == len(chosen) else unknown(len(chosen))
-    new = dict(zip(chosen, listed, strict=True))
-    return [tuple(new.get(at, dim) for at, dim in enumerate(data))]
-
-
 def _lengths(node: ShapeContext, whole: int | None) -> Shape:
     stated, count = setting(node, "split"), node.output_count
     if not stated.absent:
         return stated.values if stated.values and len(stated.values) == count else unknown(count)
     parts = integer(node, "num_outputs", count)
-    if whole is None or parts != count:
+    if whole is None or not count or parts != count:
         return unknown(count)
     each = -(-whole // count)
     if whole % count and "num_outputs" not in node.version.attributes:

@@ -20,7 +20,6 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
     Raises:
         OpshiftError: another function has the name.
-
     """
 
     def register(function: Rule) -> Rule:

@@ -22,6 +22,8 @@ VERSIONS = REGISTRY.get_all_schemas_with_history()
 Shapes = Sequence[Shape | None]
 NumpyArray = np.ndarray[Any, np.dtype[Any]]
 LARGEST_CONSTANT = 64
+ONNX_CONTRADICTS_ITSELF = {"test_stft", "test_stft_with_window"}
+"""It computes one-sided spectra, and infers two-sided ones."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,9 @@ ROWS = {
     "a transposed convolution of groups": Row(
         "ConvTranspose", 11, [(1, 4, 4), (4, 2, 3)], [(1, 4, 7)], {"group": 2, "output_shape": [7]}
     ),
+    "a list of the wrong length": Row(
+        "ConvTranspose", 11, [(1, 4, 4), (4, 2, 3)], [(1, 2, None)], {"output_padding": [0, 0]}
+    ),
     "pooling": Row("MaxPool", 12, [(1, 3, 8)], [(1, 3, 4), (1, 3, 4)], {"kernel_shape": [2], "strides": [2]}),
     "rounding up by definitions that differ": Row(
         "AveragePool", 11, [(1, 3, 8)], [(1, 3, None)], {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}
@@ -220,6 +225,7 @@ ROWS = {
     "0 where there is nothing to copy": Row(
         "Reshape", 13, [(2,), None], [(None, None)], constants={1: (2, 0)}
     ),
+    "-1 beside a copied 0": Row("Reshape", 13, [(0, 3), None], [(0, None)], constants={1: (0, -1)}),
     "stated axes disappear": Row("Squeeze", 11, [(1, None, 3)], [(3,)], {"axes": [0, 1]}),
     "axes known later disappear": Row("Squeeze", 13, [(1, 2), None], [(2,)], constants={1: (-2,)}),
     "without axes every 1 disappears": Row("Squeeze", 13, [(1, 2, 1)], [(2,)]),
@@ -324,6 +330,9 @@ ROWS = {
         [(2,), (5, 3)],
         [(2,), (3, 5)],
         {"body": _branch((None,), (3,)), "num_scan_inputs": 1, "scan_output_axes": [-1]},
+    ),
+    "a scanned value of unknown rank": Row(
+        "Scan", 9, [(5, 3)], [None], {"body": helper.make_graph([], "b", [], []), "num_scan_inputs": 1}
     ),
     "Scan 8 has a batch": Row(
         "Scan",
@@ -438,19 +447,23 @@ def _inferred(case: Case, *, constants: bool) -> Shapes:
     return [types.get(name) for name in case.node.output]
 
 
-@pytest.mark.parametrize("constants", [False, True], ids=["inputs unknown", "small inputs known"])
-def test_no_rule_contradicts_onnx_inference(cases: list[Case], *, constants: bool) -> None:
-    wrong = []
-    ours = theirs = 0
+@pytest.mark.parametrize(
+    ("constants", "disputed"),
+    [(False, set()), (True, ONNX_CONTRADICTS_ITSELF)],
+    ids=["inputs unknown", "small inputs known"],
+)
+def test_no_rule_contradicts_onnx_inference(cases: list[Case], constants: bool, disputed: set[str]) -> None:
+    wrong = set()
+    known = {"ours": 0, "onnx": 0}
     for case in cases:
         found, inferred = _rule_of(case.view(constants=constants)), _inferred(case, constants=constants)
-        ours += sum(shape is not None for shape in found)
-        theirs += sum(shape is not None for shape in inferred)
+        known["ours"] += sum(shape is not None for shape in found)
+        known["onnx"] += sum(shape is not None for shape in inferred)
         if any(map(_contradicts, found, inferred)):
-            wrong.append((case.name, found, inferred))
-    print(f"outputs of known rank: {ours}, by ONNX: {theirs}")  # noqa: T201  # shown with -s
-    assert wrong == []
-    assert ours >= theirs > 1000
+            wrong.add(case.name)
+    print("outputs of known rank:", known)  # noqa: T201  # shown with -s
+    assert wrong == disputed
+    assert known["ours"] >= known["onnx"] > 1000
 
 
 def test_no_rule_contradicts_the_computed_outputs(cases: list[Case]) -> None:

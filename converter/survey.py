@@ -1,0 +1,109 @@
+"""One look at every node: is the model sound, which nodes have a step to take, which graphs lie within."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from opshift.converter.errors import InvalidModel
+from opshift.converter.scope import Scope
+
+DEEPEST = 64
+"""How many graphs may lie within each other; protobuf itself reads fewer than that from bytes."""
+
+
+@dataclass
+class Surveyed:
+    """One graph or function."""
+
+    path: str
+    scope: Scope
+    todo: list[tuple[int, Any]] = field(default_factory=list)
+    """Position and NodeProto of the nodes that may have a step to take, in order."""
+    subgraphs: list[tuple[int, str, int, Surveyed]] = field(default_factory=list)
+    """Position of the node, name of its attribute, position in it, and the graph there."""
+
+
+Look = Callable[[Any, Scope], tuple[bool, bool]]
+"""Of a node: whether it may have a step to take, and whether it may hold graphs."""
+
+
+def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
+    """Go through a graph or function and all graphs within.
+
+    `look` is asked once for every operator of the default domain that has nothing to do, and for every
+    node of the others.
+
+    Raises:
+        InvalidModel: a value is read before it is made, or made twice; graphs lie too deep.
+    """
+    if depth > DEEPEST:
+        raise InvalidModel(f"graphs lie more than {DEEPEST} deep within each other", place=path)
+    found = Surveyed(path, scope)
+    known = scope.known
+    quiet = scope.quiet
+    for index, proto in enumerate(scope.container.node):
+        if not known.issuperset(proto.input):
+            _require_made(proto, scope, path)
+        if proto.domain or proto.op_type not in quiet:
+            has_step, has_graphs = look(proto, scope)
+            if has_graphs:
+                found.subgraphs += _subgraphs(index, proto, scope, path, look, depth)
+            if has_step:
+                found.todo.append((index, proto))
+            elif not has_graphs and not proto.domain:
+                quiet.add(proto.op_type)
+        outputs = proto.output
+        before = len(known)
+        known.update(outputs)
+        if len(known) - before != len(outputs):
+            _require_single(proto, index, len(known) - before, scope, path)
+    _require_outputs(scope, path)
+    return found
+
+
+def _subgraphs(
+    index: int, proto: Any, scope: Scope, path: str, look: Look, depth: int
+) -> Iterator[tuple[int, str, int, Surveyed]]:
+    for attribute in proto.attribute:
+        graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+        for position, graph in enumerate(graphs):
+            inner = scope.child(proto, attribute.name, position, graph)
+            where = f"{path} / {proto.name or proto.op_type}.{attribute.name}"
+            yield index, attribute.name, position, survey(inner, where, look, depth + 1)
+
+
+def label(proto: Any) -> str:
+    """How messages call a node."""
+    return repr(proto.name) if proto.name else f"{proto.op_type} -> {', '.join(proto.output)}"
+
+
+def _require_made(proto: Any, scope: Scope, path: str) -> None:
+    missing = next((name for name in proto.input if not scope.sees(name)), None)
+    if missing is None:
+        return
+    place = f"{path}, node {label(proto)}"
+    if any(missing in other.output for other in scope.container.node):
+        raise InvalidModel(
+            f"input {missing!r} is made by a node further down: the nodes are not in order, or form a cycle",
+            place=place,
+            remedy="sort the nodes topologically",
+        )
+    raise InvalidModel(f"input {missing!r} is made by no node, input or initializer", place=place)
+
+
+def _require_single(proto: Any, index: int, new: int, scope: Scope, path: str) -> None:
+    named = [name for name in proto.output if name]
+    if new == len(named):
+        return
+    earlier = {name for other in scope.container.node[:index] for name in other.output}
+    twice = next((name for name in named if name in earlier or named.count(name) > 1), None)
+    reason = f"value {twice!r} is made twice" if twice else f"{named[0]!r} is an input or initializer, too"
+    raise InvalidModel(reason, place=f"{path}, node {label(proto)}")
+
+
+def _require_outputs(scope: Scope, path: str) -> None:
+    for name in scope.outputs:
+        if not scope.sees(name):
+            raise InvalidModel(f"output {name!r} is made by no node", place=path)
