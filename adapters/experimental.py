@@ -72,12 +72,6 @@ def crop_is_slice(node: Node, out: Rewriter) -> None:
     out.become(node, op_type="Slice", inputs=[node.inputs[0], *bounds], attributes={})
 
 
-@adapter("DynamicSlice", 1, 10)
-def dynamic_slice_is_slice(node: Node, out: Rewriter) -> None:
-    """Slice-10 takes the same inputs."""
-    out.become(node, op_type="Slice")
-
-
 @adapter("MeanVarianceNormalization", 1, 9)
 def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
     """Version 9 adds 1e-9 to the standard deviation and version 1 nothing: it is plain arithmetic."""

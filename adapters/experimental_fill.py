@@ -1,7 +1,7 @@
-"""ConstantFill and GivenTensorFill made tensors of numbers that the node lists; they left the set at 9 and at 10.
+"""ConstantFill and GivenTensorFill: tensors of numbers that the node lists; gone at 9 and at 10.
 
-Their shape comes from one of three places: the attribute `shape`, the shape of the input, or the values of the
-input. What else a node may combine was never given a meaning.
+The shape comes from one of three places: the attribute `shape`, the shape of the input, or the values
+of the input. What else a node may combine was never given a meaning.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ def fill_is_constant_of_shape(node: Node, out: Rewriter) -> None:
     """ConstantOfShape takes its shape as an input, and a tensor of one element to fill it with."""
     _require_one_shape(node)
     value = _filling(node)
-    if node.input(0):
-        shape = _shape_from_input(node, out)
-    else:
-        shape = out.constant(node.attribute("shape"), "int64")
+    stated = node.attribute("shape")
+    shape = _shape_from_input(node, out) if node.input(0) else out.constant(stated, "int64")
     out.become(node, op_type="ConstantOfShape", inputs=[shape], attributes={"value": value})
 
 
@@ -54,7 +52,7 @@ def fill_is_constant(node: Node, out: Rewriter) -> None:
 
 
 def _require_one_shape(node: Node) -> None:
-    """Refuse what was given no meaning: two places for the shape, none, or settings that belong to another."""
+    """Refuse a shape from two places, from none, or with settings that belong to another."""
     shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
     if node.input(0) and shape:
         raise CannotConvert("both the input and the attribute shape give the shape", remedy="take one off")
@@ -99,6 +97,7 @@ def _filling(node: Node) -> Tensor:
 
 
 def _element_type(node: Node, out: Rewriter) -> str:
-    """The output's type as far as the model tells it; float where nothing does, as in Caffe2."""
-    known = out.known_element_type(node.outputs[0])
+    """The type of the output, which is that of a floating-point input; else float, as in Caffe2."""
+    output = node.outputs[0]
+    known = out.element_type(output) if node.input(0) else out.known_element_type(output)
     return known if known in FLOATS else "float"

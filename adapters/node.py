@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from opshift.adapters.refusal import CannotConvert
+
 
 class Tensor(NamedTuple):
     """A constant: its element type by name, its dimensions, and its values in row-major order.
@@ -51,7 +53,7 @@ class Node:
     @classmethod
     def of(cls, proto: Any) -> Node:
         """The view of a NodeProto."""
-        return cls(proto.op_type, proto.input, proto.output, None, proto.domain, proto)
+        return cls(proto.op_type, proto.input[:], proto.output[:], None, proto.domain, proto)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
@@ -105,7 +107,15 @@ def read_attribute(attribute: Any) -> Any:
     """The value of an AttributeProto: a number, bytes, a message, or a tuple of them.
 
     Models older than IR version 3 leave the type out; the field that is set then tells.
+
+    Raises:
+        CannotConvert: the value is given by the call of the function that the node is in.
     """
+    if attribute.ref_attr_name:
+        raise CannotConvert(
+            f"attribute {attribute.name!r} is whatever a call of the function gives",
+            remedy="inline the function first, so that every attribute has a value",
+        )
     kind = attribute.type or _untyped(attribute)
     value = getattr(attribute, _FIELD.get(kind, "i"))
     return tuple(value) if kind in (6, 7, 8, 9, 10, 12, 14) else value

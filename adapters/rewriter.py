@@ -49,6 +49,8 @@ class Rewriter:
     step's target unless it says otherwise, and converted further from there.
     """
 
+    __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target")
+
     def __init__(
         self,
         facts: Facts,
@@ -204,6 +206,9 @@ class Rewriter:
         opset: int | None = None,
     ) -> None:
         """Emit the node that takes the original's place; what is not given stays as it is."""
+        if op_type is None and inputs is None and outputs is None and attributes is None:
+            self.emitted.append(Emitted(node, opset or self.opset, True))
+            return
         changed = Node(
             op_type or node.op_type,
             node.inputs if inputs is None else inputs,
@@ -211,7 +216,7 @@ class Rewriter:
             node.attributes if attributes is None else attributes,
             node.domain,
         )
-        self.emitted.append(Emitted(changed, self.opset if opset is None else opset, successor=True))
+        self.emitted.append(Emitted(changed, opset or self.opset, True))
 
 
 StepFunction = Callable[[Node, Rewriter], None]

@@ -25,131 +25,171 @@ from opshift.registry.steps import (
     RequireNoOutput,
 )
 
+Change = Callable[[Node, Rewriter], Node]
 
-def run_verbs(verbs: tuple[AnyVerb, ...]) -> Callable[[Node, Rewriter], None]:
-    """One function that applies verbs in their order."""
+
+def run_verbs(
+    verbs: tuple[AnyVerb, ...], source: OperatorVersion, target: OperatorVersion | None
+) -> Callable[[Node, Rewriter], None]:
+    """One function that applies the verbs of a step in their order."""
+    changes = [_bind(verb, source, target) for verb in verbs]
 
     def step(node: Node, out: Rewriter) -> None:
-        changed = node
-        for verb in verbs:
-            changed = _apply(verb, changed, out)
-        out.become(changed)
+        for change in changes:
+            node = change(node, out)
+        out.become(node)
 
     return step
 
 
 @singledispatch
-def _apply(verb: Any, node: Node, out: Rewriter) -> Node:
+def _bind(verb: Any, source: OperatorVersion, target: OperatorVersion | None) -> Change:
     raise TypeError(f"no function for {type(verb).__name__}")
 
 
-@_apply.register
-def _(verb: DropAttribute, node: Node, out: Rewriter) -> Node:
-    if verb.attribute not in node.attributes:
+@_bind.register
+def _(verb: DropAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    name, default = verb.attribute, source.attributes[verb.attribute].default
+
+    def change(node: Node, out: Rewriter) -> Node:
+        if name not in node.attributes:
+            return node
+        stated = node.attribute(name)
+        if not same_value(stated, default):
+            reason = f"{name} is {_shown(stated)}; {_id(target)} knows only its default, {_shown(default)}"
+            raise CannotConvert(reason)
+        return node.with_(attributes=node.without(name))
+
+    return change
+
+
+@_bind.register
+def _(verb: IgnoreAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    def change(node: Node, out: Rewriter) -> Node:
+        if verb.attribute not in node.attributes:
+            return node
+        return node.with_(attributes=node.without(verb.attribute))
+
+    return change
+
+
+@_bind.register
+def _(verb: AddAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    def change(node: Node, out: Rewriter) -> Node:
+        if verb.attribute in node.attributes:
+            return node
+        return node.with_(attributes={**node.attributes, verb.attribute: verb.value})
+
+    return change
+
+
+@_bind.register
+def _(verb: RenameAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    def change(node: Node, out: Rewriter) -> Node:
+        if verb.attribute not in node.attributes:
+            return node
+        renamed = {**node.without(verb.attribute), verb.to: node.attribute(verb.attribute)}
+        return node.with_(attributes=renamed)
+
+    return change
+
+
+@_bind.register
+def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    position, parameter = _input(target, verb.input_name)
+    default = source.attributes[verb.attribute].default
+    type_of = _constant_type(target, parameter)
+    required = parameter.option == "single"
+
+    def change(node: Node, out: Rewriter) -> Node:
+        value = node.attribute(verb.attribute, default)
+        if required and value is None:
+            raise CannotConvert(f"{verb.attribute} is not stated, which {_id(target)} requires")
+        inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
+        left_out = not required and same_value(value, default)
+        inputs[position:] = ["" if left_out else out.constant(value, type_of(node, out), verb.rank)]
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        return node.with_(inputs=inputs, attributes=node.without(verb.attribute))
+
+    return change
+
+
+@_bind.register
+def _(verb: InputToAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    position, _ = _input(source, verb.input)
+    listed = target is not None and target.attributes[verb.attribute_name].type.endswith("S")
+
+    def change(node: Node, out: Rewriter) -> Node:
+        name = node.input(position)
+        inputs = node.inputs[:position]
+        if not name:
+            return node.with_(inputs=inputs)
+        value = out.require_constant(name, f"input {verb.input}")
+        stated = value.values if listed else value.scalar
+        return node.with_(inputs=inputs, attributes={**node.attributes, verb.attribute_name: stated})
+
+    return change
+
+
+@_bind.register
+def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    declared = source.attributes.get(verb.attribute)
+
+    def change(node: Node, out: Rewriter) -> Node:
+        stated = node.attribute(verb.attribute, declared.default if declared else None)
+        if not same_value(stated, verb.value):
+            raise CannotConvert(
+                f"{verb.attribute} is {_shown(stated)}; {_id(target)} takes {_shown(verb.value)} only"
+            )
         return node
-    default = out.source.attributes[verb.attribute].default
-    stated = node.attribute(verb.attribute)
-    if not same_value(stated, default):
-        raise CannotConvert(
-            f"{verb.attribute} is {_shown(stated)}; {_target(out)} knows only its default, {_shown(default)}",
-        )
-    return node.with_(attributes=node.without(verb.attribute))
+
+    return change
 
 
-@_apply.register
-def _(verb: IgnoreAttribute, node: Node, out: Rewriter) -> Node:
-    if verb.attribute not in node.attributes:
-        return node
-    return node.with_(attributes=node.without(verb.attribute))
+@_bind.register
+def _(verb: RenameValue, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    def change(node: Node, out: Rewriter) -> Node:
+        stated = node.attribute(verb.attribute)
+        renamed = verb.values.get(stated.decode()) if isinstance(stated, bytes) else None
+        if renamed is None:
+            return node
+        return node.with_(attributes={**node.attributes, verb.attribute: renamed.encode()})
+
+    return change
 
 
-@_apply.register
-def _(verb: AddAttribute, node: Node, out: Rewriter) -> Node:
-    if verb.attribute in node.attributes:
-        return node
-    return node.with_(attributes={**node.attributes, verb.attribute: verb.value})
+@_bind.register
+def _(verb: RequireNoInput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    position, _ = _input(source, verb.input)
+
+    def change(node: Node, out: Rewriter) -> Node:
+        if node.input(position):
+            raise CannotConvert(f"input {verb.input} is used, which {_id(target)} does not have")
+        return node.with_(inputs=node.inputs[:position])
+
+    return change
 
 
-@_apply.register
-def _(verb: RenameAttribute, node: Node, out: Rewriter) -> Node:
-    if verb.attribute not in node.attributes:
-        return node
-    renamed = {**node.without(verb.attribute), verb.to: node.attribute(verb.attribute)}
-    return node.with_(attributes=renamed)
+@_bind.register
+def _(verb: RequireNoOutput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    found = source.output_named(verb.output)
+    position = found[0] if found else len(source.outputs)
+
+    def change(node: Node, out: Rewriter) -> Node:
+        if out.is_used(node.output(position)):
+            raise CannotConvert(f"output {verb.output} is used, which {_id(target)} does not have")
+        return node.with_(outputs=node.outputs[:position])
+
+    return change
 
 
-@_apply.register
-def _(verb: AttributeToInput, node: Node, out: Rewriter) -> Node:
-    position, parameter = _input(out.target, verb.input_name)
-    inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
-    default = out.source.attributes[verb.attribute].default
-    value = node.attribute(verb.attribute, default)
-    if parameter.option == "optional" and same_value(value, default):
-        value = None
-    if value is None and parameter.option == "single":
-        raise CannotConvert(f"{verb.attribute} is not stated, which {_target(out)} requires")
-    name = "" if value is None else out.constant(value, _constant_type(node, out, parameter), verb.rank)
-    inputs[position : position + 1] = [name]
-    while inputs and not inputs[-1]:
-        inputs.pop()
-    return node.with_(inputs=inputs, attributes=node.without(verb.attribute))
+@_bind.register
+def _(verb: RenameOp, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+    def change(node: Node, out: Rewriter) -> Node:
+        return node.with_(op_type=verb.op_type)
 
-
-@_apply.register
-def _(verb: InputToAttribute, node: Node, out: Rewriter) -> Node:
-    position, _ = _input(out.source, verb.input)
-    name = node.input(position)
-    inputs = node.inputs[:position]
-    if not name:
-        return node.with_(inputs=inputs)
-    value = out.require_constant(name, f"input {verb.input}")
-    listed = out.target is not None and out.target.attributes[verb.attribute_name].type.endswith("S")
-    stated = value.values if listed else value.scalar
-    return node.with_(inputs=inputs, attributes={**node.attributes, verb.attribute_name: stated})
-
-
-@_apply.register
-def _(verb: RequireAttribute, node: Node, out: Rewriter) -> Node:
-    declared = out.source.attributes.get(verb.attribute)
-    stated = node.attribute(verb.attribute, declared.default if declared else None)
-    if not same_value(stated, verb.value):
-        raise CannotConvert(
-            f"{verb.attribute} is {_shown(stated)}; {_target(out)} takes {_shown(verb.value)} only"
-        )
-    return node
-
-
-@_apply.register
-def _(verb: RenameValue, node: Node, out: Rewriter) -> Node:
-    stated = node.attribute(verb.attribute)
-    if not isinstance(stated, bytes):
-        return node
-    renamed = verb.values.get(stated.decode())
-    if renamed is None:
-        return node
-    return node.with_(attributes={**node.attributes, verb.attribute: renamed.encode()})
-
-
-@_apply.register
-def _(verb: RequireNoInput, node: Node, out: Rewriter) -> Node:
-    position, _ = _input(out.source, verb.input)
-    if node.input(position):
-        raise CannotConvert(f"input {verb.input} is used, which {_target(out)} does not have")
-    return node.with_(inputs=node.inputs[:position])
-
-
-@_apply.register
-def _(verb: RequireNoOutput, node: Node, out: Rewriter) -> Node:
-    found = out.source.output_named(verb.output)
-    position = found[0] if found else len(node.outputs)
-    if out.is_used(node.output(position)):
-        raise CannotConvert(f"output {verb.output} is used, which {_target(out)} does not have")
-    return node.with_(outputs=node.outputs[:position])
-
-
-@_apply.register
-def _(verb: RenameOp, node: Node, out: Rewriter) -> Node:
-    return node.with_(op_type=verb.op_type)
+    return change
 
 
 def same_value(stated: Any, declared: Any) -> bool:
@@ -165,16 +205,17 @@ def same_value(stated: Any, declared: Any) -> bool:
     return bool(stated == declared)
 
 
-def _constant_type(node: Node, out: Rewriter, parameter: Parameter) -> str:
+def _constant_type(target: OperatorVersion | None, parameter: Parameter) -> Callable[[Node, Rewriter], str]:
     """The one that the signature leaves a new input, else that of an input which shares its variable."""
-    assert out.target is not None
-    types = out.target.types_of(parameter)
-    if len(types) == 1 or set(types) <= {"tensor(int32)", "tensor(int64)"}:
-        return "int64" if "tensor(int64)" in types else types[0].removeprefix("tensor(").removesuffix(")")
-    shared = next(i for i, p in enumerate(out.target.inputs) if p.type == parameter.type)
-    if out.target.inputs[shared] is parameter:
-        return "float"
-    return out.element_type(node.inputs[shared])
+    assert target is not None
+    types = target.types_of(parameter)
+    fixed = types[0].removeprefix("tensor(").removesuffix(")") if len(types) == 1 else "float"
+    if set(types) <= {"tensor(int32)", "tensor(int64)"}:
+        fixed = "int64" if "tensor(int64)" in types else "int32"
+    shared = next(i for i, p in enumerate(target.inputs) if p.type == parameter.type)
+    if len(types) > 1 and fixed == "float" and target.inputs[shared] is not parameter:
+        return lambda node, out: out.element_type(node.inputs[shared])
+    return lambda node, out: fixed
 
 
 def _input(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:
@@ -183,8 +224,8 @@ def _input(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:
     return found
 
 
-def _target(out: Rewriter) -> str:
-    return str(out.target.id) if out.target else "the target"
+def _id(target: OperatorVersion | None) -> str:
+    return str(target.id) if target else "the target"
 
 
 def _shown(value: Any) -> str:

@@ -1,151 +1,156 @@
-"""Graphs to measure with: a mix of operators, some of which change at nearly every opset."""
+"""Graphs to measure with: a mix of operators, some of which change at nearly every opset.
+
+As in real models, every node that has weights has its own.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
-import numpy as np
 
-Nodes = list[onnx.NodeProto]
+SHAPE = [1, 4, 8, 8]
+
+
+class Chain:
+    """A graph that grows node by node; each reads what the one before made."""
+
+    def __init__(self, opset: int) -> None:
+        self.opset = opset
+        self.nodes: list[onnx.NodeProto] = []
+        self.weights: list[onnx.TensorProto] = []
+        self.value = "x"
+
+    def constant(self, values: Any, dtype: type) -> str:
+        """The name of a new initializer."""
+        name = f"w{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.array(values, dtype), name))
+        return name
+
+    def add(self, op_type: str, inputs: tuple[str, ...] = (), outputs: int = 1, **attributes: Any) -> None:
+        """Append a node whose first input is the chain's value."""
+        names = [f"v{len(self.nodes)}_{position}" for position in range(outputs)]
+        node = helper.make_node(op_type, [self.value, *inputs], names, f"n{len(self.nodes)}", **attributes)
+        self.nodes.append(node)
+        self.value = names[0]
+
+    def model(self) -> onnx.ModelProto:
+        """The model so far."""
+        graph = helper.make_graph(
+            self.nodes,
+            "chain",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, SHAPE)],
+            [helper.make_tensor_value_info(self.value, TensorProto.FLOAT, SHAPE)],
+            self.weights,
+        )
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)], ir_version=8)
 
 
 def mixed(count: int, opset: int) -> onnx.ModelProto:
-    """A chain of about `count` nodes over 24 operators, written for `opset` (9, 13, 17 or 18)."""
-    constants = {
-        "ones": np.ones((1, 4, 8, 8), np.float32),
-        "axes": np.array([2], np.int64),
-        "last": np.array([3], np.int64),
-        "halves": np.array([2, 2], np.int64),
-        "low": np.array(-1, np.float32),
-        "high": np.array(1, np.float32),
-        "starts": np.array([0], np.int64),
-        "ends": np.array([8], np.int64),
-        "pads": np.zeros(8, np.int64),
-        "shape": np.array([1, 4, 8, 8], np.int64),
-        "scale": np.ones(4, np.float32),
-        "weight": np.ones((4, 4, 1, 1), np.float32),
-    }
-    nodes: Nodes = []
-    value = "x"
+    """A chain of about `count` nodes over 24 operators, written for `opset`."""
+    chain = Chain(opset)
+    blocks = tuple(BLOCKS.values())
     step = 0
-    while len(nodes) < count:
-        value = _BLOCKS[step % len(_BLOCKS)](nodes, value, step, opset)
+    while len(chain.nodes) < count:
+        blocks[step % len(blocks)](chain)
         step += 1
-    graph = helper.make_graph(
-        nodes,
-        "mixed",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 8, 8])],
-        [helper.make_tensor_value_info(value, TensorProto.FLOAT, None)],
-        [numpy_helper.from_array(array, name) for name, array in constants.items()],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+    return chain.model()
 
 
-def repeated(op_type: str, count: int, opset: int) -> onnx.ModelProto:
-    """A chain of one operator."""
-    model = mixed(0, opset)
-    nodes: Nodes = []
-    value = "x"
-    block = _BY_NAME[op_type]
-    for step in range(count):
-        value = block(nodes, value, step, opset)
-    model.graph.node.extend(nodes)
-    model.graph.output[0].name = value
-    return model
+def repeated(block: str, count: int, opset: int) -> onnx.ModelProto:
+    """A chain of one block."""
+    chain = Chain(opset)
+    while len(chain.nodes) < count:
+        BLOCKS[block](chain)
+    return chain.model()
 
 
-def _one(op_type: str, *constants: str, **attributes: object):  # type: ignore[no-untyped-def]
-    def block(nodes: Nodes, value: str, step: int, opset: int) -> str:
-        out = f"v{step}"
-        nodes.append(helper.make_node(op_type, [value, *constants], [out], **attributes))
-        return out
-
-    return block
-
-
-def _clip(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    attributes = {"min": -1.0, "max": 1.0} if opset < 11 else {}
-    inputs = [value] if opset < 11 else [value, "low", "high"]
-    nodes.append(helper.make_node("Clip", inputs, [f"v{step}"], **attributes))
-    return f"v{step}"
-
-
-def _dropout(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    attributes = {"ratio": 0.25} if opset < 12 else {}
-    nodes.append(helper.make_node("Dropout", [value], [f"v{step}"], **attributes))
-    return f"v{step}"
-
-
-def _slice(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    if opset < 10:
-        node = helper.make_node("Slice", [value], [f"v{step}"], starts=[0], ends=[8], axes=[2])
+def _clip(chain: Chain) -> None:
+    if chain.opset < 11:
+        chain.add("Clip", min=-1.0, max=1.0)
     else:
-        node = helper.make_node("Slice", [value, "starts", "ends", "axes"], [f"v{step}"])
-    nodes.append(node)
-    return f"v{step}"
+        chain.add("Clip", (chain.constant(-1, np.float32), chain.constant(1, np.float32)))
 
 
-def _squeeze(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    if opset < 13:
-        nodes.append(helper.make_node("Unsqueeze", [value], [f"u{step}"], axes=[2]))
-        nodes.append(helper.make_node("Squeeze", [f"u{step}"], [f"v{step}"], axes=[2]))
+def _dropout(chain: Chain) -> None:
+    chain.add("Dropout", **({"ratio": 0.25} if chain.opset < 12 else {}))
+
+
+def _slice(chain: Chain) -> None:
+    if chain.opset < 10:
+        chain.add("Slice", starts=[0], ends=[8], axes=[2])
     else:
-        nodes.append(helper.make_node("Unsqueeze", [value, "axes"], [f"u{step}"]))
-        nodes.append(helper.make_node("Squeeze", [f"u{step}", "axes"], [f"v{step}"]))
-    return f"v{step}"
+        bounds = [chain.constant([value], np.int64) for value in (0, 8, 2)]
+        chain.add("Slice", tuple(bounds))
 
 
-def _split(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    parts = [f"p{step}", f"q{step}"]
-    inputs = [value, "halves"] if opset >= 13 else [value]
-    attributes = {} if opset >= 13 else {"split": [2, 2]}
-    nodes.append(helper.make_node("Split", inputs, parts, axis=1, **attributes))
-    nodes.append(helper.make_node("Concat", parts, [f"v{step}"], axis=1))
-    return f"v{step}"
-
-
-def _pad(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    attributes = {"pads": [0] * 8} if opset < 11 else {}
-    nodes.append(helper.make_node("Pad", [value] if opset < 11 else [value, "pads"], [f"v{step}"], **attributes))
-    return f"v{step}"
-
-
-def _reduce(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    if opset < 18:
-        nodes.append(helper.make_node("ReduceMean", [value], [f"m{step}"], axes=[3]))
+def _squeeze(chain: Chain) -> None:
+    if chain.opset < 13:
+        chain.add("Unsqueeze", axes=[2])
+        chain.add("Squeeze", axes=[2])
     else:
-        nodes.append(helper.make_node("ReduceMean", [value, "last"], [f"m{step}"]))
-    nodes.append(helper.make_node("Sub", [value, f"m{step}"], [f"v{step}"]))
-    return f"v{step}"
+        chain.add("Unsqueeze", (chain.constant([2], np.int64),))
+        chain.add("Squeeze", (chain.constant([2], np.int64),))
 
 
-def _softmax(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    nodes.append(helper.make_node("Softmax", [value], [f"v{step}"], axis=3))
-    return f"v{step}"
+def _split(chain: Chain) -> None:
+    if chain.opset < 13:
+        chain.add("Split", outputs=2, axis=1, split=[2, 2])
+    else:
+        chain.add("Split", (chain.constant([2, 2], np.int64),), outputs=2, axis=1)
+    chain.add("Concat", (chain.nodes[-1].output[1],), axis=1)
 
 
-def _middle_softmax(nodes: Nodes, value: str, step: int, opset: int) -> str:
-    nodes.append(helper.make_node("Softmax", [value], [f"v{step}"], axis=1))
-    return f"v{step}"
+def _pad(chain: Chain) -> None:
+    if chain.opset < 11:
+        chain.add("Pad", pads=[0] * 8)
+    else:
+        chain.add("Pad", (chain.constant([0] * 8, np.int64),))
 
 
-_BY_NAME = {
-    "Relu": _one("Relu"),
+def _reduce_mean(chain: Chain) -> None:
+    if chain.opset < 18:
+        chain.add("ReduceMean", axes=[3])
+    else:
+        chain.add("ReduceMean", (chain.constant([3], np.int64),))
+    chain.add("Add", (chain.constant(np.ones(SHAPE), np.float32),))
+
+
+def _batch_normalization(chain: Chain) -> None:
+    chain.add("BatchNormalization", tuple(chain.constant(np.ones(4), np.float32) for _ in range(4)))
+
+
+def _weighted(op_type: str, shape: list[int]) -> Callable[[Chain], None]:
+    return lambda chain: chain.add(op_type, (chain.constant(np.ones(shape), np.float32),))
+
+
+def _plain(op_type: str, **attributes: Any) -> Callable[[Chain], None]:
+    return lambda chain: chain.add(op_type, **attributes)
+
+
+BLOCKS: dict[str, Callable[[Chain], None]] = {
+    "Conv": _weighted("Conv", [4, 4, 1, 1]),
+    "BatchNormalization": _batch_normalization,
+    "Relu": _plain("Relu"),
     "Clip": _clip,
+    "Add": _weighted("Add", SHAPE),
     "Slice": _slice,
+    "Sigmoid": _plain("Sigmoid"),
     "Dropout": _dropout,
+    "Mul": _weighted("Mul", SHAPE),
     "Squeeze": _squeeze,
-    "Softmax": _middle_softmax,
+    "Tanh": _plain("Tanh"),
+    "Softmax": _plain("Softmax", axis=1),
     "Split": _split,
+    "Transpose": _plain("Transpose", perm=[0, 1, 2, 3]),
     "Pad": _pad,
-    "ReduceMean": _reduce,
-    "Conv": _one("Conv", "weight"),
-    "BatchNormalization": _one("BatchNormalization", "scale", "scale", "scale", "scale"),
+    "MatMul": _weighted("MatMul", [8, 8]),
+    "ReduceMean": _reduce_mean,
+    "LeakyRelu": _plain("LeakyRelu", alpha=0.1),
+    "Max": _weighted("Max", SHAPE),
+    "Elu": _plain("Elu"),
+    "Identity": _plain("Identity"),
 }
-_BLOCKS = (
-    _one("Relu"), _one("Add", "ones"), _clip, _one("Conv", "weight"), _slice, _one("Sigmoid"), _dropout,
-    _one("Mul", "ones"), _squeeze, _one("Tanh"), _softmax, _one("Reshape", "shape"), _split,
-    _one("Transpose", perm=[0, 1, 2, 3]), _pad, _one("Abs"), _reduce, _one("Identity"),
-    _one("BatchNormalization", "scale", "scale", "scale", "scale"), _one("LeakyRelu"), _one("Max", "ones"),
-    _one("MatMul", "ones"), _one("Elu"), _one("Floor"),
-)  # fmt: skip

@@ -79,12 +79,12 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
     """
     written = change.result.nodes
     main = next((i for i, each in enumerate(written) if each.successor), len(written) - 1)
-    original = nodes[change.index]
+    original = nodes[change.position]
     keys = []
     for position, each in enumerate(written):
         if position != main:
             fill_node(nodes.add(), each, original)
-            keys.append(change.index * STRIDE + position - main)
+            keys.append(change.position * STRIDE + position - main)
     update_node(original, written[main], change.original)
     return keys
 

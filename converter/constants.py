@@ -62,6 +62,8 @@ def _shape_tensor(shape: Shape | None) -> Tensor | None:
 
 def constant_node(node: Node) -> Tensor | None:
     """The value of a Constant, in whichever of its attributes it is."""
+    if node.refers_to_caller:
+        return None
     for name, element_type in (("int", "int64"), ("float", "float"), ("string", "string")):
         if f"value_{name}" in node.attributes:
             return Tensor(element_type, (), (node.attribute(f"value_{name}"),))

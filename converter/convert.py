@@ -54,14 +54,19 @@ def convert_version(
     wanted = target if target is not None else target_version
     assert wanted is not None
     if isinstance(model, bytes | bytearray | memoryview):
-        return convert(model, wanted, registry=registry).model.SerializeToString()
-    return convert(model, wanted, inplace=inplace, registry=registry).model
+        return _convert(model, wanted, inplace, registry)[0].SerializeToString()
+    return _convert(model, wanted, inplace, registry)[0]
 
 
 def convert(
     model: Any, target: TargetLike, *, inplace: bool = False, registry: Registry | None = None
 ) -> Conversion:
     """As `convert_version`, with the report; bytes and paths give the project's ModelProto."""
+    result, plan = _convert(model, target, inplace, registry)
+    return Conversion(result, Report.of(plan))
+
+
+def _convert(model: Any, target: TargetLike, inplace: bool, registry: Registry | None) -> tuple[Any, Plan]:
     source, owned = _model_of(model)
     plan = _plan(source, target, registry)
     plan.require_possible()
@@ -70,7 +75,7 @@ def convert(
         result = type(source)()
         result.CopyFrom(source)
     apply_plan(plan, result)
-    return Conversion(result, Report.of(plan))
+    return result, plan
 
 
 def plan_version(model: Any, target: TargetLike, *, registry: Registry | None = None) -> Plan:

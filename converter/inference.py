@@ -129,7 +129,7 @@ def _type_of(producer: Producer, scope: Scope) -> str | None:
         return named
     if not output.homogeneous:
         return _type_from_body(node, producer.position, scope)
-    if node.op_type == "Constant":
+    if node.op_type == "Constant" and not node.refers_to_caller:
         value = constant_node(node)
         return value.element_type if value else _constant_type(node)
     types = operator.types_of(output)

@@ -103,7 +103,7 @@ def _edge(
     guard = type_guard(source, target)
     if not verbs:
         return Edge(source, target, opset, "guarded" if guard else "compatible", _guarding(guard), change)
-    return Edge(source, target, opset, "declared", _in_turn(guard, run_verbs(verbs)), change)
+    return Edge(source, target, opset, "declared", _in_turn(guard, run_verbs(verbs, source, target)), change)
 
 
 def _refuted(source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _refuted(source: OperatorVersion, target: OperatorVersion, verbs: tuple[obje
 def _leaving(source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair) -> Edge:
     if not isinstance(answer, tuple):
         raise DefinitionError(f"{pair}: an operator that leaves its set needs an adapter, verbs or a refusal")
-    return Edge(source, None, opset, "declared", run_verbs(answer), change)
+    return Edge(source, None, opset, "declared", run_verbs(answer, source, None), change)
 
 
 def _unanswered(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
@@ -14,7 +14,7 @@ from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
 from opshift.converter.rewrite import Rewritten, rewrite
 from opshift.converter.route import Router, router_for
-from opshift.converter.scope import Scope
+from opshift.converter.scope import QUIET, Scope, Standing
 from opshift.converter.survey import Surveyed, label, survey
 from opshift.converter.target import Target
 from opshift.registry.catalogue import Registry
@@ -22,15 +22,24 @@ from opshift.registry.errors import ResolveError
 from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
-@dataclass(frozen=True)
-class NodeChange:
+class NodeChange(NamedTuple):
     """A node that is replaced: its position, what it was, and what takes its place."""
 
-    index: int
-    place: str
-    operator: OperatorId
+    position: int
+    path: str
+    proto: Any
     original: Node
     result: Rewritten
+
+    @property
+    def operator(self) -> OperatorId:
+        """What the node was."""
+        return self.result.operator.id
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        return f"{self.path}, node {label(self.proto)}"
 
 
 @dataclass
@@ -114,7 +123,7 @@ class Planner:
         self._names = Names()
         self._functions = frozenset((each.domain, each.name) for each in model.functions)
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
-        self._quiet: dict[frozenset[tuple[str, int]], set[str]] = {}
+        self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
         self._refusals: list[Refusal] = []
 
     def plan(self) -> Plan:
@@ -165,8 +174,8 @@ class Planner:
     def _survey(
         self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> Surveyed:
-        quiet = self._quiet.setdefault(frozenset(opsets.items()), set())
-        scope = Scope(container, opsets, self._registry, self._names, quiet, parent)
+        standings = self._standings.setdefault(frozenset(opsets.items()), {})
+        scope = Scope(container, opsets, self._registry, self._names, standings, parent)
         return survey(scope, path, self._look)
 
     def _survey_function(self, function: Any) -> Surveyed:
@@ -182,21 +191,28 @@ class Planner:
             self._routers[key] = router_for(self._registry, frozenset(finals.items()))
         return self._routers[key]
 
-    def _look(self, proto: Any, scope: Scope) -> tuple[bool, bool]:
-        """Whether a node may have a step to take, and whether it may hold graphs."""
+    def _look(self, proto: Any, scope: Scope) -> Standing:
+        """Where a node stands; of the default domain it is remembered for all nodes of the operator."""
+        found = self._standing(proto, scope)
+        if not proto.domain:
+            scope.standings[proto.op_type] = found
+        return found
+
+    def _standing(self, proto: Any, scope: Scope) -> Standing:
         if (proto.domain, proto.op_type) in self._functions:
-            return False, True
+            return Standing(has_step=False, has_graphs=True)
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain)
         if opset is None:
-            return True, True
+            return Standing(has_step=True, has_graphs=True)
         if domain not in self._registry.domains():
-            return False, True
+            return Standing(has_step=False, has_graphs=True)
         try:
             route = self._router(scope.opsets).route(proto.domain, proto.op_type, opset)
         except ResolveError:
-            return True, True
-        return route.step is not None, route.has_subgraphs
+            return Standing(has_step=True, has_graphs=True)
+        standing = Standing(bool(route.steps), route.has_subgraphs)
+        return QUIET if standing == QUIET else standing
 
     def _container(self, surveyed: Surveyed) -> ContainerPlan:
         scope = surveyed.scope
@@ -207,11 +223,11 @@ class Planner:
             if change is not None:
                 found.changes.append(change)
         found.constants = scope.new_constants
+        domains = {written.node.domain for change in found.changes for written in change.result.nodes}
         found.new_imports = {
             domain: router.final_opset(domain)
-            for change in found.changes
-            for written in change.result.nodes
-            if (domain := canonical_domain(written.node.domain)) not in scope.opsets
+            for domain in map(canonical_domain, domains)
+            if domain not in scope.opsets
         }
         found.subgraphs = [
             (index, attribute, position, self._container(inner))
@@ -221,30 +237,34 @@ class Planner:
 
     def _change(self, index: int, proto: Any, surveyed: Surveyed, router: Router) -> NodeChange | None:
         scope = surveyed.scope
-        known = None
         try:
-            opset = scope.opsets.get(canonical_domain(proto.domain))
+            original = Node.of(proto)
+            opset = scope.opsets.get(original.domain or DEFAULT_DOMAIN)
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)
             assert opset is not None
-            known = router.route(proto.domain, proto.op_type, opset).operator.id
-            original = Node.of(proto)
             result = rewrite(original, opset, scope, router)
         except (CannotConvert, ResolveError) as error:
-            named = str(known) if known else f"{canonical_domain(proto.domain)}.{proto.op_type}"
             place = f"{surveyed.path}, node {label(proto)}"
+            named = self._operator_name(proto, scope)
             self._refusals.append(Refusal(place, named, error.reason, error.remedy))
             return None
         if _is_same(original, result):
             return None
-        return NodeChange(index, f"{surveyed.path}, node {label(proto)}", known, original, result)
+        return NodeChange(index, surveyed.path, proto, original, result)
+
+    def _operator_name(self, proto: Any, scope: Scope) -> str:
+        """As much as can be told of what a node is."""
+        domain = canonical_domain(proto.domain)
+        found = self._registry.at(proto.op_type, scope.opsets.get(domain, 0), domain)
+        return str(found.id) if found else f"{domain}.{proto.op_type}"
 
 
 def _is_same(original: Node, result: Rewritten) -> bool:
     if len(result.nodes) != 1:
         return False
     node = result.nodes[0].node
-    return (
+    return node is original or (
         node.op_type == original.op_type
         and node.domain == original.domain
         and node.inputs == original.inputs

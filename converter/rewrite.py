@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opshift.adapters.node import Node
-from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.converter.lineage import Edge
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
@@ -29,11 +29,10 @@ class Rewritten(NamedTuple):
     nodes: tuple[Written, ...]
     steps: tuple[Edge, ...]
 
-
-class _Waiting(NamedTuple):
-    node: Node
-    opset: int
-    successor: bool
+    @property
+    def operator(self) -> OperatorVersion:
+        """What the node was."""
+        return self.steps[0].source if self.steps else self.nodes[0].operator
 
 
 def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
@@ -43,30 +42,46 @@ def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
         CannotConvert: a step refuses it.
         ResolveError: a node that a step emitted is not in its set.
     """
-    waiting = [_Waiting(node, opset, successor=True)]
+    waiting = [Emitted(node, opset, True)]
     done: list[Written] = []
-    steps: list[Edge] = []
+    taken: list[Edge] = []
     while waiting:
-        current = waiting.pop()
-        route = router.route(current.node.domain, current.node.op_type, current.opset)
-        if route.step is None:
-            operator = router.at(route.operator, router.final_opset(current.node.domain))
-            done.append(Written(current.node, operator, current.successor))
-            continue
-        if len(steps) >= MOST_STEPS:
+        current, opset, successor = waiting.pop()
+        route = router.route(current.domain, current.op_type, opset)
+        for step in route.steps:
+            taken.append(step)
+            emitted = _take(step, current, scope, router)
+            if len(emitted) > 1 or not _goes_on(emitted[0], current, step):
+                waiting += emitted if successor else [each._replace(successor=False) for each in emitted]
+                break
+            current = emitted[0].node
+        else:
+            done.append(Written(current, route.final, successor))
+        if len(taken) > MOST_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not end")
-        steps.append(route.step)
-        waiting += reversed(_take(route.step, current, scope, router))
-    return Rewritten(tuple(done), tuple(steps))
+    return Rewritten(tuple(done), tuple(taken))
 
 
-def _take(step: Edge, current: _Waiting, scope: Scope, router: Router) -> list[_Waiting]:
-    out = Rewriter(scope, step.source, step.target, step.opset, router.final_opset(""))
+def _goes_on(emitted: Emitted, node: Node, step: Edge) -> bool:
+    """Whether the step's result is the same operator, so that the next step of its route follows."""
+    return emitted.node is node or (
+        emitted.opset == step.opset
+        and emitted.node.op_type == node.op_type
+        and emitted.node.domain == node.domain
+    )
+
+
+def _take(step: Edge, node: Node, scope: Scope, router: Router) -> list[Emitted]:
+    """What a step emits for a node, last first; one of it is the successor."""
+    out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None
-    step.function(current.node, out)
+    step.function(node, out)
     emitted = out.emitted
+    if len(emitted) == 1:
+        return emitted if emitted[0].successor else [emitted[0]._replace(successor=True)]
     if not any(each.successor for each in emitted):
         emitted[-1] = emitted[-1]._replace(successor=True)
     for each in emitted:
         scope.add_emitted(each.node, each.opset)
-    return [_Waiting(each.node, each.opset, each.successor and current.successor) for each in emitted]
+    emitted.reverse()
+    return emitted

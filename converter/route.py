@@ -16,10 +16,12 @@ from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
 class Route(NamedTuple):
-    """Where a node stands, and the first step on its way that does something (`None`: it stays as it is)."""
+    """Where a node stands, and the steps on its way that do something (none: it stays as it is)."""
 
     operator: OperatorVersion
-    step: Edge | None
+    steps: tuple[Edge, ...]
+    final: OperatorVersion
+    """The version in force at the target; the node's own where a step leads away from the operator."""
     has_subgraphs: bool
 
 
@@ -36,6 +38,7 @@ class Router:
         self._registry = registry
         self._table = table
         self._targets = dict(targets)
+        self.default_opset = self._targets[DEFAULT_DOMAIN]
         self._graphs: dict[tuple[str, str], nx.DiGraph[OperatorId]] = {}
         self._routes: dict[tuple[str, str, int], Route] = {}
 
@@ -62,7 +65,8 @@ class Router:
             attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
         )
         steps = self._path(operator, self._targets[domain])
-        return Route(operator, next((step for step in steps if step.function), None), has_subgraphs)
+        final = self._registry.at(op_type, self._targets[domain], domain) or operator
+        return Route(operator, tuple(step for step in steps if step.function), final, has_subgraphs)
 
     def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
         lineage_of = self._registry.operator(operator.name, operator.domain)
@@ -85,10 +89,6 @@ class Router:
             return operator.removal.removed_in
         self._registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in force at the target")
-
-    def at(self, operator: OperatorVersion, opset: int) -> OperatorVersion:
-        """The version of the same operator in force at an opset."""
-        return self._registry.get_schema(operator.name, opset, operator.domain)
 
     def _graph(self, operator: OperatorVersion) -> nx.DiGraph[OperatorId]:
         key = (operator.domain, operator.name)

@@ -5,8 +5,9 @@ Everything is found when first asked for, of that one value, and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
@@ -19,6 +20,8 @@ from opshift.registry.element_types import BY_NUMBER
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
 
+_name_of = attrgetter("name")
+
 
 class Producer(NamedTuple):
     """The node that makes a value, and what operator it is (`None` if the registry does not know it)."""
@@ -28,6 +31,16 @@ class Producer(NamedTuple):
     operator: OperatorVersion | None
 
 
+class Standing(NamedTuple):
+    """Of an operator at its opset: whether its nodes may have a step to take, and may hold graphs."""
+
+    has_step: bool
+    has_graphs: bool
+
+
+QUIET = Standing(has_step=False, has_graphs=False)
+
+
 class Scope:
     """The values of one graph or function, and of the graphs around it.
 
@@ -35,7 +48,7 @@ class Scope:
         container: the GraphProto or FunctionProto.
         opsets: its opset imports, by domain.
         known: the names made here; the survey completes them.
-        quiet: operators of the default domain known to stay as they are at these opsets.
+        standings: what is known of the default domain's operators at these opsets.
         types, shapes: what inference has found.
         new_constants: the constants that adapters asked for, with their names.
     """
@@ -46,20 +59,20 @@ class Scope:
         opsets: Mapping[str, int],
         registry: Registry,
         names: Names,
-        quiet: set[str],
+        standings: dict[str, Standing],
         parent: Scope | None = None,
     ) -> None:
         self.container = container
         self.opsets = opsets
         self.registry = registry
         self.parent = parent
-        self.quiet = quiet
+        self.standings = standings
         self.names = names
         self.types: dict[str, str | None] = {}
         self.shapes: dict[str, Shape | None] = {}
         self.new_constants: dict[Tensor, str] = {}
         self.is_function = not hasattr(container, "initializer")
-        self.known = self._declared()
+        self.known = self.declared()
         names.sets.append(self.known)
         self._constant_values: dict[str, Tensor] = {}
         self._emitted: dict[str, tuple[Node, int, int]] = {}
@@ -71,7 +84,7 @@ class Scope:
         outputs = node.outputs if isinstance(node, Node) else node.output
         key = (next(filter(None, outputs), ""), attribute, position)
         if key not in self._children:
-            self._children[key] = Scope(graph, self.opsets, self.registry, self.names, self.quiet, self)
+            self._children[key] = Scope(graph, self.opsets, self.registry, self.names, self.standings, self)
         return self._children[key]
 
     def sees(self, name: str) -> bool:
@@ -165,14 +178,13 @@ class Scope:
         stated = self._stated.get(name)
         return shape_of(stated) if stated is not None else None
 
-    def _declared(self) -> set[str]:
+    def declared(self) -> set[str]:
         """The names that are there before the first node; an input left out has the empty one."""
         if self.is_function:
             return {"", *self.container.input}
         graph = self.container
-        known = {"", *(value.name for value in graph.input), *(each.name for each in graph.initializer)}
-        known.update(each.values.name for each in graph.sparse_initializer)
-        return known
+        sparse = (each.values.name for each in graph.sparse_initializer)
+        return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
 
     def _find_producer(self, name: str) -> Producer | None:
         if name in self._emitted:
@@ -190,7 +202,7 @@ class Scope:
         return {
             name: (node, position)
             for node in self.container.node
-            for position, name in enumerate(node.output)
+            for position, name in enumerate(node.output[:])
             if name
         }
 
@@ -218,15 +230,16 @@ class Scope:
         nodes = [self.container.node]
         while nodes:
             for node in nodes.pop():
-                found.update(node.input)
-                for attribute in node.attribute:
-                    for graph in _graphs(attribute):
+                found.update(node.input[:])
+                if node.domain or self.standings.get(node.op_type) is not QUIET:
+                    for graph in _graphs(node):
                         found.update(value.name for value in graph.output)
                         nodes.append(graph.node)
         return found
 
 
-def _graphs(attribute: Any) -> Sequence[Any]:
-    if attribute.type not in (0, 5, 10):
-        return ()
-    return [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+def _graphs(node: Any) -> Iterator[Any]:
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs

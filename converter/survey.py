@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opshift.converter.errors import InvalidModel
-from opshift.converter.scope import Scope
+from opshift.converter.scope import QUIET, Scope, Standing
 
 DEEPEST = 64
 """How many graphs may lie within each other; protobuf itself reads fewer than that from bytes."""
@@ -25,15 +25,12 @@ class Surveyed:
     """Position of the node, name of its attribute, position in it, and the graph there."""
 
 
-Look = Callable[[Any, Scope], tuple[bool, bool]]
-"""Of a node: whether it may have a step to take, and whether it may hold graphs."""
+Look = Callable[[Any, Scope], Standing]
+"""Where a node stands; for an operator of the default domain asked once."""
 
 
 def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
     """Go through a graph or function and all graphs within.
-
-    `look` is asked once for every operator of the default domain that has nothing to do, and for every
-    node of the others.
 
     Raises:
         InvalidModel: a value is read before it is made, or made twice; graphs lie too deep.
@@ -42,23 +39,27 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
         raise InvalidModel(f"graphs lie more than {DEEPEST} deep within each other", place=path)
     found = Surveyed(path, scope)
     known = scope.known
-    quiet = scope.quiet
+    covers, add = known.issuperset, known.update
+    made = len(known)
+    standings = scope.standings
+    todo = found.todo
     for index, proto in enumerate(scope.container.node):
-        if not known.issuperset(proto.input):
+        # A slice of a repeated field is read at twice the speed of the field itself.
+        if not covers(proto.input[:]):
             _require_made(proto, scope, path)
-        if proto.domain or proto.op_type not in quiet:
-            has_step, has_graphs = look(proto, scope)
-            if has_graphs:
+        standing = None if proto.domain else standings.get(proto.op_type)
+        if standing is None:
+            standing = look(proto, scope)
+        if standing is not QUIET:
+            if standing.has_graphs:
                 found.subgraphs += _subgraphs(index, proto, scope, path, look, depth)
-            if has_step:
-                found.todo.append((index, proto))
-            elif not has_graphs and not proto.domain:
-                quiet.add(proto.op_type)
-        outputs = proto.output
-        before = len(known)
-        known.update(outputs)
-        if len(known) - before != len(outputs):
-            _require_single(proto, index, len(known) - before, scope, path)
+            if standing.has_step:
+                todo.append((index, proto))
+        outputs = proto.output[:]
+        add(outputs)
+        made += len(outputs)
+    if len(known) != made:
+        _require_single(scope, path)
     _require_outputs(scope, path)
     return found
 
@@ -93,14 +94,13 @@ def _require_made(proto: Any, scope: Scope, path: str) -> None:
     raise InvalidModel(f"input {missing!r} is made by no node, input or initializer", place=place)
 
 
-def _require_single(proto: Any, index: int, new: int, scope: Scope, path: str) -> None:
-    named = [name for name in proto.output if name]
-    if new == len(named):
-        return
-    earlier = {name for other in scope.container.node[:index] for name in other.output}
-    twice = next((name for name in named if name in earlier or named.count(name) > 1), None)
-    reason = f"value {twice!r} is made twice" if twice else f"{named[0]!r} is an input or initializer, too"
-    raise InvalidModel(reason, place=f"{path}, node {label(proto)}")
+def _require_single(scope: Scope, path: str) -> None:
+    made = scope.declared()
+    for proto in scope.container.node:
+        for name in filter(None, proto.output):
+            if name in made:
+                raise InvalidModel(f"value {name!r} is made twice", place=f"{path}, node {label(proto)}")
+            made.add(name)
 
 
 def _require_outputs(scope: Scope, path: str) -> None:

@@ -9,10 +9,10 @@ import struct
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from opshift.registry.names import OperatorId
-from opshift.registry.steps import Answer, Step
+from opshift.registry.steps import Answer, Step, answer_of
 
 AttributeType = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
@@ -98,7 +98,7 @@ class Removal(Frozen):
     removed_in: Annotated[int, Field(ge=2)]
     replaced_by: str | None = None
     mapping: str = ""
-    up: Answer
+    up: Annotated[Answer, BeforeValidator(answer_of)]
     """How a node is expressed by what the set at `removed_in` holds."""
 
 

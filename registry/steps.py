@@ -169,10 +169,11 @@ class Step(BaseModel):
     def _verbs_by_name(cls, data: Any) -> Any:
         if not isinstance(data, dict):
             return data
-        return {key: _verbs(value) if key in ("up", "down") else value for key, value in data.items()}
+        return {key: answer_of(value) if key in ("up", "down") else value for key, value in data.items()}
 
 
-def _verbs(answer: Any) -> Any:
+def answer_of(answer: Any) -> Any:
+    """An answer as YAML has it, with its verbs turned from mappings of one key into verbs."""
     if not isinstance(answer, list | tuple):
         return answer
     return tuple(_verb(item) for item in answer)

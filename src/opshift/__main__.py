@@ -1,0 +1,5 @@
+"""`python -m opshift` is the command line."""
+
+from opshift.cli.main import main
+
+main()

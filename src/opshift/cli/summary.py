@@ -1,0 +1,108 @@
+"""A plan or a conversion as text: what changes, what becomes what, and what stands in the way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from opshift.cli.output import Column, Page, counted
+from opshift.converter.errors import Refusal
+from opshift.converter.report import Report
+
+NODES = Column("nodes", is_number=True)
+OPERATOR = Column("operator", style="cyan")
+BECOMES = Column("becomes", style="green")
+PLACES = (Column(""), Column("", style="cyan"), Column(""))
+
+
+def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int]) -> None:
+    """All of a plan."""
+    page.line(str(source), style="bold")
+    write_versions(page, report, imports, {})
+    write_changes(page, report)
+    if report.refusals:
+        page.heading("Refusals")
+        write_refusals(page, report.refusals)
+    else:
+        page.blank()
+        page.line("Nothing stands in the way.", style="green")
+
+
+def write_versions(page: Page, report: Report, imports: Mapping[str, int], extra: Mapping[str, str]) -> None:
+    """The opset of each imported domain and the IR version, before and after, and the number of nodes."""
+    targets = {change.domain: change.target for change in report.opsets}
+    opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
+    page.facts({**opsets, "IR version": _step(*report.ir_version), "nodes": _nodes(report), **extra})
+
+
+def write_replacements(page: Page, report: Report) -> None:
+    """Which operators became which, and how often."""
+    if report.changed:
+        page.blank()
+        rows = [(count, was, _joined(became)) for (was, became), count in report.operators().most_common()]
+        page.table((NODES, OPERATOR, BECOMES), rows)
+
+
+def write_changes(page: Page, report: Report) -> None:
+    """Which operators become which, how often, and of each step on the way what it changes."""
+    if report.changed:
+        page.heading("Changes")
+        groups = Counter((each.operator, each.becomes, each.steps) for each in report.changed)
+        rows: list[tuple[object, ...]] = []
+        for (was, becomes, steps), count in groups.most_common():
+            rows.append((count, was, "becomes", _joined(becomes)))
+            rows += [("", "", *_explained(step, was)) for step in steps]
+        page.table((NODES, OPERATOR, Column("", style="dim"), Column("")), rows)
+
+
+def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
+    """Every reason with its remedy and the nodes it holds for, or the first `most` of these."""
+    groups: dict[tuple[str, str], list[Refusal]] = {}
+    for refusal in refusals:
+        groups.setdefault((refusal.reason, refusal.remedy), []).append(refusal)
+    left = len(refusals) if most is None else most
+    for (reason, remedy), members in groups.items():
+        if left <= 0:
+            break
+        page.blank()
+        page.prose(reason, style="red")
+        if remedy:
+            page.prose(f"help: {remedy}", indent=2)
+        page.table(PLACES, [("", each.operator, each.place) for each in members[:left]])
+        left -= len(members)
+    shown = min(len(refusals), len(refusals) if most is None else most)
+    if shown < len(refusals):
+        page.blank()
+        page.line(f"... and {len(refusals) - shown} more nodes; `opshift plan` lists all")
+
+
+def _step(before: int, after: int) -> str:
+    return f"{before} -> {after}" if before != after else f"{before}, as it is"
+
+
+def _nodes(report: Report) -> str:
+    parts = [f"{report.kept:,} kept", f"{len(report.changed):,} changed"]
+    if report.refusals:
+        parts.append(f"{len(report.refusals):,} refused")
+    if report.constants:
+        parts.append(f"{counted(report.constants, 'constant')} added")
+    return ", ".join(parts)
+
+
+def _joined(operators: Sequence[str]) -> str:
+    """`a, 2 x b` for a, b, b: the same operators in a row are counted."""
+    parts: list[tuple[str, int]] = []
+    for each in operators:
+        if parts and parts[-1][0] == each:
+            parts[-1] = (each, parts[-1][1] + 1)
+        else:
+            parts.append((each, 1))
+    return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in parts) or "nothing"
+
+
+def _explained(step: str, operator: str) -> tuple[str, str]:
+    """`6 -> 11` and what changed there; a step of another operator keeps its name."""
+    taken, _, change = step.partition(": ")
+    name = operator.rpartition(":")[0]
+    return taken.removeprefix(f"{name}:"), change
