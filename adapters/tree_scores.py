@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from types import MappingProxyType
+from typing import Any
 
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
@@ -26,10 +27,10 @@ Stage = Callable[[str, Rewriter, int | tuple[str, ...]], str]
 
 
 def emit(
-    op_type: str, inputs: list[str], out: Rewriter, outputs: int | tuple[str, ...] = 1, **attributes: object
+    op_type: str, inputs: list[str], out: Rewriter, outputs: int | tuple[str, ...] = 1, **attributes: Any
 ) -> str:
-    """Emit a node of ai.onnx, written for opset 13."""
-    return out.emit(op_type, inputs, outputs, domain="", opset=13, **attributes)
+    """Emit a node of ai.onnx in a form that opsets from 9 on share, or are led to."""
+    return out.emit(op_type, inputs, outputs, domain="", opset=9, **attributes)
 
 
 def emit_ensemble(
@@ -75,10 +76,14 @@ def base_stage(base: tuple[float, ...], element_type: str) -> list[Stage]:
     return [add] if any(base) else []
 
 
-def last_stages(transform: bytes, element_type: str) -> list[Stage]:
+def last_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
     """The transform of all targets of a row, then float, in which all results are."""
-    stages = [_STAGES[transform](element_type)] if transform != b"NONE" else []
-    return [*stages, cast] if element_type == "double" else stages
+    narrowing: list[Stage] = [cast] if element_type == "double" else []
+    if transform == b"NONE":
+        return narrowing
+    if transform in _OPERATORS:
+        return [partial(_apply, *_OPERATORS[transform]), *narrowing]
+    return [*narrowing, partial(_apply_by_regressor, transform, targets)]
 
 
 def transform_of(node: Node) -> bytes:
@@ -98,45 +103,21 @@ def cast(name: str, out: Rewriter, outputs: int | tuple[str, ...], to: str = "fl
     return emit("Cast", [name], out, outputs, to=BY_NAME[to].number)
 
 
-def _logistic(_: str, name: str, out: Rewriter, outputs: int | tuple[str, ...]) -> str:
-    return emit("Sigmoid", [name], out, outputs)
+def _apply(
+    op_type: str, attributes: dict[str, int], name: str, out: Rewriter, outputs: int | tuple[str, ...]
+) -> str:
+    return emit(op_type, [name], out, outputs, **attributes)
 
 
-def _softmax(_: str, name: str, out: Rewriter, outputs: int | tuple[str, ...]) -> str:
-    return emit("Softmax", [name], out, outputs, axis=-1)
+def _apply_by_regressor(
+    transform: bytes, targets: int, name: str, out: Rewriter, outputs: int | tuple[str, ...]
+) -> str:
+    """A transform that ai.onnx has no operator for, done by a LinearRegressor that changes nothing else."""
+    identity = [float(row == column) for row in range(targets) for column in range(targets)]
+    attributes: dict[str, Any] = {"coefficients": identity, "targets": targets, "post_transform": transform}
+    return out.emit("LinearRegressor", [name], outputs, **attributes)
 
 
-def _softmax_zero(of: str, name: str, out: Rewriter, outputs: int | tuple[str, ...]) -> str:
-    """The softmax of those scores that are not zero; the others stay (almost) zero."""
-    highest = emit("ReduceMax", [name], out, axes=[1], keepdims=1)
-    counts = emit("Greater", [emit("Abs", [name], out), out.constant(1e-7, of)], out)
-    powers = emit("Exp", [emit("Sub", [name, highest], out)], out)
-    counted = emit("Where", [counts, powers, out.constant(0.0, of)], out)
-    total = emit("ReduceSum", [counted, out.constant([1], "int64")], out, keepdims=1)
-    rest = emit("Mul", [name, emit("Exp", [emit("Neg", [highest], out)], out)], out)
-    return emit("Div", [emit("Where", [counts, powers, rest], out), total], out, outputs)
-
-
-def _probit(of: str, name: str, out: Rewriter, outputs: int | tuple[str, ...]) -> str:
-    """The inverse of the normal distribution, as both onnxruntime and onnx.reference approximate it."""
-    one, two = out.constant(1.0, of), out.constant(2.0, of)
-    centred = emit("Sub", [emit("Mul", [name, two], out), one], out)
-    product = emit("Mul", [emit("Sub", [one, centred], out), emit("Add", [one, centred], out)], out)
-    log = emit("Log", [product], out)
-    half = emit("Mul", [log, out.constant(0.5, of)], out)
-    first = emit("Add", [out.constant(2 / (3.14159 * 0.147), of), half], out)
-    second = emit("Mul", [log, out.constant(1 / 0.147, of)], out)
-    root = emit("Sqrt", [emit("Sub", [emit("Mul", [first, first], out), second], out)], out)
-    size = emit("Sqrt", [emit("Sub", [root, first], out)], out)
-    signed = emit("Mul", [emit("Sign", [centred], out), size], out)
-    return emit("Mul", [signed, out.constant(1.41421356, of)], out, outputs)
-
-
-_STAGES: MappingProxyType[bytes, Callable[[str], Stage]] = MappingProxyType(
-    {
-        b"SOFTMAX": lambda of: partial(_softmax, of),
-        b"LOGISTIC": lambda of: partial(_logistic, of),
-        b"SOFTMAX_ZERO": lambda of: partial(_softmax_zero, of),
-        b"PROBIT": lambda of: partial(_probit, of),
-    }
+_OPERATORS: MappingProxyType[bytes, tuple[str, dict[str, int]]] = MappingProxyType(
+    {b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})}
 )

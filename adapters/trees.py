@@ -46,7 +46,7 @@ def base_values_are_added_behind(node: Node, out: Rewriter) -> None:
     if targets == 1:
         kept = _only_target(forest, base, transform)
         transform = b"NONE" if kept else transform
-    stages = [*base_stage(base, forest.element_type), *last_stages(transform, forest.element_type)]
+    stages = [*base_stage(base, forest.element_type), *last_stages(transform, targets, forest.element_type)]
     raw = out.fresh("scores") if stages else node.outputs[0]
     emit_ensemble(node, forest, targets, raw, out, aggregate, kept)
     in_turn(raw, stages, node.outputs[0], out)
@@ -104,7 +104,7 @@ def _one_score(node: Node, forest: Forest, out: Rewriter) -> None:
     if out.is_used(node.output(1)):
         sums_to_one = are_shares and transform == b"NONE"
         other = emit("Sub", [out.constant(1.0, of), score], out) if sums_to_one else emit("Neg", [score], out)
-        stages = last_stages(transform, of)
+        stages = last_stages(transform, 2, of)
         both = emit("Concat", [other, score], out, 1 if stages else (node.output(1),), axis=1)
         in_turn(both, stages, node.output(1), out)
 
@@ -128,7 +128,10 @@ def _score_per_class(node: Node, forest: Forest, classes: int, out: Rewriter) ->
         raise CannotConvert(
             "onnxruntime never chooses a class that no leaf of a row votes for", remedy=UNVOTED
         )
-    adding, stages = base_stage(base, forest.element_type), last_stages(transform, forest.element_type)
+    adding, stages = (
+        base_stage(base, forest.element_type),
+        last_stages(transform, classes, forest.element_type),
+    )
     result = node.output(1) if out.is_used(node.output(1)) else ""
     scores = result if result and not stages else out.fresh("scores")
     raw = out.fresh("votes") if adding else scores

@@ -16,11 +16,12 @@ from opshift.cli.options import (
     TargetOption,
     registry_with,
 )
-from opshift.cli.output import Page, emit, working
+from opshift.cli.output import emit, working
 from opshift.cli.places import destination, external_files, require_file, require_no_weights
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
+    from opshift.cli.page import Page
     from opshift.converter.report import Report
     from opshift.registry.catalogue import Registry
 
@@ -58,7 +59,7 @@ def convert(
     require_no_weights(source, weights, path)
     with working(f"Converting {source}", quiet=quiet), about(source):
         report = convert_model(model, target, inplace=True, registry=registry).report
-    with working(f"Writing {path}", quiet=quiet):
+    with working(f"Writing {path}", quiet=quiet), about(path):
         write_model(model, path)
     if not quiet or form is Format.JSON:
         _tell(form, report, imports, (source, out or source), size, weights)

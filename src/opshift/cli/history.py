@@ -17,7 +17,7 @@ from opshift.registry.steps import Answer, Refuse, Verb
 
 @dataclass(frozen=True)
 class Answered:
-    """How a step is taken: compatible, derived, declared, adapter, refused or unanswered, and what that means."""
+    """How a step is taken: compatible, derived, declared, adapter or refused; and what that means."""
 
     how: str
     detail: str = ""

@@ -9,11 +9,13 @@ import typer
 
 from opshift.cli.failing import FINDINGS, about
 from opshift.cli.options import FoldersOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import Column, Page, counted, emit, working
+from opshift.cli.output import Column, counted, emit, working
 from opshift.cli.places import require_file
 
 if TYPE_CHECKING:
-    from opshift.cli.contents import Contents, Use, Value
+    from opshift.cli.contents import Contents, Value
+    from opshift.cli.counting import Use
+    from opshift.cli.page import Page
     from opshift.registry.catalogue import Registry
 
 NAME = Column("name", style="cyan")
@@ -22,7 +24,8 @@ NAME = Column("name", style="cyan")
 def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show a model's opsets, operators, inputs and outputs.
 
-    Each operator is listed with the version that it resolves to under the model's opset imports. Exits with 1 if some nodes name no operator under their opset imports.
+    Each operator is listed with the version that it resolves to under the model's opset imports. Exits
+    with 1 if some nodes name no operator.
     """
     from opshift.cli.contents import contents_of
     from opshift.converter.files import read_model
@@ -87,7 +90,12 @@ def _nodes(nodes: dict[str, int]) -> str:
 
 
 def _release(domain: str, opset: int, registry: Registry) -> str:
-    """The first ONNX release that has the opset."""
+    """The first ONNX release that has the opset, and whether there is such an opset at all."""
+    if domain not in registry.domains():
+        return ""
+    newest = registry.newest_opset(domain)
+    if not 1 <= opset <= newest:
+        return f"no such opset: the registry knows 1 to {newest}"
     known = registry.releases.onnx.items()
     return next((f"onnx-{name}" for name, each in known if each.opsets.get(domain, 0) >= opset), "")
 

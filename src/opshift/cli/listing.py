@@ -1,8 +1,8 @@
-"""`opshift list`, `opshift resolve` and `opshift targets`."""
+"""`opshift list` and `opshift resolve`."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -17,13 +17,13 @@ from opshift.cli.options import (
     OpsetOption,
     registry_with,
 )
-from opshift.cli.output import Column, Page, counted, emit
+from opshift.cli.output import Column, counted, emit
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 if TYPE_CHECKING:
+    from opshift.cli.page import Page
     from opshift.registry.catalogue import Registry
     from opshift.registry.models import OperatorVersion
-    from opshift.registry.releases import Release
 
 
 def resolve(
@@ -72,22 +72,6 @@ def list_operators(
 COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
 
 
-def targets(form: FormatOption = Format.TEXT) -> None:
-    """List the releases that --target can name.
-
-    These are ONNX's and onnxruntime's, each with its opsets and IR version.
-    """
-    releases = registry_with(None).releases
-    products = {"onnx": releases.onnx, "onnxruntime": releases.onnxruntime}
-
-    def write(page: Page) -> None:
-        for position, (product, known) in enumerate(products.items()):
-            (page.heading if position else page.title)(product)
-            _write_releases(page, product, known)
-
-    emit(form, {product: _releases(product, known) for product, known in products.items()}, write)
-
-
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
     """The opset of each domain to list.
 
@@ -130,21 +114,3 @@ def _note(version: OperatorVersion) -> str:
         instead = version.deprecation.replaced_by
         return f"deprecated, use {instead}" if instead else "deprecated"
     return "experimental" if version.status == "EXPERIMENTAL" else ""
-
-
-def _write_releases(page: Page, product: str, known: Mapping[str, Release]) -> None:
-    domains = list(dict.fromkeys(domain for release in known.values() for domain in release.opsets))
-    columns = [Column("target", style="cyan"), Column("IR version", is_number=True)]
-    columns += [Column(domain, is_number=True) for domain in domains]
-    rows = [
-        (f"{product}-{version}", release.ir_version, *(release.opsets.get(each, "") for each in domains))
-        for version, release in known.items()
-    ]
-    page.table(columns, rows)
-
-
-def _releases(product: str, known: Mapping[str, Release]) -> list[dict[str, Any]]:
-    return [
-        {"target": f"{product}-{version}", **release.model_dump(exclude_defaults=False)}
-        for version, release in known.items()
-    ]

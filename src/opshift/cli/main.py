@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
+from opshift.cli.commands import Commands
 from opshift.cli.convert import convert, plan
-from opshift.cli.failing import WRONG_USAGE, Commands
+from opshift.cli.failing import WRONG_USAGE
 from opshift.cli.inspect import inspect
-from opshift.cli.listing import list_operators, resolve, targets
+from opshift.cli.listing import list_operators, resolve
 from opshift.cli.show import show
+from opshift.cli.targets import targets
 
 app = typer.Typer(
     cls=Commands,
@@ -26,7 +29,7 @@ EXAMPLES = {
     "resolve": ("Conv --opset 17",),
     "targets": ("",),
 }
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "plan": plan,
     "inspect": inspect,

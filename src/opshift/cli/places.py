@@ -39,10 +39,10 @@ def destination(source: Path, out: Path | None, *, in_place: bool, force: bool) 
     if out is None:
         raise UsageError("OUT is not given", remedy="name the file to write, or replace IN with --in-place")
     _require_free(source, out, force)
-    if not out.resolve().parent.is_dir():
-        folder = out.resolve().parent
-        raise UsageError("its folder does not exist", place=str(out), remedy=f"create {folder} first")
-    return out.resolve()
+    path = _without_links(out)
+    if not path.parent.is_dir():
+        raise UsageError("its folder does not exist", place=str(out), remedy=f"create {path.parent} first")
+    return path
 
 
 def _require_free(source: Path, out: Path, force: bool) -> None:
@@ -62,6 +62,13 @@ def _require_free(source: Path, out: Path, force: bool) -> None:
         raise UsageError(
             "is there already", place=str(out), remedy="replace it with --force, or name another"
         )
+
+
+def _without_links(out: Path) -> Path:
+    try:
+        return out.resolve()
+    except (RuntimeError, OSError) as error:  # Python 3.13 made it an OSError
+        raise UsageError("is a link that leads nowhere", place=str(out), remedy="remove it") from error
 
 
 def external_files(model: Any) -> tuple[str, ...]:

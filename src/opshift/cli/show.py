@@ -14,10 +14,11 @@ from opshift.cli.options import (
     OpsetOption,
     registry_with,
 )
-from opshift.cli.output import Page, emit
+from opshift.cli.output import emit
 
 if TYPE_CHECKING:
     from opshift.cli.history import Entry
+    from opshift.cli.page import Page
     from opshift.registry.catalogue import Registry
     from opshift.registry.models import Operator, OperatorVersion
 

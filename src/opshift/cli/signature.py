@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opshift.cli.history import Entry
-from opshift.cli.output import Column, Page
+from opshift.cli.output import Column
+from opshift.cli.page import Page
 from opshift.cli.typenames import summed_up
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.type_sets import TypeSets

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opshift.cli.output import Column, Page, counted
+from opshift.cli.output import Column, counted
+from opshift.cli.page import Page
 from opshift.converter.errors import Refusal
 from opshift.converter.report import Report
 
