@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from struct import iter_unpack
 from typing import TypeVar
 
 from opshift.adapters.node import Node, Tensor
@@ -23,11 +24,14 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
     Raises:
         CannotConvert: they are no trees, or a leaf has no vote.
     """
-    splits, weights = read_numbers(node, "nodes_values"), read_numbers(node, f"{kind}_weights")
+    names = ("nodes_values", f"{kind}_weights", "base_values")
+    splits, weights, base = (_numbers(node, name) for name in names)
     nodes = _Nodes(node, len(splits.values))
-    is_double = "double" in (out.element_type(node.inputs[0]), splits.element_type, weights.element_type)
+    types = {out.element_type(node.inputs[0]), *(each.element_type for each in (splits, weights, base))}
     return Forest(
-        element_type="double" if is_double else "float",
+        element_type="double" if "double" in types else "float",
+        targets=targets,
+        base=base.values,
         modes=nodes.modes,
         features=_at_branches(node.attribute("nodes_featureids"), 0, nodes),
         splits=_at_branches(splits.values, 0.0, nodes),
@@ -38,7 +42,7 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
     )
 
 
-def read_numbers(node: Node, name: str) -> Tensor:
+def _numbers(node: Node, name: str) -> Tensor:
     """Numbers that are a list of floats or, under the same name `_as_tensor`, a tensor of any precision."""
     listed = node.attribute(name, ())
     message = node.attribute(f"{name}_as_tensor")
@@ -48,8 +52,13 @@ def read_numbers(node: Node, name: str) -> Tensor:
     if listed or kind.name not in ("float", "double"):
         raise CannotConvert(f"{name}_as_tensor is of {kind.name} or stands beside {name}")
     raw = message.raw_data
-    values = struct.unpack(f"<{len(raw) // struct.calcsize(kind.code)}{kind.code}", raw) if raw else ()
-    values = values or tuple(getattr(message, kind.field))
+    values = (
+        tuple(each[0] for each in iter_unpack(f"<{kind.code}", raw))
+        if raw
+        else tuple(getattr(message, kind.field))
+    )
+    if len(values) != prod(message.dims):
+        raise CannotConvert(f"{name}_as_tensor does not hold its values")
     return Tensor(kind.name, (len(values),), values)
 
 

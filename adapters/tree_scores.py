@@ -1,6 +1,6 @@
-"""Scores of trees: TreeEnsemble sums votes up, nodes of ai.onnx add base values and apply the transform.
+"""Scores of trees: TreeEnsemble sums votes up, nodes behind it add base values and apply the transform.
 
-TreeEnsemble has a `post_transform` too, but base values come before it, and onnxruntime takes the numbers of
+TreeEnsemble has a `post_transform` too, but base values come before it, and onnxruntime takes its numbers for
 SOFTMAX and LOGISTIC for each other; it is left at NONE.
 """
 
@@ -22,56 +22,50 @@ AVERAGE, SUM = 0, 1
 AGGREGATES = MappingProxyType({b"AVERAGE": AVERAGE, b"SUM": SUM, b"MIN": 2, b"MAX": 3})
 TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFTMAX_ZERO": 3, b"PROBIT": 4})
 """Both by the numbers that TreeEnsemble has for them."""
-Stage = Callable[[str, Rewriter, int | tuple[str, ...]], str]
-"""Emits what takes a value further, into the named output or a fresh one."""
+Stage = Callable[[str, str, Rewriter], object]
+"""Emits what takes a value further: from one name to another."""
 
 
-def emit(
-    op_type: str, inputs: list[str], out: Rewriter, outputs: int | tuple[str, ...] = 1, **attributes: Any
-) -> str:
-    """Emit a node of ai.onnx in a form that opsets from 9 on share, or are led to."""
-    return out.emit(op_type, inputs, outputs, domain="", opset=9, **attributes)
+def emit(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
+    """Emit a node of ai.onnx, in the form of opset 9, for the value `result` or a fresh one."""
+    return out.emit(op_type, inputs, [result] if result else 1, domain="", opset=9, **attributes)
 
 
 def emit_ensemble(
-    node: Node,
-    forest: Forest,
-    targets: int,
-    name: str,
-    out: Rewriter,
-    aggregate: int = SUM,
-    transform: int = 0,
+    node: Node, forest: Forest, name: str, out: Rewriter, aggregate: int = SUM, transform: int = 0
 ) -> None:
     """Emit the TreeEnsemble that takes the node's place, with its scores under `name`."""
     table = TreeTable(forest, pads_with_zero=aggregate in (SUM, AVERAGE))
     trees = len(forest.trees)
     divides = aggregate == AVERAGE and len(table.roots) != trees
-    stated = {
-        "n_targets": targets,
+    attributes = {
+        **table.attributes(),
+        "n_targets": forest.targets,
         "aggregate_function": SUM if divides else aggregate,
         "post_transform": transform,
     }
     data = node.inputs[0]
     if out.element_type(data) != forest.element_type:
-        data = cast(data, out, 1, to=forest.element_type)
+        data = cast(data, "", out, to=forest.element_type)
     total = out.fresh("total") if divides else name
-    attributes = {**table.attributes(), **stated}
     out.become(node, op_type="TreeEnsemble", inputs=[data], outputs=[total], attributes=attributes)
     if divides:
-        emit("Div", [total, out.constant(float(trees), forest.element_type)], out, (name,))
+        emit("Div", [total, out.constant(float(trees), forest.element_type)], out, name)
 
 
 def in_turn(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
     """Take a value through some stages; the last gives `result`."""
     for position, stage in enumerate(stages, start=1):
-        name = stage(name, out, (result,) if position == len(stages) else 1)
+        following = result if position == len(stages) else out.fresh("scores")
+        stage(name, following, out)
+        name = following
 
 
 def base_stage(base: tuple[float, ...], element_type: str) -> list[Stage]:
     """Adding the base values, unless they are zero."""
 
-    def add(name: str, out: Rewriter, outputs: int | tuple[str, ...]) -> str:
-        return emit("Add", [name, out.constant(base, element_type)], out, outputs)
+    def add(name: str, result: str, out: Rewriter) -> None:
+        emit("Add", [name, out.constant(base, element_type)], out, result)
 
     return [add] if any(base) else []
 
@@ -82,7 +76,7 @@ def last_stages(transform: bytes, targets: int, element_type: str) -> list[Stage
     if transform == b"NONE":
         return narrowing
     if transform in _OPERATORS:
-        return [partial(_apply, *_OPERATORS[transform]), *narrowing]
+        return [partial(_apply, transform), *narrowing]
     return [*narrowing, partial(_apply_by_regressor, transform, targets)]
 
 
@@ -98,26 +92,21 @@ def transform_of(node: Node) -> bytes:
     return stated
 
 
-def cast(name: str, out: Rewriter, outputs: int | tuple[str, ...], to: str = "float") -> str:
+def cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
     """The same numbers as another type."""
-    return emit("Cast", [name], out, outputs, to=BY_NAME[to].number)
+    return emit("Cast", [name], out, result, to=BY_NAME[to].number)
 
 
-def _apply(
-    op_type: str, attributes: dict[str, int], name: str, out: Rewriter, outputs: int | tuple[str, ...]
-) -> str:
-    return emit(op_type, [name], out, outputs, **attributes)
+_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})})
 
 
-def _apply_by_regressor(
-    transform: bytes, targets: int, name: str, out: Rewriter, outputs: int | tuple[str, ...]
-) -> str:
+def _apply(transform: bytes, name: str, result: str, out: Rewriter) -> None:
+    op_type, attributes = _OPERATORS[transform]
+    emit(op_type, [name], out, result, **attributes)
+
+
+def _apply_by_regressor(transform: bytes, targets: int, name: str, result: str, out: Rewriter) -> None:
     """A transform that ai.onnx has no operator for, done by a LinearRegressor that changes nothing else."""
     identity = [float(row == column) for row in range(targets) for column in range(targets)]
     attributes: dict[str, Any] = {"coefficients": identity, "targets": targets, "post_transform": transform}
-    return out.emit("LinearRegressor", [name], outputs, **attributes)
-
-
-_OPERATORS: MappingProxyType[bytes, tuple[str, dict[str, int]]] = MappingProxyType(
-    {b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})}
-)
+    out.emit("LinearRegressor", [name], [result], **attributes)

@@ -30,6 +30,10 @@ class Forest:
     """Columns with an entry for every node; children are places in them, a leaf's are empty."""
 
     element_type: str
+    """`double` if anything that it is compared with or adds up is, else `float`."""
+    targets: int
+    base: tuple[float, ...]
+    """What is added to each target; empty if the model does not say."""
     modes: Sequence[int]
     features: Sequence[int]
     splits: Sequence[float]

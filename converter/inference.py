@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
 from opshift.converter.constants import constant_node
@@ -19,40 +19,29 @@ if TYPE_CHECKING:
 
 def infer_type(scope: Scope, name: str) -> None:
     """Put the element type of a value, or `None`, into `scope.types`."""
-    _walk(
-        scope,
-        name,
-        scope.types,
-        scope.stated_type,
-        _deciding,
-        _type_of,
-        lambda outer, n: outer.element_type(n),
-    )
+    _walk(scope, name, _TYPES)
 
 
 def infer_shape(scope: Scope, name: str) -> None:
     """Put the shape of a value, or `None`, into `scope.shapes`."""
-    _walk(scope, name, scope.shapes, scope.stated_shape, _all_inputs, _shape_of, _outer_shape)
+    _walk(scope, name, _SHAPES)
 
 
-def _outer_type(scope: Scope, name: str) -> str | None:
-    return scope.element_type(name)
+class _Fact(NamedTuple):
+    """One kind of fact: where it is kept, what the model states of it, and how it follows from a node."""
+
+    memo: Callable[[Scope], dict[str, Any]]
+    stated: Callable[[Scope, str], Any]
+    link: Callable[[OperatorVersion, int], int | None]
+    """The input that an output of an operator is sure to share the fact with."""
+    needed: Callable[[Producer], Sequence[str]]
+    infer: Callable[[Producer, Scope], Any]
+    outside: Callable[[Scope, str], Any]
 
 
-def _outer_shape(scope: Scope, name: str) -> Shape | None:
-    return scope.shape(name)
-
-
-def _walk(
-    scope: Scope,
-    name: str,
-    memo: dict[str, Any],
-    stated: Callable[[str], Any],
-    needed: Callable[[Producer], Sequence[str]],
-    infer: Callable[[Producer, Scope], Any],
-    outside: Callable[[Scope, str], Any],
-) -> None:
+def _walk(scope: Scope, name: str, fact: _Fact) -> None:
     """Depth first over what a value is made from, without recursion, each value once."""
+    memo = fact.memo(scope)
     stack = [name]
     entered: set[str] = set()
     while stack:
@@ -60,20 +49,27 @@ def _walk(
         if current in memo:
             stack.pop()
             continue
-        if current not in entered:
+        source = scope.linked_input(current, fact.link)
+        if source in memo and memo[source] is not None:
+            memo[current] = memo[source]
+        elif current in entered:
+            producer = scope.producer(current)
+            memo[current] = fact.infer(producer, scope) if producer else None
+        else:
             entered.add(current)
-            found = stated(current)
-            producer = scope.producer(current) if found is None else None
-            if producer is None:
-                around = scope.parent if found is None and not scope.is_local(current) else None
-                memo[current] = outside(around, current) if around else found
-                continue
-            waiting = [each for each in needed(producer) if each not in memo and each not in entered]
-            if waiting:
-                stack += waiting
-                continue
-        producer = scope.producer(current)
-        memo[current] = infer(producer, scope) if producer else None
+            first = [source] if source and source not in memo else _before(scope, current, fact, memo)
+            stack += [each for each in first if each not in entered]
+
+
+def _before(scope: Scope, name: str, fact: _Fact, memo: dict[str, Any]) -> Sequence[str]:
+    """The values to look at before `name`; none if the model states the fact, which is then remembered."""
+    found = fact.stated(scope, name)
+    producer = scope.producer(name) if found is None else None
+    if producer is not None:
+        return [each for each in fact.needed(producer) if each not in memo]
+    around = scope.parent if found is None and not scope.is_local(name) else None
+    memo[name] = fact.outside(around, name) if around else found
+    return ()
 
 
 def _all_inputs(producer: Producer) -> Sequence[str]:
@@ -186,6 +182,22 @@ class _Context:
         return body.shape(name) if body else None
 
 
+def _type_link(operator: OperatorVersion, position: int) -> int | None:
+    output = _formal(operator.outputs, position)
+    if output is None or output.type_attribute or not output.homogeneous or operator.name == "Constant":
+        return None
+    if len(operator.types_of(output)) == 1:
+        return None
+    shared = (
+        i for i, each in enumerate(operator.inputs) if each.type == output.type and each.option == "single"
+    )
+    return next(shared, None)
+
+
+def _shape_link(operator: OperatorVersion, position: int) -> int | None:
+    return {"same_as_first": 0, "same_as_second": 1}.get(operator.shape) if position == 0 else None
+
+
 def _formal(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
     if position < len(parameters):
         return parameters[position]
@@ -231,3 +243,21 @@ def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tup
     if graph is None or position >= len(graph.output):
         return "", None
     return graph.output[position].name, scope.child(node, attribute, 0, graph)
+
+
+_TYPES = _Fact(
+    lambda scope: scope.types,
+    lambda scope, name: scope.stated_type(name),
+    _type_link,
+    _deciding,
+    _type_of,
+    lambda scope, name: scope.element_type(name),
+)
+_SHAPES = _Fact(
+    lambda scope: scope.shapes,
+    lambda scope, name: scope.stated_shape(name),
+    _shape_link,
+    _all_inputs,
+    _shape_of,
+    lambda scope, name: scope.shape(name),
+)

@@ -5,7 +5,7 @@ Everything is found when first asked for, of that one value, and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -21,6 +21,8 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
 
 _name_of = attrgetter("name")
+Link = Callable[[OperatorVersion, int], int | None]
+"""Of an operator's output: the position of an input that it is sure to share a fact with."""
 
 
 class Producer(NamedTuple):
@@ -78,6 +80,7 @@ class Scope:
         self._emitted: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[tuple[str, str, int], Scope] = {}
+        self._links: dict[tuple[Link, str, str, int], int | None] = {}
 
     def child(self, node: Any, attribute: str, position: int, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node (a NodeProto or its view) holds."""
@@ -119,6 +122,20 @@ class Scope:
         if name not in self._producers:
             self._producers[name] = self._find_producer(name)
         return self._producers[name]
+
+    def linked_input(self, name: str, link: Link) -> str | None:
+        """The input that `link` names for the node that makes a value, if nothing is stated of the value."""
+        made = self._made_by.get(name)
+        if made is None or name in self._stated:
+            return None
+        proto, position = made
+        key = (link, proto.domain, proto.op_type, position)
+        found = self._links.get(key, -1)
+        if found == -1:
+            opset = self.opsets.get(canonical_domain(proto.domain), 0)
+            operator = self.registry.at(proto.op_type, opset, proto.domain)
+            found = self._links[key] = link(operator, position) if operator else None
+        return proto.input[found] if found is not None and found < len(proto.input) else None
 
     def is_used(self, name: str) -> bool:
         """Whether a node here or in a graph below reads the value, or it is an output."""
