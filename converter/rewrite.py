@@ -24,25 +24,21 @@ class Written(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """What takes a node's place, in order, and the steps that led there."""
+    """What a node was, what takes its place, in order, and the steps that led there."""
 
+    operator: OperatorVersion
     nodes: tuple[Written, ...]
     steps: tuple[Edge, ...]
 
-    @property
-    def operator(self) -> OperatorVersion:
-        """What the node was."""
-        return self.steps[0].source if self.steps else self.nodes[0].operator
 
-
-def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
-    """Take a node, written for `opset` of its domain, to the router's target.
+def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
+    """Take a node, written for the opset `source` of its domain, to the router's target.
 
     Raises:
         CannotConvert: a step refuses it.
         ResolveError: a node that a step emitted is not in its set.
     """
-    waiting = [Emitted(node, opset, True)]
+    waiting = [Emitted(node, source, True)]
     done: list[Written] = []
     taken: list[Edge] = []
     while waiting:
@@ -59,7 +55,8 @@ def rewrite(node: Node, opset: int, scope: Scope, router: Router) -> Rewritten:
             done.append(Written(current, route.final, successor))
         if len(taken) > MOST_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not end")
-    return Rewritten(tuple(done), tuple(taken))
+    original = router.route(node.domain, node.op_type, source).operator
+    return Rewritten(original, tuple(done), tuple(taken))
 
 
 def _goes_on(emitted: Emitted, node: Node, step: Edge) -> bool:
