@@ -12,15 +12,14 @@ FLOAT_MAX = 3.4028234663852886e38
 
 @adapter("Clip", 6, 11)
 def bounds_become_inputs(node: Node, out: Rewriter) -> None:
-    """An absent bound stays absent, but for double, where it still cuts at the range of float."""
-    low, high = node.attribute("min", -FLOAT_MAX), node.attribute("max", FLOAT_MAX)
+    """An absent bound, from 11 on the limit of the data's own type, stays absent for float only."""
     data = node.inputs[0]
-    has_bounds = low > -FLOAT_MAX, high < FLOAT_MAX
-    element_type = out.element_type(data) if any(has_bounds) else out.known_element_type(data)
+    element_type = out.element_type(data)
     inputs = [data]
-    for needed, bound in zip(has_bounds, (low, high), strict=True):
-        kept = needed or (element_type == "double" and abs(bound) == FLOAT_MAX)
-        inputs.append(out.constant(bound, element_type) if kept and element_type else "")
+    for name, limit in (("min", -FLOAT_MAX), ("max", FLOAT_MAX)):
+        bound = node.attribute(name, limit)
+        is_limit = bound == limit and element_type == "float"
+        inputs.append("" if is_limit else out.constant(bound, element_type))
     while not inputs[-1]:
         inputs.pop()
     out.become(node, inputs=inputs, attributes=node.without("min", "max"))

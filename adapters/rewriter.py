@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
+
+
+Concession = Literal["approximate", "assume-nonnegative"]
+"""What a caller may allow: results that differ in rounding, and indices taken to be no less than zero."""
 
 
 class Facts(Protocol):
@@ -31,6 +35,9 @@ class Facts(Protocol):
 
     def add_constant(self, tensor: Tensor) -> str:
         """The name of a constant with this value; equal constants share one."""
+
+    def concede(self, kind: Concession, reason: str) -> bool:
+        """Whether the caller allows what is not exact; if so, the plan says that it was made use of."""
 
 
 class Emitted(NamedTuple):
@@ -129,6 +136,15 @@ class Rewriter:
     def is_used(self, name: str) -> bool:
         """Whether anything reads a value, or the graph returns it."""
         return bool(name) and self.facts.is_used(name)
+
+    def concede(self, kind: Concession, reason: str) -> None:
+        """Go on only if the caller allows what is not exact.
+
+        Raises:
+            CannotConvert: it is not allowed.
+        """
+        if not self.facts.concede(kind, reason):
+            raise CannotConvert(reason, remedy=f"allow it with allow={kind!r}, if the model can bear it")
 
     # Emission
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from struct import iter_unpack
+from struct import calcsize, unpack
 from typing import TypeVar
 
 from opshift.adapters.node import Node, Tensor
@@ -48,16 +48,14 @@ def _numbers(node: Node, name: str) -> Tensor:
     message = node.attribute(f"{name}_as_tensor")
     if message is None:
         return Tensor("float", (len(listed),), tuple(listed))
-    kind = BY_NUMBER[message.data_type]
-    if listed or kind.name not in ("float", "double"):
-        raise CannotConvert(f"{name}_as_tensor is of {kind.name} or stands beside {name}")
-    raw = message.raw_data
-    values = (
-        tuple(each[0] for each in iter_unpack(f"<{kind.code}", raw))
-        if raw
-        else tuple(getattr(message, kind.field))
-    )
-    if len(values) != prod(message.dims):
+    kind = BY_NUMBER.get(message.data_type)
+    if listed or kind is None or kind.name not in ("float", "double"):
+        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or stands beside {name}")
+    count = prod(message.dims)
+    layout = f"<{count}{kind.code}"
+    is_raw = len(message.raw_data) == calcsize(layout)
+    values = unpack(layout, message.raw_data) if is_raw else tuple(getattr(message, kind.field))
+    if len(values) != count:
         raise CannotConvert(f"{name}_as_tensor does not hold its values")
     return Tensor(kind.name, (len(values),), values)
 
@@ -146,7 +144,8 @@ def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes:
             raise CannotConvert(
                 f"a weight is for {kind} {target} at node {number} of tree {tree}: one is not there"
             )
-        found[place].append(Vote(target, weight))
+        if not nodes.children[place]:
+            found[place].append(Vote(target, weight))
     for (tree, number), sides, votes in zip(nodes.places, nodes.children, found, strict=True):
         if not sides and not votes:
             raise CannotConvert(f"leaf {number} of tree {tree} has no weight", remedy="give it a weight of 0")

@@ -1,7 +1,7 @@
 """Scores of trees: TreeEnsemble sums votes up, nodes behind it add base values and apply the transform.
 
 TreeEnsemble has a `post_transform` too, but base values come before it, and onnxruntime takes its numbers for
-SOFTMAX and LOGISTIC for each other; it is left at NONE.
+SOFTMAX and LOGISTIC for each other; it is left at NONE wherever it would have an effect there.
 """
 
 from __future__ import annotations

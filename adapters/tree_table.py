@@ -49,12 +49,7 @@ class TreeTable:
     def _add(self, root: int, copy: int) -> None:
         children = self._forest.children
         self.roots.append(len(self._branches))
-        waiting = [(root, -1, 0)]
-        if not children[root]:
-            # A tree that is a leaf is a node with that leaf on both sides. The leaf is written twice:
-            # onnxruntime and onnx.reference read another leaf where both sides name the same.
-            index = self._branch(root)
-            waiting = [(root, index, side) for side in (1, 0)]
+        waiting = [(root, -1, 0)] if children[root] else self._twice(root)
         while waiting:
             place, parent, side = waiting.pop()
             is_leaf = not children[place]
@@ -63,9 +58,17 @@ class TreeTable:
                 self._ids[side][parent] = index
                 self._are_leaves[side][parent] = int(is_leaf)
             if not is_leaf:
-                sides = [(child, index, side) for side, child in enumerate(children[place])]
+                true, false = ((child, index, side) for side, child in enumerate(children[place]))
                 # Leaves after branches: older onnxruntime takes a root whose sides share an index for a leaf.
-                waiting += sides if not children[sides[0][0]] else reversed(sides)
+                waiting += [false, true] if children[true[0]] else [true, false]
+
+    def _twice(self, leaf: int) -> list[tuple[int, int, int]]:
+        """A tree that is a leaf becomes a node with that leaf on both sides.
+
+        The leaf is written twice: onnxruntime and onnx.reference read another leaf if both sides name one.
+        """
+        index = self._branch(leaf)
+        return [(leaf, index, side) for side in (1, 0)]
 
     def _branch(self, place: int) -> int:
         self._branches.append(place)

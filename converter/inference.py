@@ -66,10 +66,26 @@ def _before(scope: Scope, name: str, fact: _Fact, memo: dict[str, Any]) -> Seque
     found = fact.stated(scope, name)
     producer = scope.producer(name) if found is None else None
     if producer is not None:
-        return [each for each in fact.needed(producer) if each not in memo]
+        leading = (*fact.needed(producer), *_captured(producer, scope))
+        return [each for each in leading if each not in memo]
     around = scope.parent if found is None and not scope.is_local(name) else None
     memo[name] = fact.outside(around, name) if around else found
     return ()
+
+
+def _captured(producer: Producer, scope: Scope) -> Sequence[str]:
+    """The values of this scope that the graphs of a node read, at any depth."""
+    if producer.node.op_type not in _BODY_OFFSET:
+        return ()
+    attributes = [each for each in producer.node.attributes.values() if hasattr(each, "ref_attr_name")]
+    found: dict[str, None] = {}
+    while attributes:
+        graph = attributes.pop().g
+        found |= dict.fromkeys(each.name for each in graph.output)
+        for node in graph.node:
+            found |= dict.fromkeys(node.input)
+            attributes += node.attribute
+    return [name for name in found if scope.is_local(name)]
 
 
 def _all_inputs(producer: Producer) -> Sequence[str]:
@@ -79,7 +95,7 @@ def _all_inputs(producer: Producer) -> Sequence[str]:
 
 
 def _deciding(producer: Producer) -> Sequence[str]:
-    """The inputs whose type variable is that of the output."""
+    """The inputs whose type variable is that of the output, or that it follows without its attribute."""
     if producer.operator is None:
         return ()
     inputs = producer.node.inputs
@@ -108,9 +124,11 @@ def _deciding_positions(key: _Key, position: int, count: int) -> tuple[int, ...]
     if output is None:
         return ()
     formals = ((index, _formal(key.operator.inputs, index)) for index in range(count))
-    return tuple(
-        index for index, formal in formals if formal and formal.type == output.type and formal.homogeneous
-    )
+    return tuple(index for index, formal in formals if formal and _decides(formal, output))
+
+
+def _decides(formal: Parameter, output: Parameter) -> bool:
+    return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
 def _type_of(producer: Producer, scope: Scope) -> str | None:
@@ -132,16 +150,8 @@ def _type_of(producer: Producer, scope: Scope) -> str | None:
     if len(types) == 1:
         return _bare(types[0])
     decided = next(filter(None, (scope.types.get(name) for name in _deciding(producer))), None)
-    return decided or _fallback(operator, node, output, scope)
-
-
-def _fallback(operator: OperatorVersion, node: Node, output: Parameter, scope: Scope) -> str | None:
-    """What the output is when its attribute is left out: the type of an input, or a fixed one."""
-    if output.absent_type is None or "(" in output.absent_type:
-        return None if output.absent_type is None else _bare(output.absent_type)
-    found = operator.input_named(output.absent_type)
-    name = node.input(found[0]) if found else ""
-    return scope.element_type(name) if name else None
+    fixed = output.absent_type if output.absent_type and "(" in output.absent_type else None
+    return decided or (_bare(fixed) if fixed else None)
 
 
 def _shape_of(producer: Producer, scope: Scope) -> Shape | None:

@@ -66,6 +66,10 @@ def _edges(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
         change = step.change if step else ""
         yield _edge(old, new, new.since_version, step.up if step else None, change, table)
         yield _edge(new, old, old.since_version, step.down if step else None, change, table)
+    first = operator.versions[0]
+    if first.before is not None:
+        change = "the operator is expressed by others"
+        yield _edge(first, None, first.since_version - 1, first.before, change, table)
     for version in operator.versions:
         if version.removal:
             yield _edge(

@@ -11,7 +11,7 @@ import networkx as nx
 from opshift.adapters.table import Adapter, Pair, adapter_table
 from opshift.converter.lineage import Edge, lineage
 from opshift.registry.catalogue import Registry
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
@@ -74,19 +74,22 @@ class Router:
         there = lineage_of.at(target_opset)
         if there is operator:
             return []
-        goal = there.since_version if there else self._end(operator, target_opset)
+        goal = there.since_version if there else self._end(lineage_of, operator, target_opset)
         graph = self._graph(operator)
         path = nx.shortest_path(graph, operator.id, OperatorId(operator.domain, operator.name, goal))
         return [graph.edges[pair]["step"] for pair in nx.utils.pairwise(path)]
 
-    def _end(self, operator: OperatorVersion, target_opset: int) -> int:
-        """Where the operator leaves its set.
+    def _end(self, lineage_of: Operator, operator: OperatorVersion, target_opset: int) -> int:
+        """The opset at which the operator is expressed by others, since the target's set lacks it.
 
         Raises:
-            ResolveError: it is not in the set yet.
+            ResolveError: it is not in the set yet, and no way to express it is known.
         """
         if operator.removal and operator.removal.removed_in <= target_opset:
             return operator.removal.removed_in
+        first = lineage_of.versions[0]
+        if target_opset < first.since_version and first.before is not None:
+            return first.since_version - 1
         self._registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in force at the target")
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from opshift.adapters.node import Node, Tensor
 from opshift.converter.constants import constant_of
 from opshift.converter.inference import infer_shape, infer_type
+from opshift.adapters.rewriter import Concession
 from opshift.converter.names import Names
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.catalogue import Registry
@@ -110,6 +111,10 @@ class Scope:
             found = self.new_constants[tensor] = self.fresh("const")
             self._constant_values[found] = tensor
         return found
+
+    def concede(self, kind: Concession, reason: str) -> bool:
+        """Whether the caller allows what is not exact; if so, it is noted."""
+        return self.names.concessions.concede(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the new values of a node that an adapter wrote known to inference."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from opshift.converter.errors import UsageError
 from opshift.registry.catalogue import Registry
@@ -11,6 +12,9 @@ from opshift.registry.errors import OpshiftError, UnknownOpset
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 TargetLike = int | str | Mapping[str, int] | Iterable[str]
+EXAMPLE = "give an opset version such as 17"
+MOST_DIGITS = 20
+"""More than any opset version has."""
 
 
 @dataclass(frozen=True)
@@ -29,26 +33,31 @@ def read_target(target: TargetLike, registry: Registry) -> Target:
         UnknownOpset: an opset is below 1, or newer than the registry knows.
         UnknownDomain: the registry has no definitions for a domain.
     """
-    if isinstance(target, bool):
-        raise UsageError(f"{target!r} is no target", remedy="give an opset version such as 17")
-    if isinstance(target, int):
-        return _checked({DEFAULT_DOMAIN: target}, None, registry)
-    if isinstance(target, Mapping):
-        return _checked({canonical_domain(d): v for d, v in target.items()}, None, registry)
     opsets: dict[str, int] = {}
     ir_version = None
-    for text in (target,) if isinstance(target, str) else target:
-        named, ir = _read_text(str(text).strip(), registry)
-        twice = next((domain for domain in named if opsets.get(domain, named[domain]) != named[domain]), None)
-        if twice:
-            raise UsageError(
-                f"{twice} has two targets, {opsets[twice]} and {named[twice]}", remedy="give one"
-            )
-        opsets |= named
+    for named, ir in _parts(target, registry):
+        for domain, opset in named.items():
+            if opsets.setdefault(canonical_domain(domain), opset) != opset:
+                both = f"{opsets[canonical_domain(domain)]} and {opset}"
+                raise UsageError(f"{canonical_domain(domain)} has two targets, {both}", remedy="give one")
         ir_version = ir or ir_version
     if not opsets:
-        raise UsageError("no target is given", remedy="give an opset version such as 17")
+        raise UsageError("no target is given", remedy=EXAMPLE)
     return _checked(opsets, ir_version, registry)
+
+
+def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str, int], int | None]]:
+    if isinstance(target, Mapping):
+        yield target, None
+    elif isinstance(target, int) and not isinstance(target, bool):
+        yield {DEFAULT_DOMAIN: target}, None
+    elif isinstance(target, str):
+        yield _read_text(target.strip(), registry)
+    elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
+        for text in target:
+            yield _read_text(str(text).strip(), registry)
+    else:
+        raise UsageError(f"{target!r} is no target", remedy=EXAMPLE)
 
 
 def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | None]:
@@ -65,11 +74,13 @@ def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | Non
 
 
 def _is_number(text: str) -> bool:
-    return text.removeprefix("-").isdecimal()
+    return len(text) < MOST_DIGITS and text.removeprefix("-").isdecimal()
 
 
-def _checked(opsets: Mapping[str, int], ir_version: int | None, registry: Registry) -> Target:
+def _checked(opsets: Mapping[str, Any], ir_version: int | None, registry: Registry) -> Target:
     for domain, opset in opsets.items():
+        if not isinstance(opset, int) or isinstance(opset, bool):
+            raise UsageError(f"{opset!r} is no opset version of {domain}", remedy=EXAMPLE)
         newest = registry.newest_opset(domain)
         if not 1 <= opset <= newest:
             raise UnknownOpset(

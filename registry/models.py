@@ -122,6 +122,8 @@ class OperatorVersion(Frozen):
     removal: Removal | None = None
     step: Step | None = None
     """How the version before this one becomes this one, and back; `None` for the first."""
+    before: Annotated[Answer | None, BeforeValidator(answer_of)] = None
+    """Of a first version: how a node is expressed in the opset before it, which lacks the operator."""
 
     @model_validator(mode="after")
     def _types_are_known(self) -> Self:
@@ -197,6 +199,8 @@ class Operator(Frozen):
             raise ValueError(f"versions must ascend, each once: {ages}")
         if self.versions[0].step is not None:
             raise ValueError("the first version has nothing before it to step from")
+        if any(version.before is not None for version in self.versions[1:]):
+            raise ValueError("only the first version says how its nodes are expressed before it came")
         return self
 
     def at(self, opset: int) -> OperatorVersion | None:

@@ -77,7 +77,7 @@ NO_NODES = dict.fromkeys(each for each in Forest(votes([0])).columns("target") i
         ),
         pytest.param(
             replaced(base_values_as_tensor=tensor(1, kind=TensorProto.INT64)),
-            "is of int64",
+            "neither float nor double",
             id="a tensor of integers",
         ),
         pytest.param(

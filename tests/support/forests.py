@@ -59,16 +59,10 @@ class Forest:
         ballots: list[tuple[Any, ...]] = []
         for tree in range(self.trees):
             self._grow(random, tree, self.depth, nodes, ballots, start=len(nodes))
-        names = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids")
-        found = {
-            f"nodes_{name}": list(column)
-            for name, column in zip(names, zip(*nodes, strict=True), strict=True)
-        }
-        names = ("treeids", "nodeids", "ids", "weights")
-        found |= {
-            f"{kind}_{name}": list(column)
-            for name, column in zip(names, zip(*ballots, strict=True), strict=True)
-        }
+        names = ["treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids"]
+        found = {f"nodes_{name}": [row[place] for row in nodes] for place, name in enumerate(names)}
+        names = ["treeids", "nodeids", "ids", "weights"]
+        found |= {f"{kind}_{name}": [row[place] for row in ballots] for place, name in enumerate(names)}
         if self.tracks:
             found["nodes_missing_value_tracks_true"] = random.integers(0, 2, len(nodes)).tolist()
         return found
@@ -126,12 +120,8 @@ def classifier(
 ) -> onnx.ModelProto:
     """A model of one classifier, with both its outputs."""
     is_text = isinstance(labels[0], str)
-    node = node_of(
-        "TreeEnsembleClassifier",
-        forest,
-        ["y", "z"],
-        **{f"classlabels_{'strings' if is_text else 'int64s'}": labels},
-    )
+    stated = {f"classlabels_{'strings' if is_text else 'int64s'}": labels}
+    node = node_of("TreeEnsembleClassifier", forest, ["y", "z"], **stated)
     outputs = {"y": TensorProto.STRING if is_text else TensorProto.INT64, "z": TensorProto.FLOAT}
     return build([node], {"x": feeds}, outputs, opsets or {ML: 3, "": 17})
 

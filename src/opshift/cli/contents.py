@@ -73,7 +73,7 @@ def contents_of(model: Any, registry: Registry) -> Contents:
     initialized = {each.name for each in model.graph.initializer}
     return Contents(
         model.ir_version,
-        " ".join(filter(None, (model.producer_name, model.producer_version))),
+        f"{model.producer_name} {model.producer_version}".strip(),
         opsets,
         {"graph": graph, "subgraphs": sum(subgraphs), "functions": sum(bodies), "training": sum(training)},
         len(model.graph.initializer) + len(model.graph.sparse_initializer),
@@ -94,5 +94,5 @@ def _shape(kind: Any) -> str:
     if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
         return ""
     dims = getattr(kind, which).shape.dim
-    named = (str(each.dim_value) if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
-    return f"[{', '.join(named)}]"
+    named = (each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
+    return f"[{', '.join(map(str, named))}]"

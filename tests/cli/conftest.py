@@ -1,0 +1,126 @@
+"""Commands run in a folder of their own that holds a few models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from typer.testing import CliRunner, Result
+
+from opshift.cli.main import app
+
+Run = Callable[..., Result]
+PLAIN = {"FORCE_COLOR": None, "TTY_COMPATIBLE": None, "PY_COLORS": None, "COLUMNS": None, "TERM": "dumb"}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def run(folder: Path) -> Run:
+    """Run a command there; what it raises is raised."""
+
+    def run(*arguments: str) -> Result:
+        return CliRunner(env=PLAIN).invoke(app, arguments, catch_exceptions=False)
+
+    return run
+
+
+def make_model(
+    nodes: Sequence[onnx.NodeProto],
+    opsets: Mapping[str, int],
+    *,
+    functions: Sequence[onnx.FunctionProto] = (),
+) -> onnx.ModelProto:
+    """A model from x to y with one weight."""
+    graph = helper.make_graph(
+        nodes,
+        "test",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 3, 8, 8])],
+        [numpy_helper.from_array(np.ones((3, 3, 1, 1), np.float32), "w")],
+    )
+    imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    model = helper.make_model(graph, opset_imports=imports, functions=functions, producer_name="tester")
+    model.ir_version = 8 if functions else 6
+    return model
+
+
+@pytest.fixture
+def old_model(folder: Path) -> Path:
+    """`old.onnx`, of opset 10: two Clips change on the way up, Conv does not."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+        helper.make_node("Clip", ["a"], ["b"], name="clip1", min=0.0, max=6.0),
+        helper.make_node("Clip", ["b"], ["y"], name="clip2", min=0.0, max=6.0),
+    ]
+    path = folder / "old.onnx"
+    onnx.save(make_model(nodes, {"": 10}), path)
+    return path
+
+
+@pytest.fixture
+def new_model(folder: Path) -> Path:
+    """`new.onnx`, of opset 18, whose two Mish are not in opset 10."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
+        helper.make_node("Mish", ["a"], ["b"], name="mish1"),
+        helper.make_node("Mish", ["b"], ["y"], name="mish2"),
+    ]
+    path = folder / "new.onnx"
+    onnx.save(make_model(nodes, {"": 18}), path)
+    return path
+
+
+ACME = """
+domain: com.acme
+name: FastConv
+description: A convolution, but fast.
+versions:
+- since_version: 1
+  inputs:
+  - {name: X, type: T}
+  outputs:
+  - {name: Y, type: T}
+  attributes:
+    speed: {type: FLOAT, default: 0.1, minimum: 0}
+    mode: {type: STRING, default: warm, values: [warm, hot]}
+  type_constraints:
+    T: [tensor(float)]
+- since_version: 2
+  step:
+    change: The mode is gone.
+    up:
+    - drop_attribute: mode
+    down: {refuse: the older version has to be told a mode}
+  inputs:
+  - {name: X, type: T}
+  outputs:
+  - {name: Y, type: T}
+  attributes:
+    speed: {type: FLOAT, default: 0.1, minimum: 0}
+  type_constraints:
+    T: [tensor(float)]
+  removal:
+    removed_in: 4
+    replaced_by: Conv
+    mapping: Conv takes the same input.
+    up: {refuse: nothing in the set is as fast}
+"""
+
+
+@pytest.fixture
+def acme(folder: Path) -> Path:
+    """`acme`, a folder of definitions with one operator that is no more."""
+    path = folder / "acme" / "com.acme" / "FastConv.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(ACME)
+    return folder / "acme"

@@ -1,0 +1,209 @@
+"""`opshift convert` and `opshift plan`: what they write, what they say, and what they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+def opset(path: Path) -> int:
+    return int(onnx.load(path, load_external_data=False).opset_import[0].version)
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        pytest.param(["--target", "17"], 17, id="an opset"),
+        pytest.param(["-t", "13"], 13, id="the short option"),
+        pytest.param(["-t", "onnx-1.12"], 17, id="an ONNX release"),
+        pytest.param(["-t", "onnxruntime-1.14"], 18, id="an onnxruntime release"),
+        pytest.param(["-t", "17", "-t", "ai.onnx.ml=3"], 17, id="several targets"),
+        pytest.param(["-t", "10"], 10, id="the opset it has"),
+    ],
+)
+def test_a_target_is_reached(run: Run, old_model: Path, target: list[str], expected: int) -> None:
+    before = old_model.read_bytes()
+    result = run("convert", "old.onnx", "new.onnx", *target)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert opset(Path("new.onnx")) == expected
+    onnx.checker.check_model("new.onnx")
+    assert old_model.read_bytes() == before
+
+
+def test_the_summary_tells_what_became_what(run: Run, old_model: Path) -> None:
+    result = run("convert", "old.onnx", "new.onnx", "-t", "17")
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert lines[0] == ["old.onnx", "->", "new.onnx"]
+    assert ["ai.onnx", "10", "->", "17"] in lines
+    assert ["IR", "version", "6", "->", "8"] in lines
+    assert ["2", "ai.onnx.Clip:6", "ai.onnx.Clip:13"] in lines
+    sizes = f"{old_model.stat().st_size} -> {Path('new.onnx').stat().st_size} bytes"
+    assert sizes in result.stdout
+    assert "1 kept, 2 changed" in result.stdout
+
+
+def test_quiet_says_nothing(run: Run, old_model: Path) -> None:
+    result = run("convert", "old.onnx", "new.onnx", "-t", "17", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+
+
+def test_the_summary_as_json(run: Run, old_model: Path) -> None:
+    result = run("convert", "old.onnx", "new.onnx", "-t", "17", "--format", "json", "--quiet")
+    data = json.loads(result.stdout)
+    assert (data["input"], data["output"]) == ("old.onnx", "new.onnx")
+    assert data["opsets"] == [{"domain": "ai.onnx", "source": 10, "target": 17}]
+    assert (data["ir_version"], data["kept"], len(data["changed"])) == ([6, 8], 1, 2)
+    assert data["refusals"] == []
+
+
+def test_in_place_replaces_the_input(run: Run, old_model: Path) -> None:
+    assert run("convert", "old.onnx", "--in-place", "-t", "17").exit_code == 0
+    assert opset(old_model) == 17
+    assert os.listdir() == ["old.onnx"]
+
+
+def test_in_place_leaves_a_link_a_link(run: Run, old_model: Path) -> None:
+    Path("link.onnx").symlink_to("old.onnx")
+    assert run("convert", "link.onnx", "--in-place", "-t", "17").exit_code == 0
+    assert Path("link.onnx").is_symlink()
+    assert opset(old_model) == 17
+
+
+def test_an_output_that_is_there_is_replaced_by_force_only(run: Run, old_model: Path) -> None:
+    Path("out.onnx").write_bytes(b"mine")
+    refused = run("convert", "old.onnx", "out.onnx", "-t", "17")
+    assert refused.exit_code == 2
+    assert "out.onnx: is there already" in refused.stderr
+    assert Path("out.onnx").read_bytes() == b"mine"
+    assert run("convert", "old.onnx", "out.onnx", "-t", "17", "--force").exit_code == 0
+    assert opset(Path("out.onnx")) == 17
+
+
+@pytest.mark.parametrize("out", ["old.onnx", "./sub/../old.onnx", "absolute", "hard.onnx", "soft.onnx"])
+def test_the_input_is_never_the_output(run: Run, old_model: Path, out: str) -> None:
+    Path("sub").mkdir()
+    Path("hard.onnx").hardlink_to(old_model)
+    Path("soft.onnx").symlink_to(old_model)
+    before = old_model.read_bytes()
+    named = str(old_model.resolve()) if out == "absolute" else out
+    result = run("convert", "old.onnx", named, "-t", "17", "--force")
+    assert result.exit_code == 2
+    assert "is the input itself" in result.stderr
+    assert "--in-place" in result.stderr
+    assert old_model.read_bytes() == before
+
+
+def test_a_device_is_no_output(run: Run, old_model: Path) -> None:
+    result = run("convert", "old.onnx", os.devnull, "-t", "17", "--force")
+    assert result.exit_code == 2
+    assert "no regular file" in result.stderr
+    assert not Path(os.devnull).is_file()
+
+
+def save_with_weights_outside(path: Path) -> None:
+    model = onnx.load(path)
+    onnx.save(model, path, save_as_external_data=True, location="weights.bin", size_threshold=0)
+
+
+def test_weights_in_other_files_are_spoken_of(run: Run, old_model: Path) -> None:
+    save_with_weights_outside(old_model)
+    Path("sub").mkdir()
+    beside = run("convert", "old.onnx", "new.onnx", "-t", "17")
+    elsewhere = run("convert", "old.onnx", "sub/new.onnx", "-t", "17")
+    assert "weights.bin" not in beside.stdout
+    assert "copy weights.bin beside sub/new.onnx" in elsewhere.stdout
+
+
+def test_weights_in_other_files_are_not_overwritten(run: Run, old_model: Path) -> None:
+    save_with_weights_outside(old_model)
+    before = Path("weights.bin").read_bytes()
+    result = run("convert", "old.onnx", "weights.bin", "-t", "17", "--force")
+    assert result.exit_code == 2
+    assert "holds weights of the input" in result.stderr
+    assert Path("weights.bin").read_bytes() == before
+
+
+def test_a_refusal_names_every_node(run: Run, new_model: Path) -> None:
+    result = run("convert", "new.onnx", "out.onnx", "-t", "10")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: new.onnx: 2 nodes cannot be converted; nothing was written" in result.stderr
+    assert "Mish is not in opset 10" in result.stderr
+    assert "help: it came with opset 18" in result.stderr
+    assert "'mish1'" in result.stderr
+    assert "'mish2'" in result.stderr
+    assert os.listdir() == ["new.onnx"]
+
+
+def test_a_refusal_as_json(run: Run, new_model: Path) -> None:
+    result = run("convert", "new.onnx", "out.onnx", "-t", "10", "--format=json")
+    data = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert (data["error"], data["place"]) == ("ConversionRefused", "new.onnx")
+    assert [refusal["place"] for refusal in data["refusals"]] == [
+        "graph, node 'mish1'",
+        "graph, node 'mish2'",
+    ]
+    assert set(data["refusals"][0]) == {"place", "operator", "reason", "remedy"}
+
+
+def test_many_refusals_are_cut_short(run: Run, folder: Path) -> None:
+    names = ["x", *(f"v{index}" for index in range(29)), "y"]
+    nodes = [helper.make_node("Mish", [a], [b]) for a, b in pairwise(names)]
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)]), "long.onnx")
+    refused = run("convert", "long.onnx", "out.onnx", "-t", "10")
+    assert refused.stderr.count("node Mish ->") == 10
+    assert "... and 20 more nodes" in refused.stderr
+    assert run("plan", "long.onnx", "-t", "10").stdout.count("node Mish ->") == 30
+
+
+def test_a_plan_tells_what_and_why_and_writes_nothing(run: Run, old_model: Path) -> None:
+    result = run("plan", "old.onnx", "-t", "17")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "2 ai.onnx.Clip:6 becomes ai.onnx.Clip:13" in lines
+    assert any(line.startswith("6 -> 11 `min` and `max` turn from attributes into") for line in lines)
+    assert "Nothing stands in the way." in lines
+    assert os.listdir() == ["old.onnx"]
+
+
+def test_a_plan_with_refusals_is_a_finding(run: Run, new_model: Path) -> None:
+    result = run("plan", "new.onnx", "-t", "10")
+    assert result.exit_code == 1
+    assert "2 refused" in result.stdout
+    assert "ai.onnx.Mish" in result.stdout
+    assert "help: it came with opset 18" in result.stdout
+
+
+def test_a_plan_as_json(run: Run, new_model: Path) -> None:
+    result = run("plan", "new.onnx", "-t", "10", "--format", "json")
+    data = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert data["possible"] is False
+    assert len(data["refusals"]) == 2
+
+
+def test_additional_definitions_are_gone_by(run: Run, folder: Path, acme: Path) -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
+    node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme", name="fast")
+    graph = helper.make_graph([node], "g", values[:1], values[1:])
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=imports), "acme.onnx")
+    without = run("plan", "acme.onnx", "-t", "com.acme=2")
+    assert without.exit_code == 2
+    assert "no definitions for domain 'com.acme'" in without.stderr
+    assert run("convert", "acme.onnx", "out.onnx", "-t", "com.acme=2", "--opsets", "acme").exit_code == 0
+    back = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=1", "--opsets", "acme")
+    assert back.exit_code == 1
+    assert "the older version has to be told a mode" in back.stderr

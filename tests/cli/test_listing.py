@@ -1,0 +1,113 @@
+"""`opshift list`, `opshift resolve` and `opshift targets`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from opshift.registry.catalogue import default_registry
+
+Run = Callable[..., Result]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "version"),
+    [
+        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="at an opset"),
+        pytest.param(["Conv"], "ai.onnx.Conv:22", id="at the newest"),
+        pytest.param(["Conv:17"], "ai.onnx.Conv:11", id="with the opset in the name"),
+        pytest.param(
+            ["LabelEncoder", "--opset", "3", "-d", "ai.onnx.ml"], "ai.onnx.ml.LabelEncoder:2", id="ml"
+        ),
+        pytest.param(["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="in full"),
+    ],
+)
+def test_resolve_prints_the_version_alone(run: Run, arguments: list[str], version: str) -> None:
+    result = run("resolve", *arguments)
+    assert (result.exit_code, result.output) == (0, f"{version}\n")
+    assert json.loads(run("resolve", *arguments, "--format", "json").stdout)["operator"] == version
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelt"),
+        pytest.param(["LabelEncoder"], "UnknownOperator", "say --domain ai.onnx.ml", id="of another domain"),
+        pytest.param(["Mish", "--opset", "9"], "NotYetIntroduced", "it came with opset 18", id="not yet"),
+        pytest.param(["Conv", "--opset", "99"], "UnknownOpset", "opsets 1 to", id="no such opset"),
+        pytest.param(["Conv", "--opset", "0"], "UnknownOpset", "opsets 1 to", id="opset 0"),
+        pytest.param(["Conv", "-d", "nope"], "UnknownDomain", "'nope'", id="no such domain"),
+    ],
+)
+def test_resolve_says_why_not(run: Run, arguments: list[str], error: str, message: str) -> None:
+    result = run("resolve", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+    told = json.loads(run("resolve", *arguments, "--format", "json").stdout)
+    assert told["error"] == error
+    assert message in told["reason"] + told["remedy"]
+
+
+def test_resolve_says_what_replaced_an_operator(run: Run, acme: Path) -> None:
+    result = run("resolve", "com.acme.FastConv:4", "--opsets", "acme")
+    assert result.exit_code == 1
+    assert "FastConv was removed from com.acme in 4" in result.stderr
+    assert "help: Conv takes the same input." in result.stderr
+
+
+def test_list_has_every_operator_of_every_domain(run: Run) -> None:
+    data = json.loads(run("list", "--format", "json").stdout)
+    registry = default_registry()
+    assert [each["domain"] for each in data["domains"]] == list(registry.domains())
+    for each in data["domains"]:
+        names = [operator["op_type"] for operator in each["operators"]]
+        in_force = [
+            name for name in registry.names(each["domain"]) if registry.has(name, None, each["domain"])
+        ]
+        assert names == in_force
+
+
+def test_list_at_an_opset_takes_the_other_domains_of_its_release(run: Run) -> None:
+    data = json.loads(run("list", "--opset", "17", "--format", "json").stdout)
+    assert {each["domain"]: each["opset"] for each in data["domains"]} == {
+        "ai.onnx": 17,
+        "ai.onnx.ml": 3,
+        "ai.onnx.preview.training": 1,
+    }
+    versions = {each["operator"] for domain in data["domains"] for each in domain["operators"]}
+    assert {"ai.onnx.Conv:11", "ai.onnx.ml.LabelEncoder:2"} <= versions
+    assert "ai.onnx.Mish:18" not in versions
+
+
+def test_list_of_one_domain(run: Run) -> None:
+    lines = run("list", "-d", "ai.onnx.ml", "--opset", "5").stdout.splitlines()
+    assert lines[0] == f"ai.onnx.ml, opset 5: {len(lines) - 2} operators"
+    assert ["LabelEncoder", "ai.onnx.ml.LabelEncoder:4"] in [line.split() for line in lines]
+    assert any(line.split()[-3:] == ["deprecated,", "use", "TreeEnsemble"] for line in lines)
+
+
+def test_list_has_additional_definitions(run: Run, acme: Path) -> None:
+    assert "com.acme.FastConv:2" in run("list", "-d", "com.acme", "--opset", "3", "--opsets", "acme").stdout
+    assert "com.acme, opset 4: 0 operators" in run("list", "--opset", "17", "--opsets", "acme").stdout
+
+
+@pytest.mark.parametrize("arguments", [["--opset", "99"], ["--opset", "0"], ["-d", "nope"]], ids=" ".join)
+def test_list_of_what_is_not_there(run: Run, arguments: list[str]) -> None:
+    result = run("list", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith("error: ")
+
+
+def test_targets_can_be_used_as_targets(run: Run, old_model: Path) -> None:
+    data = json.loads(run("targets", "--format", "json").stdout)
+    text = run("targets").stdout
+    for product in ("onnx", "onnxruntime"):
+        newest = data[product][-1]["target"]
+        assert newest.startswith(f"{product}-")
+        assert f"\n{newest} " in text
+        assert run("plan", "old.onnx", "-t", newest).exit_code == 0
+    assert ["onnx-1.12", "8", "17", "3", "1"] in [line.split() for line in text.splitlines()]

@@ -1,0 +1,155 @@
+"""`opshift show`: names as people type them, signatures, and histories that say what the converter does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from opshift.adapters.table import adapter_table
+from opshift.cli.history import history
+from opshift.cli.typenames import short, summed_up, type_sets
+from opshift.converter.lineage import lineage
+from opshift.registry.catalogue import default_registry
+from opshift.registry.models import Operator
+
+Run = Callable[..., Result]
+REGISTRY = default_registry()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        pytest.param(["Conv"], "ai.onnx.Conv:22", id="the newest version"),
+        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="at an opset"),
+        pytest.param(["Softmax:11"], "ai.onnx.Softmax:11", id="with a version"),
+        pytest.param(["Softmax:12"], "ai.onnx.Softmax:11", id="with an opset between versions"),
+        pytest.param(["ai.onnx.Softmax:13"], "ai.onnx.Softmax:13", id="in full"),
+        pytest.param(["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="with a domain"),
+        pytest.param(["LabelEncoder", "-d", "ai.onnx.ml"], "ai.onnx.ml.LabelEncoder:4", id="domain option"),
+        pytest.param(["LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="of the only domain that has it"),
+        pytest.param(["LabelEncoder:2"], "ai.onnx.ml.LabelEncoder:2", id="the same with a version"),
+    ],
+)
+def test_names(run: Run, arguments: list[str], shown: str) -> None:
+    result = run("show", *arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert result.stdout.splitlines()[0] == shown
+    assert json.loads(run("show", *arguments, "--format", "json").stdout)["operator"] == shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["Cnov"], "did you mean Conv?", id="misspelt"),
+        pytest.param(["Mish", "--opset", "10"], "it came with opset 18", id="not yet there"),
+        pytest.param(["Conv", "--opset", "99"], "there is no opset 99", id="no such opset"),
+        pytest.param(["com.acme.FastConv"], "no definitions for domain 'com.acme'", id="unknown domain"),
+    ],
+)
+def test_what_is_not_there(run: Run, arguments: list[str], message: str) -> None:
+    result = run("show", *arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert message in result.stderr
+
+
+def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
+    result = run("show", "FastConv", "--opsets", "acme")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert lines == [
+        "com.acme.FastConv:2",
+        "opsets 2 to 3, stable",
+        "removed in opset 4, replaced by Conv: Conv takes the same input.",
+        "",
+        "A convolution, but fast.",
+        "",
+        "Inputs",
+        "name type",
+        "X T",
+        "",
+        "Outputs",
+        "name type",
+        "Y T",
+        "",
+        "Attributes",
+        "name type default values",
+        "speed FLOAT 0.1 at least 0",
+        "",
+        "Types",
+        "name any of",
+        "T tensor(float)",
+        "",
+        "History",
+        "since",
+        "1 change the first version",
+        "2 change The mode is gone.",
+        "up from 1 declared: drop_attribute mode",
+        "down to 1 refused: the older version has to be told a mode",
+        "removed in 4 refused: nothing in the set is as fast",
+    ]
+
+
+def test_an_older_version_says_whose_description_it_has(run: Run, acme: Path) -> None:
+    result = run("show", "FastConv:1", "--opsets", "acme")
+    assert "opsets 1 to 1, stable" in result.stdout
+    assert "Described as of version 2:\nA convolution, but fast." in result.stdout
+    assert "warm, hot" in result.stdout
+
+
+def test_a_definition_as_json(run: Run, acme: Path) -> None:
+    data = json.loads(run("show", "FastConv", "--opsets", "acme", "--format", "json").stdout)
+    assert data["inputs"][0]["name"] == "X"
+    assert data["type_constraints"] == {"T": ["tensor(float)"]}
+    assert data["removal"]["removed_in"] == 4
+    first, second = data["history"]
+    assert (first["up"], first["down"]) == (None, None)
+    assert second["up"] == {"how": "declared", "detail": "drop_attribute mode"}
+    assert second["differences"] == ["attribute removed: mode: warm -> nothing"]
+
+
+@pytest.mark.parametrize(
+    "operator", list(REGISTRY.operators()), ids=lambda each: f"{each.domain}.{each.name}"
+)
+def test_the_history_says_what_the_converter_does(operator: Operator) -> None:
+    graph = lineage(operator, adapter_table())
+    taken = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
+    same = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
+    for entry in history(operator):
+        if entry.before and entry.up and entry.down:
+            there, back = (entry.before.id, entry.version.id), (entry.version.id, entry.before.id)
+            for pair, answered in ((there, entry.up), (back, entry.down)):
+                assert answered.how in same.get(taken[pair], {taken[pair]}), pair
+
+
+@pytest.mark.parametrize("name", ["Resize", "Loop", "Clip:6", "ai.onnx.ml.TreeEnsembleRegressor", "Upsample"])
+def test_any_definition_can_be_shown(run: Run, name: str) -> None:
+    assert run("show", name).exit_code == 0
+    assert json.loads(run("show", name, "--format", "json").stdout)["history"]
+
+
+@pytest.mark.parametrize(
+    ("types", "text"),
+    [
+        pytest.param(["tensor(int8)"], "tensor(int8)", id="one"),
+        pytest.param(["tensor(int8)", "tensor(bool)"], "tensor(bool, int8)", id="of one kind"),
+        pytest.param(["seq(tensor(bool))", "seq(tensor(int8))"], "seq(tensor(bool, int8))", id="nested"),
+        pytest.param(
+            ["tensor(bool)", "seq(tensor(bool))"], "seq(tensor(bool)), tensor(bool)", id="two kinds"
+        ),
+        pytest.param(["map(string, int64)"], "map(string, int64)", id="a map"),
+        pytest.param(["seq(map(int64, float))"], "seq(map(int64, float))", id="a sequence of maps"),
+    ],
+)
+def test_types_in_short(types: list[str], text: str) -> None:
+    assert short(types) == text
+
+
+def test_many_types_are_counted_and_their_set_is_named() -> None:
+    sets = type_sets(REGISTRY)
+    assert summed_up(("tensor(float)",), sets) == "tensor(float)"
+    many = summed_up(sets.expand("all_tensor_types"), sets)
+    assert many.startswith("15 types, all_tensor_types: tensor(bool, complex128,")
+    assert summed_up(sets.expand("all_tensor_types")[1:], sets).startswith("14 types: tensor(")

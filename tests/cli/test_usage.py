@@ -1,0 +1,111 @@
+"""Wrong usage: exit code 2, a message, and advice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+WRONG = {
+    "no command": ([], "Usage: opshift"),
+    "unknown command": (["konvert"], "Did you mean 'convert'?"),
+    "unknown option": (["list", "--nope"], "No such option: --nope"),
+    "unknown format": (["list", "--format", "xml"], "xml"),
+    "opset that is no number": (["list", "--opset", "x"], "--opset"),
+    "no input": (["convert"], "Missing argument 'IN'"),
+    "no target": (["convert", "old.onnx", "out.onnx"], "Missing option '--target'"),
+    "no output": (["convert", "old.onnx", "-t", "17"], "OUT is not given"),
+    "output and --in-place": (["convert", "old.onnx", "o.onnx", "--in-place", "-t", "17"], "both OUT and"),
+    "input that is not there": (["convert", "no.onnx", "out.onnx", "-t", "17"], "no.onnx: there is no such"),
+    "input that is a folder": (["inspect", "."], "is a folder"),
+    "output that is a folder": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
+    "output in no folder": (["convert", "old.onnx", "no/out.onnx", "-t", "17"], "its folder does not exist"),
+    "output that is a circle of links": (["convert", "old.onnx", "loop", "-t", "17"], "leads nowhere"),
+    "target 0": (["convert", "old.onnx", "out.onnx", "-t", "0"], "there is no opset 0 of ai.onnx"),
+    "target -1": (["convert", "old.onnx", "out.onnx", "-t", "-1"], "there is no opset -1 of ai.onnx"),
+    "target 99": (["convert", "old.onnx", "out.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
+    "target 99 of a plan": (["plan", "old.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
+    "target that is a word": (["convert", "old.onnx", "out.onnx", "-t", "newest"], "onnx-1.12"),
+    "empty target": (["convert", "old.onnx", "out.onnx", "-t", ""], "onnx-1.12"),
+    "unknown release": (["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"], "onnx 0.9 is not known"),
+    "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
+    "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "has two targets, 17 and 18"),
+    "definitions that are not there": (["list", "--opsets", "no"], "no: there is no such folder"),
+    "name that is none": (["show", "Conv:eleven"], "'Conv:eleven' is no operator"),
+    "name against --domain": (["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"], "is not of --domain ai.onnx.ml"),
+    "name against --opset": (["resolve", "Conv:11", "--opset", "12"], "is not of --opset 12"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=list(WRONG))
+def test_wrong_usage(run: Run, old_model: Path, arguments: list[str], message: str) -> None:
+    Path("sub").mkdir()
+    Path("loop").symlink_to("loop")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert message in result.output
+    assert sorted(os.listdir()) == ["loop", "old.onnx", "sub"]
+    if arguments:
+        assert result.stdout == ""
+        assert "error: " in result.stderr
+        assert "\n  help: " in result.stderr
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (arguments, _) in WRONG.items() if "--format" not in arguments]
+)
+def test_wrong_usage_as_json(run: Run, old_model: Path, name: str) -> None:
+    Path("sub").mkdir()
+    Path("loop").symlink_to("loop")
+    result = run(*WRONG[name][0], "--format", "json")
+    told = json.loads(result.stdout)
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert set(told) == {"error", "reason", "place", "remedy", "refusals"}
+    assert told["reason"]
+    assert told["refusals"] == []
+
+
+def test_the_kind_of_error_is_named(run: Run, old_model: Path) -> None:
+    result = run("plan", "old.onnx", "-t", "99", "--format=json")
+    assert json.loads(result.stdout)["error"] == "UnknownOpset"
+
+
+def test_an_input_that_may_not_be_read(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    result = run("inspect", "old.onnx")
+    assert result.exit_code == 1
+    assert "old.onnx: cannot be read: Permission denied" in result.stderr
+
+
+def test_a_full_disk(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    result = run("convert", "old.onnx", "out.onnx", "-t", "17")
+    assert result.exit_code == 1
+    assert "No space left on device" in result.stderr
+    assert "out.onnx" in result.stderr
+    assert os.listdir() == ["old.onnx"]
+
+
+@pytest.mark.parametrize("command", ["convert", "plan", "inspect", "show", "list", "resolve", "targets"])
+def test_help_has_examples(run: Run, command: str) -> None:
+    result = run(command, "--help")
+    assert result.exit_code == 0
+    assert f"opshift {command}" in result.stdout.partition("Examples:")[2]
+
+
+def test_every_command_has_a_line_in_the_help(run: Run) -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "..." not in result.stdout.partition("Commands:")[2]
