@@ -10,7 +10,6 @@ from opshift.adapters.refusal import CannotConvert
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
 
-
 Concession = Literal["approximate", "assume-nonnegative"]
 """What a caller may allow: results that differ in rounding, and indices taken to be no less than zero."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ def convert_version(
     *,
     target_version: int | None = None,
     inplace: bool = False,
+    allow: str | Iterable[str] = (),
     registry: Registry | None = None,
 ) -> Any:
     """Convert a model to other operator-set versions.
@@ -39,6 +41,8 @@ def convert_version(
         target_version: `target`, as ONNX's converter spells it.
         inplace: change the given ModelProto itself and copy nothing; it is touched only once it is sure
             that all of it can be converted.
+        allow: what need not be exact: `"approximate"` (results may differ in rounding) and
+            `"assume-nonnegative"` (indices are taken to be no less than zero).
         registry: the definitions to go by, if not the project's own.
 
     Returns:
@@ -54,21 +58,28 @@ def convert_version(
     wanted = target if target is not None else target_version
     assert wanted is not None
     if isinstance(model, bytes | bytearray | memoryview):
-        return _convert(model, wanted, inplace, registry)[0].SerializeToString()
-    return _convert(model, wanted, inplace, registry)[0]
+        return _convert(model, wanted, inplace, allow, registry)[0].SerializeToString()
+    return _convert(model, wanted, inplace, allow, registry)[0]
 
 
 def convert(
-    model: Any, target: TargetLike, *, inplace: bool = False, registry: Registry | None = None
+    model: Any,
+    target: TargetLike,
+    *,
+    inplace: bool = False,
+    allow: str | Iterable[str] = (),
+    registry: Registry | None = None,
 ) -> Conversion:
     """As `convert_version`, with the report; bytes and paths give the project's ModelProto."""
-    result, plan = _convert(model, target, inplace, registry)
+    result, plan = _convert(model, target, inplace, allow, registry)
     return Conversion(result, Report.of(plan))
 
 
-def _convert(model: Any, target: TargetLike, inplace: bool, registry: Registry | None) -> tuple[Any, Plan]:
+def _convert(
+    model: Any, target: TargetLike, inplace: bool, allow: str | Iterable[str], registry: Registry | None
+) -> tuple[Any, Plan]:
     source, owned = _model_of(model)
-    plan = _plan(source, target, registry)
+    plan = _plan(source, target, allow, registry)
     plan.require_possible()
     result = source
     if not owned and not inplace:
@@ -78,19 +89,21 @@ def _convert(model: Any, target: TargetLike, inplace: bool, registry: Registry |
     return result, plan
 
 
-def plan_version(model: Any, target: TargetLike, *, registry: Registry | None = None) -> Plan:
+def plan_version(
+    model: Any, target: TargetLike, *, allow: str | Iterable[str] = (), registry: Registry | None = None
+) -> Plan:
     """What `convert_version` would do, and everything that stands in its way; nothing is changed.
 
     Raises:
         InvalidModel, UsageError, UnknownOpset, UnknownDomain: as for `convert_version`.
     """
-    return _plan(_model_of(model)[0], target, registry)
+    return _plan(_model_of(model)[0], target, allow, registry)
 
 
-def _plan(model: Any, target: TargetLike, registry: Registry | None) -> Plan:
+def _plan(model: Any, target: TargetLike, allow: str | Iterable[str], registry: Registry | None) -> Plan:
     registry = registry or default_registry()
     try:
-        return Planner(model, read_target(target, registry), registry).plan()
+        return Planner(model, read_target(target, registry), registry, allow).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 

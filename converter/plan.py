@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
+from opshift.converter.concessions import Concessions
 from opshift.converter.errors import ConversionRefused, InvalidModel, Refusal
 from opshift.converter.ir_version import ir_version_for
 from opshift.converter.names import Names
@@ -87,6 +88,7 @@ class Plan:
         ir_version: before and after.
         graph, training, functions: what happens in each.
         refusals: what cannot be converted; a plan with any is never applied.
+        concessions: what is not exact and was allowed, with the reason of each.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -97,6 +99,7 @@ class Plan:
     functions: tuple[ContainerPlan, ...]
     targets: Mapping[str, int]
     refusals: tuple[Refusal, ...]
+    concessions: tuple[tuple[str, str], ...] = ()
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Every graph and function of the model."""
@@ -116,11 +119,14 @@ class Plan:
 class Planner:
     """Plans one model."""
 
-    def __init__(self, model: Any, target: Target, registry: Registry) -> None:
+    def __init__(
+        self, model: Any, target: Target, registry: Registry, allow: str | Iterable[str] = ()
+    ) -> None:
         self._model = model
         self._registry = registry
         self._target = target
         self._names = Names()
+        self._concessions = Concessions(allow)
         self._functions = frozenset((each.domain, each.name) for each in model.functions)
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
@@ -169,13 +175,14 @@ class Planner:
             tuple(map(self._container, functions)),
             self._target.opsets,
             tuple(self._refusals),
+            tuple(self._concessions.used),
         )
 
     def _survey(
         self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> Surveyed:
         standings = self._standings.setdefault(frozenset(opsets.items()), {})
-        scope = Scope(container, opsets, self._registry, self._names, standings, parent)
+        scope = Scope(container, opsets, self._registry, self._names, self._concessions, standings, parent)
         return survey(scope, path, self._look)
 
     def _survey_function(self, function: Any) -> Surveyed:

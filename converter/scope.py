@@ -11,9 +11,10 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
+from opshift.adapters.rewriter import Concession
+from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.inference import infer_shape, infer_type
-from opshift.adapters.rewriter import Concession
 from opshift.converter.names import Names
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.catalogue import Registry
@@ -62,6 +63,7 @@ class Scope:
         opsets: Mapping[str, int],
         registry: Registry,
         names: Names,
+        concessions: Concessions,
         standings: dict[str, Standing],
         parent: Scope | None = None,
     ) -> None:
@@ -71,6 +73,7 @@ class Scope:
         self.parent = parent
         self.standings = standings
         self.names = names
+        self.concessions = concessions
         self.types: dict[str, str | None] = {}
         self.shapes: dict[str, Shape | None] = {}
         self.new_constants: dict[Tensor, str] = {}
@@ -88,7 +91,9 @@ class Scope:
         outputs = node.outputs if isinstance(node, Node) else node.output
         key = (next(filter(None, outputs), ""), attribute, position)
         if key not in self._children:
-            self._children[key] = Scope(graph, self.opsets, self.registry, self.names, self.standings, self)
+            self._children[key] = Scope(
+                graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self
+            )
         return self._children[key]
 
     def sees(self, name: str) -> bool:
@@ -114,7 +119,7 @@ class Scope:
 
     def concede(self, kind: Concession, reason: str) -> bool:
         """Whether the caller allows what is not exact; if so, it is noted."""
-        return self.names.concessions.concede(kind, reason)
+        return self.concessions.concede(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the new values of a node that an adapter wrote known to inference."""

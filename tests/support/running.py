@@ -83,7 +83,7 @@ def assert_equal(found: Sequence[Any], expected: Sequence[Any], tolerance: float
 
 def opset_of(model: Any, domain: str = "") -> int:
     """The opset of a domain in a converted model."""
-    return next(each.version for each in model.opset_import if (each.domain or "") == domain)
+    return int(next(each.version for each in model.opset_import if (each.domain or "") == domain))
 
 
 def op_types(model: Any) -> list[str]:
