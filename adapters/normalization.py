@@ -41,13 +41,13 @@ def statistics_of_each_element(node: Node, out: Rewriter) -> None:
 @adapter("BatchNormalization", 9, 14)
 def training_is_an_attribute(node: Node, out: Rewriter) -> None:
     """The number of outputs told training; `training_mode` does from 14 on, and batch statistics are gone."""
-    if len(node.outputs) == 1:
-        out.become(node)
+    if not _is_training(node):
+        out.become(node, outputs=node.outputs[:1])
         return
     if any(out.is_used(node.output(position)) for position in (3, 4)):
         raise CannotConvert("the statistics of the batch (outputs 4 and 5) are used, which 14 does not give")
-    training = {"training_mode": 1} if _is_training(node) else {}
-    out.become(node, outputs=node.outputs[:3], attributes={**node.attributes, **training})
+    outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
+    out.become(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 
 
 @adapter("GroupNormalization", 18, 21)

@@ -61,7 +61,7 @@ def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> Non
     if not takes_initializers:
         order += _constant_nodes(nodes, plan.constants)
     else:
-        for tensor, name in plan.constants.items():
+        for name, tensor in plan.constants.items():
             write_tensor(container.initializer.add(), tensor, name)
     if order:
         _sort(nodes, plan.node_count, plan.changes, order)
@@ -93,8 +93,8 @@ STRIDE = 1 << 20
 """The distance of two neighbouring nodes' sort keys; nodes that are put between them lie within."""
 
 
-def _constant_nodes(nodes: Any, constants: Mapping[Tensor, str]) -> list[int]:
-    for tensor, name in constants.items():
+def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
+    for name, tensor in constants.items():
         node = nodes.add()
         node.op_type = "Constant"
         node.output.append(name)

@@ -36,8 +36,9 @@ def read_model(path: Path) -> ModelProto:
     """
     try:
         data = path.read_bytes()
-    except OSError as error:
-        raise InvalidModel(f"cannot be read: {error.strerror}", place=str(path)) from error
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", error)
+        raise InvalidModel(f"cannot be read: {reason}", place=str(path)) from error
     return read_bytes(data, str(path))
 
 

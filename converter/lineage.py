@@ -12,7 +12,7 @@ from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter, StepFunction
 from opshift.adapters.table import Adapter, Pair
-from opshift.adapters.type_guard import type_guard
+from opshift.adapters.type_guard import Guard, type_guard
 from opshift.adapters.verbs import run_verbs
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
@@ -92,7 +92,7 @@ def _edge(
         )
         raise DefinitionError(f"{pair}: {missing}")
     if answer == "adapter":
-        return Edge(source, target, opset, "adapter", table[pair], change)
+        return Edge(source, target, opset, "adapter", _bridged(source, target, table[pair]), change)
     if isinstance(answer, Refuse):
         return Edge(source, target, opset, "refused", _refusing(answer), change, answer.refuse)
     if target is None:
@@ -137,24 +137,24 @@ def _refusing(answer: Refuse) -> StepFunction:
     return refuse
 
 
-def _guarding(guard: StepFunction | None) -> StepFunction | None:
-    if guard is None:
-        return None
-
-    def unchanged(node: Node, out: Rewriter) -> None:
-        guard(node, out)
-        out.become(node)
-
-    return unchanged
+def _bridged(source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction) -> StepFunction:
+    """An adapter sees to types itself, but for those that casts bridge."""
+    if target is None or source.bridge is None:
+        return rewrite
+    return _in_turn(type_guard(source, target), rewrite)
 
 
-def _in_turn(guard: StepFunction | None, rewrite: StepFunction) -> StepFunction:
+def _guarding(guard: Guard | None) -> StepFunction | None:
+    return _in_turn(guard, lambda node, out: out.become(node)) if guard else None
+
+
+def _in_turn(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
     if guard is None:
         return rewrite
 
     def guarded(node: Node, out: Rewriter) -> None:
-        guard(node, out)
-        rewrite(node, out)
+        if not guard(node, out):
+            rewrite(node, out)
 
     return guarded
 

@@ -27,8 +27,8 @@ class NodeChange(NamedTuple):
     """A node that is replaced: its position, what it was, and what takes its place."""
 
     position: int
-    path: str
-    proto: Any
+    place: str
+    """The graph or function, and the node in it."""
     original: Node
     result: Rewritten
 
@@ -36,11 +36,6 @@ class NodeChange(NamedTuple):
     def operator(self) -> OperatorId:
         """What the node was."""
         return self.result.operator.id
-
-    @property
-    def place(self) -> str:
-        """The graph or function, and the node in it."""
-        return f"{self.path}, node {label(self.proto)}"
 
 
 @dataclass
@@ -50,7 +45,7 @@ class ContainerPlan:
     path: str
     node_count: int = 0
     changes: list[NodeChange] = field(default_factory=list)
-    constants: Mapping[Tensor, str] = field(default_factory=dict)
+    constants: Mapping[str, Tensor] = field(default_factory=dict)
     new_imports: dict[str, int] = field(default_factory=dict)
     """Domains that new nodes are of and that had no opset import."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
@@ -244,6 +239,7 @@ class Planner:
 
     def _change(self, index: int, proto: Any, surveyed: Surveyed, router: Router) -> NodeChange | None:
         scope = surveyed.scope
+        place = f"{surveyed.path}, node {label(proto)}"
         try:
             original = Node.of(proto)
             opset = scope.opsets.get(original.domain or DEFAULT_DOMAIN)
@@ -252,13 +248,12 @@ class Planner:
             assert opset is not None
             result = rewrite(original, opset, scope, router)
         except (CannotConvert, ResolveError) as error:
-            place = f"{surveyed.path}, node {label(proto)}"
             named = self._operator_name(proto, scope)
             self._refusals.append(Refusal(place, named, error.reason, error.remedy))
             return None
         if _is_same(original, result):
             return None
-        return NodeChange(index, surveyed.path, proto, original, result)
+        return NodeChange(index, place, original, result)
 
     def _operator_name(self, proto: Any, scope: Scope) -> str:
         """As much as can be told of what a node is."""

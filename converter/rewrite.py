@@ -9,6 +9,7 @@ from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.converter.lineage import Edge
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
+from opshift.converter.soundness import require_sound
 from opshift.registry.models import OperatorVersion
 
 MOST_STEPS = 10_000
@@ -35,9 +36,12 @@ def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
     """Take a node, written for the opset `source` of its domain, to the router's target.
 
     Raises:
-        CannotConvert: a step refuses it.
+        CannotConvert: it is not as its definition says, or a step refuses it.
         ResolveError: a node that a step emitted is not in its set.
     """
+    first = router.route(node.domain, node.op_type, source)
+    if first.steps:
+        require_sound(node, first.operator)
     waiting = [Emitted(node, source, True)]
     done: list[Written] = []
     taken: list[Edge] = []
@@ -55,8 +59,7 @@ def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
             done.append(Written(current, route.final, successor))
         if len(taken) > MOST_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not end")
-    original = router.route(node.domain, node.op_type, source).operator
-    return Rewritten(original, tuple(done), tuple(taken))
+    return Rewritten(first.operator, tuple(done), tuple(taken))
 
 
 def _goes_on(emitted: Emitted, node: Node, step: Edge) -> bool:

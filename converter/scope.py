@@ -16,6 +16,7 @@ from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.inference import infer_shape, infer_type
 from opshift.converter.names import Names
+from opshift.converter.tensors import pack
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.catalogue import Registry
 from opshift.registry.element_types import BY_NUMBER
@@ -54,7 +55,7 @@ class Scope:
         known: the names made here; the survey completes them.
         standings: what is known of the default domain's operators at these opsets.
         types, shapes: what inference has found.
-        new_constants: the constants that adapters asked for, with their names.
+        new_constants: the constants that adapters asked for, by name.
     """
 
     def __init__(
@@ -76,11 +77,11 @@ class Scope:
         self.concessions = concessions
         self.types: dict[str, str | None] = {}
         self.shapes: dict[str, Shape | None] = {}
-        self.new_constants: dict[Tensor, str] = {}
+        self.new_constants: dict[str, Tensor] = {}
         self.is_function = not hasattr(container, "initializer")
         self.known = self.declared()
         names.sets.append(self.known)
-        self._constant_values: dict[str, Tensor] = {}
+        self._constant_names: dict[tuple[Any, ...], str] = {}
         self._emitted: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[tuple[str, str, int], Scope] = {}
@@ -110,11 +111,16 @@ class Scope:
         return self.names.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        """The name of a constant in this scope; equal ones share it."""
-        found = self.new_constants.get(tensor)
+        """The name of a constant in this scope; those of the same bytes share it.
+
+        Raises:
+            CannotConvert: its type cannot hold its values.
+        """
+        key = (tensor.element_type, tensor.dims, pack(tensor))
+        found = self._constant_names.get(key)
         if found is None:
-            found = self.new_constants[tensor] = self.fresh("const")
-            self._constant_values[found] = tensor
+            found = self._constant_names[key] = self.fresh("const")
+            self.new_constants[found] = tensor
         return found
 
     def concede(self, kind: Concession, reason: str) -> bool:
@@ -153,7 +159,7 @@ class Scope:
 
     def is_local(self, name: str) -> bool:
         """Whether the value is made here, not in a graph around this one."""
-        return name in self.known or name in self._emitted or name in self._constant_values
+        return name in self.known or name in self._emitted or name in self.new_constants
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -176,7 +182,7 @@ class Scope:
 
     def constant(self, name: str) -> Tensor | None:
         """The value, if every run has the same: an initializer no caller overrides, or a Constant."""
-        return self._constant_values.get(name) or constant_of(self, name)
+        return self.new_constants.get(name) or constant_of(self, name)
 
     def initializer(self, name: str) -> Any:
         """The TensorProto of an initializer of this graph, or `None`."""
@@ -191,8 +197,8 @@ class Scope:
         if name in self._initializers:
             found = BY_NUMBER.get(self._initializers[name].data_type)
             return found.name if found else None
-        if name in self._constant_values:
-            return self._constant_values[name].element_type
+        if name in self.new_constants:
+            return self.new_constants[name].element_type
         stated = self._stated.get(name)
         return element_type_of(stated) if stated is not None else None
 
@@ -200,8 +206,8 @@ class Scope:
         """The shape that the model, or a constant, states."""
         if name in self._initializers:
             return tuple(self._initializers[name].dims)
-        if name in self._constant_values:
-            return self._constant_values[name].dims
+        if name in self.new_constants:
+            return self.new_constants[name].dims
         stated = self._stated.get(name)
         return shape_of(stated) if stated is not None else None
 

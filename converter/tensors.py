@@ -7,6 +7,7 @@ import struct
 from typing import Any
 
 from opshift.adapters.node import Tensor
+from opshift.adapters.refusal import CannotConvert
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 EXTERNAL = 1
@@ -48,15 +49,31 @@ def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
     proto.dims.extend(tensor.dims)
     if name:
         proto.name = name
-    if kind.name == "string":
-        proto.string_data.extend(tensor.values)
-    elif kind.code:
-        values = tensor.values if kind.code != "e" else map(_in_half_range, tensor.values)
-        proto.raw_data = struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
-    elif kind.name == "bfloat16":
-        proto.raw_data = b"".join(struct.pack("<H", _bfloat16(value)) for value in tensor.values)
+    payload = pack(tensor)
+    if isinstance(payload, bytes):
+        proto.raw_data = payload
     else:
-        raise ValueError(f"constants of {kind.name} are not written")
+        proto.string_data.extend(payload)
+
+
+def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
+    """The values as a TensorProto holds them.
+
+    Raises:
+        CannotConvert: the element type cannot hold them, or is not written here.
+    """
+    kind = BY_NAME.get(tensor.element_type)
+    try:
+        if kind and kind.name == "string":
+            return tuple(map(bytes, tensor.values))
+        if kind and kind.code:
+            values = tensor.values if kind.code != "e" else map(_in_half_range, tensor.values)
+            return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
+        if kind and kind.name == "bfloat16":
+            return b"".join(struct.pack("<H", _bfloat16(value)) for value in tensor.values)
+    except (struct.error, TypeError, OverflowError) as error:
+        raise CannotConvert(f"a value does not fit the type it would take, {tensor.element_type}") from error
+    raise CannotConvert(f"constants of type {tensor.element_type} are not written")
 
 
 def _in_half_range(value: float) -> float:

@@ -1,4 +1,4 @@
-"""The JSON Schema of an operator file, for editors: the models' own schema in the form that the loader reads."""
+"""The JSON Schema of an operator file, for editors: what the models demand, as the loader reads it."""
 
 from __future__ import annotations
 

@@ -70,6 +70,7 @@ def _version(version: Any, position: int, operator: dict[str, Any], types: TypeS
     return {
         "description": operator.get("description", ""),
         "shape": operator.get("shape", ""),
+        "bridge": operator.get("bridge"),
         **version,
         "domain": operator["domain"],
         "name": operator["name"],
@@ -97,15 +98,15 @@ def _types(entries: Any, keys: Keys, types: TypeSets) -> Any:
 
 
 def _fault(error: ValidationError, data: dict[str, Any]) -> _Fault:
-    """The first of pydantic's errors; where a union failed, that of the alternative that came closest."""
+    """The first of the errors; where no alternative of a union fits, that of the one that came closest."""
     errors = error.errors()
     above = _present(errors[0]["loc"], data)
     closest = max((e for e in errors if _present(e["loc"], data)[: len(above)] == above), key=_depth)
     keys, reason = _present(closest["loc"], data), closest["msg"].removeprefix("Value error, ")
-    keys, reason = next(_culprits(data, keys), (keys, reason))
-    if closest["type"] == "missing":
-        keys = (*keys, closest["loc"][-1])
-    where = ".".join(str(key) for key in keys)
+    if closest["type"] == "value_error":
+        keys, reason = _culprit(keys, reason, data)
+    named = (*keys, closest["loc"][-1]) if closest["type"] == "missing" else keys
+    where = ".".join(str(key) for key in named)
     return _Fault(keys, f"{where}: {reason}" if where else reason)
 
 
@@ -114,25 +115,55 @@ def _depth(error: Any) -> int:
 
 
 def _present(location: Keys, data: Any) -> Keys:
-    """The keys of a location that the file has: pydantic puts the alternatives of unions between them."""
+    """The keys of a location that the file has: pydantic names the alternatives of a union between them."""
     keys: list[int | str] = []
     for key in location:
-        found = _below(data, key)
-        if found is not None:
+        is_there = key in data if isinstance(data, dict) else isinstance(data, list) and isinstance(key, int)
+        if is_there:
             keys.append(key)
-            data = found[0]
+            data = data[key]
     return tuple(keys)
 
 
-def _below(data: Any, key: int | str) -> tuple[Any] | None:
-    if isinstance(data, dict):
-        return (data[key],) if key in data else None
-    return (data[key],) if isinstance(data, list) and isinstance(key, int) and key < len(data) else None
-
-
-def _culprits(data: dict[str, Any], keys: Keys) -> Iterator[tuple[Keys, str]]:
-    """What exactly breaks a rule over several keys, which pydantic places above all of them."""
-    value = data
+def _culprit(keys: Keys, reason: str, data: Any) -> tuple[Keys, str]:
+    """What exactly breaks a rule over several keys, which pydantic reports above them all."""
+    if not keys:
+        return next(_out_of_place(data["versions"]), keys), reason
     for key in keys:
-        value = value[key]  # type: ignore[index]  # `keys` lead through lists too
-    ...
+        data = data[key]
+    if len(keys) == len(("versions", 0)):
+        return next(_untyped(data, keys), keys), reason
+    if keys[-1] in ("step", "up", "down", "before"):
+        return next(_bad_verbs(data, keys), (keys, reason))
+    return keys, reason
+
+
+def _out_of_place(versions: list[dict[str, Any]]) -> Iterator[Keys]:
+    ages = [float(version["since_version"]) for version in versions]
+    yield from (("versions", i, "since_version") for i, (a, b) in enumerate(pairwise(ages), 1) if a >= b)
+    if "step" in versions[0]:
+        yield ("versions", 0, "step")
+    yield from (("versions", i, "before") for i, version in enumerate(versions) if i and "before" in version)
+
+
+def _untyped(version: dict[str, Any], keys: Keys) -> Iterator[Keys]:
+    known = version.get("type_constraints") or ()
+    for side in ("inputs", "outputs"):
+        for position, parameter in enumerate(version.get(side, ())):
+            if parameter["type"] not in known and "(" not in parameter["type"]:
+                yield (*keys, side, position, "type")
+
+
+def _bad_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
+    if isinstance(answers, dict):
+        for direction in ("up", "down"):
+            yield from _bad_verbs(answers.get(direction), (*keys, direction))
+    for position, verb in enumerate(answers if isinstance(answers, list) else ()):
+        try:
+            answer_of([verb])
+        except ValidationError as error:
+            first = error.errors()[0]
+            inner = _present((*verb, *first["loc"]), verb)
+            yield (*keys, position, *inner), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        except ValueError as error:
+            yield (*keys, position), str(error)

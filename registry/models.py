@@ -20,6 +20,14 @@ AttributeType = Literal[
 ]  # fmt: skip
 Scalar = int | float | str
 Value = Scalar | tuple[Scalar, ...]
+Bridge = Literal["order", "ring", "real"]
+"""What an operator does with the values of a type, and so in which wider types its result is the same.
+
+`order`  it moves, selects or compares them: any type that holds them all, in their order.
+`ring`   it adds and multiplies them: wider integers, since a cast back wraps as the narrow type does;
+         and wider floats, rounded once at the end.
+`real`   it computes a function of real numbers: wider floats, rounded once at the end.
+"""
 UNBOUNDED = 2**31 - 1
 """The arity of a variadic parameter, as ONNX counts it."""
 
@@ -112,6 +120,8 @@ class OperatorVersion(Frozen):
     description: str = ""
     shape: str = ""
     """The rule of `registry.shapes` that gives the outputs' shapes; empty if none does."""
+    bridge: Bridge | None = None
+    """Which wider types give the same result: see `Bridge`; none if not said."""
     inputs: tuple[Parameter, ...] = ()
     outputs: tuple[Parameter, ...] = ()
     attributes: dict[str, Attribute] = {}
@@ -190,6 +200,7 @@ class Operator(Frozen):
     description: str = ""
     """Of the newest version; a version that differs says so in its own description."""
     shape: str = ""
+    bridge: Bridge | None = None
     versions: Annotated[tuple[OperatorVersion, ...], Field(min_length=1)]
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from opshift.registry.errors import DefinitionError, Place
-from opshift.registry.yaml_files import load_yaml
+from opshift.registry.yaml_files import line_of, load_yaml
 
 _WRAPPED = re.compile(r"(seq|optional)\(([a-z]\w*)\)")
 
@@ -17,13 +17,24 @@ class TypeSets:
 
     def __init__(self, sets: Mapping[str, Iterable[str]], file: str = "types.yaml") -> None:
         self._entries = {name: tuple(entries) for name, entries in sets.items()}
-        self._file = file
+        self._files = dict.fromkeys(self._entries, file)
         self._expanded: dict[str, frozenset[str]] = {}
 
     @classmethod
     def load(cls, path: Path) -> TypeSets:
-        """Read a `types.yaml`; a missing file holds no sets."""
-        return cls(load_yaml(path) or {}, str(path)) if path.exists() else cls({}, str(path))
+        """Read a `types.yaml`; a missing file holds no sets.
+
+        Raises:
+            DefinitionError: it is not YAML, or not a mapping of names to lists.
+        """
+        sets = (load_yaml(path) or {}) if path.exists() else {}
+        if not isinstance(sets, dict):
+            raise DefinitionError("is not a mapping of names to types", place=Place(str(path), 1))
+        for name, entries in sets.items():
+            if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
+                place = Place(str(path), line_of(path, (name,)))
+                raise DefinitionError(f"type set {name!r} is not a list of types and sets", place=place)
+        return cls(sets, str(path))
 
     def names(self) -> tuple[str, ...]:
         """All names, as the file orders them."""
@@ -31,13 +42,16 @@ class TypeSets:
 
     def merged(self, other: TypeSets) -> TypeSets:
         """Both; of two sets with one name the other's counts."""
-        return TypeSets({**self._entries, **other._entries}, other._file)
+        both = TypeSets({**self._entries, **other._entries})
+        both._files = {**self._files, **other._files}
+        return both
 
     def expand(self, entries: str | Iterable[str]) -> tuple[str, ...]:
         """The types that `entries` stand for, sorted.
 
         Raises:
-            DefinitionError: an entry is neither a type nor a set, or a set contains itself.
+            DefinitionError: an entry is neither a type nor a set, or a set contains itself. Its place is the
+                set at fault; it has none if `entries` are.
         """
         listed = [entries] if isinstance(entries, str) else entries
         return tuple(sorted(frozenset().union(*(self._types(entry, ()) for entry in listed))))
@@ -48,14 +62,19 @@ class TypeSets:
         wrapped = _WRAPPED.fullmatch(entry)
         if wrapped and wrapped[2] in self._entries:
             return frozenset(f"{wrapped[1]}({item})" for item in self._set(wrapped[2], above))
-        if "(" not in entry:
-            raise DefinitionError(f"{entry!r} is neither a type nor a set of types", place=Place(self._file))
+        if wrapped or "(" not in entry:
+            place = self._place(above[-1]) if above else ""
+            raise DefinitionError(f"{entry!r} is neither a type nor a set of types", place=place)
         return frozenset((entry,))
 
     def _set(self, name: str, above: tuple[str, ...]) -> frozenset[str]:
         if name in above:
-            raise DefinitionError(f"type set {name!r} contains itself", place=Place(self._file))
+            raise DefinitionError(f"type set {name!r} contains itself", place=self._place(name))
         if name not in self._expanded:
             parts = (self._types(entry, (*above, name)) for entry in self._entries[name])
             self._expanded[name] = frozenset().union(*parts)
         return self._expanded[name]
+
+    def _place(self, name: str) -> Place:
+        path = Path(self._files[name])
+        return Place(str(path), line_of(path, (name,)) if path.exists() else 0)

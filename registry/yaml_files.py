@@ -35,6 +35,10 @@ def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
     found: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
+        if not isinstance(key, str):
+            raise yaml.constructor.ConstructorError(
+                None, None, f"key {key!r} is not a string", key_node.start_mark
+            )
         if key in found:
             raise yaml.constructor.ConstructorError(
                 None, None, f"key {key!r} is repeated", key_node.start_mark
@@ -53,32 +57,39 @@ def load_yaml(path: Path) -> Any:
         DefinitionError: the file cannot be read, is not YAML, or repeats a key.
     """
     try:
-        return yaml.load(path.read_bytes(), Loader=_Loader)
+        content = path.read_bytes()
     except OSError as error:
         raise DefinitionError(f"cannot be read: {error.strerror}", place=Place(str(path))) from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        line = mark.line + 1 if mark else 0
-        problem = getattr(error, "problem", None) or "is not YAML"
-        raise DefinitionError(str(problem), place=Place(str(path), line)) from error
+    try:
+        return yaml.load(content, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 0
+        raise DefinitionError(str(error.problem), place=Place(str(path), line)) from error
+    except yaml.reader.ReaderError as error:
+        line = content[: error.position].count(b"\n") + 1
+        raise DefinitionError(f"is not YAML: {error.reason}", place=Place(str(path), line)) from error
+    except ValueError as error:
+        raise DefinitionError(
+            f"holds a value that its tag does not fit: {error}", place=Place(str(path))
+        ) from error
 
 
 def line_of(path: Path, keys: tuple[int | str, ...]) -> int:
-    """The line on which the value under `keys` stands, or the nearest one above it."""
-    node = yaml.compose(path.read_bytes(), Loader=_Loader)
-    line = 1
+    """The line on which the key or item at the end of `keys` stands, or the nearest one above it."""
+    node, line = yaml.compose(path.read_bytes(), Loader=_Loader), 1
     for key in keys:
         child = _child(node, key)
         if child is None:
             break
-        node = child
-        line = node.start_mark.line + 1
+        named, node = child
+        line = named.start_mark.line + 1
     return line
 
 
-def _child(node: Any, key: int | str) -> Any:
+def _child(node: Any, key: int | str) -> tuple[Any, Any] | None:
+    """What names the child, its key or itself, and the child."""
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
-        return node.value[key]
+        return node.value[key], node.value[key]
     if isinstance(node, yaml.MappingNode):
-        return next((value for name, value in node.value if name.value == str(key)), None)
+        return next(((name, value) for name, value in node.value if name.value == key), None)
     return None

@@ -108,9 +108,11 @@ def _verb(verb: Verb) -> str:
 
 def _guarded(source: OperatorVersion, target: OperatorVersion) -> str:
     """What the step refuses although it leaves nodes as they are."""
-    sides = lost_types(source, target)
-    types = {each for side in sides for lost in side.values() for each in lost}
-    return f"refuses {short(types)}" if types else ""
+    types = {each for lost in lost_types(source, target).values() for each in lost}
+    if not types:
+        return ""
+    bridged = f", or casts to a wider type ({source.bridge})" if source.bridge else ""
+    return f"refuses {short(types)}{bridged}"
 
 
 def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:

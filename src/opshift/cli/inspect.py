@@ -65,7 +65,7 @@ def _write(page: Page, source: Path, found: Contents, registry: Registry) -> Non
         Column("operator", style="cyan"),
         Column("note", style="yellow"),
     )
-    page.table(columns, [(f"{use.count:,}", use.operator, _note(use)) for use in found.operators])
+    page.table(columns, [(use.count, use.operator, _note(use)) for use in found.operators])
     if found.unresolved:
         page.blank()
         page.line(f"{counted(found.unresolved, 'node')} unresolved", style="bold red")

@@ -1,0 +1,52 @@
+"""Whether a node has what its operator's definition asks for; only then may a step rely on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
+from opshift.registry.models import UNBOUNDED, OperatorVersion
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "FLOAT": lambda value: isinstance(value, int | float),
+    "INT": lambda value: isinstance(value, int),
+    "STRING": lambda value: isinstance(value, bytes),
+    "TENSOR": lambda value: hasattr(value, "raw_data"),
+    "GRAPH": lambda value: hasattr(value, "node"),
+}
+
+
+def require_sound(node: Node, operator: OperatorVersion) -> None:
+    """Check how many inputs and outputs a node has, and the types of its attributes.
+
+    Raises:
+        CannotConvert: it has too few, too many, or something else.
+    """
+    for kind, names, least, most in (
+        ("input", node.inputs, operator.min_input, operator.max_input),
+        ("output", node.outputs, 0, operator.max_output),
+    ):
+        if not least <= len(names) <= most and (len(names) < least or any(names[most:])):
+            counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
+            raise _unsound(f"has {len(names)} {kind}s; {operator.id} has {counts}")
+    for name, declared in operator.attributes.items():
+        if name not in node.attributes and declared.required:
+            raise _unsound(f"has no attribute {name!r}, which {operator.id} requires")
+        if name in node.attributes and not _has_type(node.attributes[name], declared.type, node, name):
+            raise _unsound(f"attribute {name!r} is not of type {declared.type}")
+
+
+def _has_type(stated: Any, kind: str, node: Node, name: str) -> bool:
+    if stated.ref_attr_name or not (stated.type or stated.ByteSize() > 2 + len(name)):
+        return True
+    value = node.attribute(name)
+    if not kind.endswith("S"):
+        return kind not in _KINDS or _KINDS[kind](value)
+    element = _KINDS.get(kind.removesuffix("S"), lambda value: True)
+    return isinstance(value, tuple) and all(map(element, value))
+
+
+def _unsound(reason: str) -> CannotConvert:
+    return CannotConvert(reason, remedy="correct the node; onnx.checker tells what it needs")
