@@ -23,4 +23,5 @@ def parts_are_counted(node: Node, out: Rewriter) -> None:
     if node.input(1):
         out.become(node)
         return
-    out.become(node, attributes={**node.attributes, "num_outputs": len(node.outputs)})
+    attributes = {**node.attributes, "num_outputs": len(node.outputs)}
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)

@@ -33,16 +33,49 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> Guard | None
         return None
 
     def guard(node: Node, out: Rewriter) -> bool:
-        substitutes: dict[str, tuple[str, str]] = {}
-        for formals, names in ((source.inputs, node.inputs), (source.outputs, node.outputs)):
-            for name, variable in _bound(formals, names):
-                if variable in lost and variable not in substitutes:
-                    substitutes |= _substitute(name, variable, lost[variable], source, target, out)
-        if substitutes:
-            _bridge(node, substitutes, out)
-        return bool(substitutes)
+        wanting = _wanting(node, lost, out)
+        for name, variable, element_type in wanting:
+            if _wider(variable, element_type, lost, source) is None:
+                raise CannotConvert(
+                    f"{name!r} is {_spelled(element_type)}, which {target.id} does not take",
+                    remedy="cast around the node to a type it takes, if that keeps range and precision",
+                )
+        return _bridge(node, wanting, lost, out)
 
     return guard
+
+
+def type_bridge(source: OperatorVersion, target: OperatorVersion) -> Guard | None:
+    """As `type_guard`, for a step with an adapter: it replaces what casts can and refuses nothing."""
+    lost = _lost(source, source.inputs, target.inputs, target)
+    if not lost or source.bridge is None:
+        return None
+
+    def bridge(node: Node, out: Rewriter) -> bool:
+        return _bridge(node, _wanting(node, lost, out), lost, out)
+
+    return bridge
+
+
+def _wanting(node: Node, lost: Lost, out: Rewriter) -> list[tuple[str, str, str]]:
+    """The values whose type is lost: the first of each type variable, with its element type."""
+    found: dict[str, tuple[str, str, str]] = {}
+    for formals, names in ((out.source.inputs, node.inputs), (out.source.outputs, node.outputs)):
+        for name, variable in _bound(formals, names):
+            if variable in lost and variable not in found:
+                element_type = out.known_element_type(name)
+                if element_type is not None and _spelled(element_type) in lost[variable]:
+                    found[variable] = (name, variable, element_type)
+    return list(found.values())
+
+
+def _wider(variable: str, element_type: str, lost: Lost, source: OperatorVersion) -> str | None:
+    remaining = set(source.type_constraints.get(variable, (variable,))) - lost[variable]
+    return wider_type(element_type, remaining, source.bridge)
+
+
+def _spelled(element_type: str) -> str:
+    return element_type if "(" in element_type else f"tensor({element_type})"
 
 
 def _bound(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[str, str]]:
@@ -51,55 +84,34 @@ def _bound(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[s
     return [(name, formals[min(i, last)].type) for i, name in enumerate(names) if name and last >= 0]
 
 
-def _substitute(
-    name: str,
-    variable: str,
-    lost: frozenset[str],
-    source: OperatorVersion,
-    target: OperatorVersion,
-    out: Rewriter,
-) -> dict[str, tuple[str, str]]:
-    """The variable's element type and the wider one to compute in; nothing if the type is not lost."""
-    known = out.known_element_type(name)
-    spelled = known if known is None or "(" in known else f"tensor({known})"
-    if known is None or spelled not in lost:
-        return {}
-    remaining = set(_types(source, variable)) - lost
-    wider = wider_type(known, remaining, source.bridge)
-    if wider is None:
-        raise CannotConvert(
-            f"{name!r} is {spelled}, which {target.id} does not take",
-            remedy="cast the value around the node to a type it takes, if that keeps its range and precision",
-        )
-    return {variable: (known, wider)}
-
-
-def _bridge(node: Node, substitutes: dict[str, tuple[str, str]], out: Rewriter) -> None:
-    """The node between casts; it is emitted as the version it was, and takes the step in its new type."""
+def _bridge(node: Node, wanting: list[tuple[str, str, str]], lost: Lost, out: Rewriter) -> bool:
+    """Emit the node between casts, as the version it was; in its new type it takes the step."""
+    wider = {
+        variable: (BY_NAME[element_type].number, BY_NAME[found].number)
+        for _, variable, element_type in wanting
+        if (found := _wider(variable, element_type, lost, out.source))
+    }
+    if not wider:
+        return False
     opset = out.source.since_version
-    inputs = list(node.inputs)
+    inputs, outputs = list(node.inputs), list(node.outputs)
     for position, (name, variable) in _positions(out.source.inputs, node.inputs):
-        if variable in substitutes:
-            wider = BY_NAME[substitutes[variable][1]].number
-            inputs[position] = out.emit("Cast", [name], domain="", opset=opset, to=wider)
-    outputs = list(node.outputs)
+        if variable in wider:
+            inputs[position] = out.emit("Cast", [name], domain="", opset=opset, to=wider[variable][1])
     back = []
     for position, (name, variable) in _positions(out.source.outputs, node.outputs):
-        if variable in substitutes:
+        if variable in wider:
             outputs[position] = out.fresh(f"{name}_wide")
-            back.append((outputs[position], name, BY_NAME[substitutes[variable][0]].number))
+            back.append((outputs[position], name, wider[variable][0]))
     out.become(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, name, narrow in back:
         out.emit("Cast", [wide], [name], domain="", opset=opset, to=narrow)
+    return True
 
 
 def _positions(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[int, tuple[str, str]]]:
     present = [position for position, name in enumerate(names) if name]
     return list(zip(present, _bound(formals, names), strict=True))
-
-
-def _types(version: OperatorVersion, variable: str) -> tuple[str, ...]:
-    return version.type_constraints.get(variable, (variable,))
 
 
 def _lost(

@@ -78,7 +78,7 @@ def convert(
 def _convert(
     model: Any, target: TargetLike, inplace: bool, allow: str | Iterable[str], registry: Registry | None
 ) -> tuple[Any, Plan]:
-    source, owned = _model_of(model)
+    source, owned = model_of(model)
     plan = _plan(source, target, allow, registry)
     plan.require_possible()
     result = source
@@ -97,7 +97,7 @@ def plan_version(
     Raises:
         InvalidModel, UsageError, UnknownOpset, UnknownDomain: as for `convert_version`.
     """
-    return _plan(_model_of(model)[0], target, allow, registry)
+    return _plan(model_of(model)[0], target, allow, registry)
 
 
 def _plan(model: Any, target: TargetLike, allow: str | Iterable[str], registry: Registry | None) -> Plan:
@@ -108,7 +108,7 @@ def _plan(model: Any, target: TargetLike, allow: str | Iterable[str], registry: 
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 
 
-def _model_of(model: Any) -> tuple[Any, bool]:
+def model_of(model: Any) -> tuple[Any, bool]:
     """The model as a message, and whether it is ours to change."""
     if isinstance(model, bytes | bytearray | memoryview):
         return read_bytes(bytes(model)), True

@@ -12,7 +12,7 @@ from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter, StepFunction
 from opshift.adapters.table import Adapter, Pair
-from opshift.adapters.type_guard import Guard, type_guard
+from opshift.adapters.type_guard import Guard, type_bridge, type_guard
 from opshift.adapters.verbs import run_verbs
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
@@ -139,9 +139,7 @@ def _refusing(answer: Refuse) -> StepFunction:
 
 def _bridged(source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction) -> StepFunction:
     """An adapter sees to types itself, but for those that casts bridge."""
-    if target is None or source.bridge is None:
-        return rewrite
-    return _in_turn(type_guard(source, target), rewrite)
+    return rewrite if target is None else _in_turn(type_bridge(source, target), rewrite)
 
 
 def _guarding(guard: Guard | None) -> StepFunction | None:

@@ -119,7 +119,7 @@ def test_a_rank_that_follows_from_the_nodes_before_is_enough(converted: Converte
     feeds = {"x": FLOATS, "b": np.array([1, 2], np.float32)}
     model = build([flatten, add], feeds, ["y"], 6)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    converted(model, 7, feeds, [FLOATS.reshape(2, 12) + [[np.float32(1)], [np.float32(2)]]])
+    converted(model, 7, feeds, [FLOATS.reshape(2, 12) + feeds["b"][:, None]])
 
 
 @pytest.mark.parametrize(("cleared", "name"), [(0, "'a'"), (1, "'b'")], ids=["the first", "the second"])

@@ -85,7 +85,8 @@ domain: com.acme
 name: FastConv
 description: A convolution, but fast.
 versions:
-- since_version: 1
+- since_version: 2
+  before: {refuse: there was nothing as fast}
   inputs:
   - {name: X, type: T}
   outputs:
@@ -95,7 +96,7 @@ versions:
     mode: {type: STRING, default: warm, values: [warm, hot]}
   type_constraints:
     T: [tensor(float)]
-- since_version: 2
+- since_version: 3
   step:
     change: The mode is gone.
     up:
@@ -110,7 +111,7 @@ versions:
   type_constraints:
     T: [tensor(float)]
   removal:
-    removed_in: 4
+    removed_in: 5
     replaced_by: Conv
     mapping: Conv takes the same input.
     up: {refuse: nothing in the set is as fast}

@@ -198,12 +198,12 @@ def test_additional_definitions_are_gone_by(run: Run, folder: Path, acme: Path) 
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
     node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme", name="fast")
     graph = helper.make_graph([node], "g", values[:1], values[1:])
-    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 1)]
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 2)]
     onnx.save(helper.make_model(graph, opset_imports=imports), "acme.onnx")
-    without = run("plan", "acme.onnx", "-t", "com.acme=2")
+    without = run("plan", "acme.onnx", "-t", "com.acme=3")
     assert without.exit_code == 2
     assert "no definitions for domain 'com.acme'" in without.stderr
-    assert run("convert", "acme.onnx", "out.onnx", "-t", "com.acme=2", "--opsets", "acme").exit_code == 0
-    back = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=1", "--opsets", "acme")
+    assert run("convert", "acme.onnx", "out.onnx", "-t", "com.acme=3", "--opsets", "acme").exit_code == 0
+    back = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=2", "--opsets", "acme")
     assert back.exit_code == 1
     assert "the older version has to be told a mode" in back.stderr

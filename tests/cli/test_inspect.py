@@ -95,6 +95,6 @@ def test_weights_are_no_inputs(run: Run, old_model: Path) -> None:
 def test_additional_definitions_resolve(run: Run, folder: Path, acme: Path) -> None:
     node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme")
     graph = helper.make_graph([node], "g", [value("x")], [value("y")])
-    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 3)]
+    imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 4)]
     onnx.save(helper.make_model(graph, opset_imports=imports), "acme.onnx")
-    assert "com.acme.FastConv:2" in run("inspect", "acme.onnx", "--opsets", "acme").stdout
+    assert "com.acme.FastConv:3" in run("inspect", "acme.onnx", "--opsets", "acme").stdout

@@ -53,9 +53,9 @@ def test_resolve_says_why_not(run: Run, arguments: list[str], error: str, messag
 
 
 def test_resolve_says_what_replaced_an_operator(run: Run, acme: Path) -> None:
-    result = run("resolve", "com.acme.FastConv:4", "--opsets", "acme")
+    result = run("resolve", "com.acme.FastConv:5", "--opsets", "acme")
     assert result.exit_code == 1
-    assert "FastConv was removed from com.acme in 4" in result.stderr
+    assert "FastConv was removed from com.acme in 5" in result.stderr
     assert "help: Conv takes the same input." in result.stderr
 
 
@@ -91,8 +91,8 @@ def test_list_of_one_domain(run: Run) -> None:
 
 
 def test_list_has_additional_definitions(run: Run, acme: Path) -> None:
-    assert "com.acme.FastConv:2" in run("list", "-d", "com.acme", "--opset", "3", "--opsets", "acme").stdout
-    assert "com.acme, opset 4: 0 operators" in run("list", "--opset", "17", "--opsets", "acme").stdout
+    assert "com.acme.FastConv:3" in run("list", "-d", "com.acme", "--opset", "4", "--opsets", "acme").stdout
+    assert "com.acme, opset 5: 0 operators" in run("list", "--opset", "17", "--opsets", "acme").stdout
 
 
 @pytest.mark.parametrize("arguments", [["--opset", "99"], ["--opset", "0"], ["-d", "nope"]], ids=" ".join)

@@ -60,9 +60,9 @@ def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
     result = run("show", "FastConv", "--opsets", "acme")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines == [
-        "com.acme.FastConv:2",
-        "opsets 2 to 3, stable",
-        "removed in opset 4, replaced by Conv: Conv takes the same input.",
+        "com.acme.FastConv:3",
+        "opsets 3 to 4, stable",
+        "removed in opset 5, replaced by Conv: Conv takes the same input.",
         "",
         "A convolution, but fast.",
         "",
@@ -84,18 +84,19 @@ def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
         "",
         "History",
         "since",
-        "1 change the first version",
-        "2 change The mode is gone.",
-        "up from 1 declared: drop_attribute mode",
-        "down to 1 refused: the older version has to be told a mode",
-        "removed in 4 refused: nothing in the set is as fast",
+        "2 change the first version",
+        "down to 1 refused: there was nothing as fast",
+        "3 change The mode is gone.",
+        "up from 2 declared: drop_attribute mode",
+        "down to 2 refused: the older version has to be told a mode",
+        "removed in 5 refused: nothing in the set is as fast",
     ]
 
 
 def test_an_older_version_says_whose_description_it_has(run: Run, acme: Path) -> None:
-    result = run("show", "FastConv:1", "--opsets", "acme")
-    assert "opsets 1 to 1, stable" in result.stdout
-    assert "Described as of version 2:\nA convolution, but fast." in result.stdout
+    result = run("show", "FastConv:2", "--opsets", "acme")
+    assert "opsets 2 to 2, stable" in result.stdout
+    assert "Described as of version 3:\nA convolution, but fast." in result.stdout
     assert "warm, hot" in result.stdout
 
 
@@ -103,7 +104,7 @@ def test_a_definition_as_json(run: Run, acme: Path) -> None:
     data = json.loads(run("show", "FastConv", "--opsets", "acme", "--format", "json").stdout)
     assert data["inputs"][0]["name"] == "X"
     assert data["type_constraints"] == {"T": ["tensor(float)"]}
-    assert data["removal"]["removed_in"] == 4
+    assert data["removal"]["removed_in"] == 5
     first, second = data["history"]
     assert (first["up"], first["down"]) == (None, None)
     assert second["up"] == {"how": "declared", "detail": "drop_attribute mode"}
@@ -118,10 +119,19 @@ def test_the_history_says_what_the_converter_does(operator: Operator) -> None:
     taken = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
     same = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
     for entry in history(operator):
-        if entry.before and entry.up and entry.down:
-            there, back = (entry.before.id, entry.version.id), (entry.version.id, entry.before.id)
-            for pair, answered in ((there, entry.up), (back, entry.down)):
-                assert answered.how in same.get(taken[pair], {taken[pair]}), pair
+        here, removal = entry.version.id, entry.version.removal
+        before = entry.before.id if entry.before else here
+        earlier = here._replace(since_version=here.since_version - 1)
+        later = here._replace(since_version=removal.removed_in if removal else 0)
+        for source, target, answered in (
+            (before, here, entry.up),
+            (here, before, entry.down),
+            (here, earlier, entry.arriving),
+            (here, later, entry.leaving),
+        ):
+            if answered is not None:
+                how = taken[source, target]
+                assert answered.how in same.get(how, {how}), (source, target)
 
 
 @pytest.mark.parametrize("name", ["Resize", "Loop", "Clip:6", "ai.onnx.ml.TreeEnsembleRegressor", "Upsample"])

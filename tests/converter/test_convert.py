@@ -124,10 +124,6 @@ class TestWhatIsGivenComesBack:
         assert convert_version(model, target).SerializeToString() == before
         assert convert_version(before, target) == before
 
-    def test_bytes_that_are_there_already_keep_an_unusual_encoding(self) -> None:
-        unknown_field_first = b"\xa2\x06\x03abc" + clipper().SerializeToString()
-        assert convert_version(unknown_field_first, 9) == unknown_field_first
-
 
 class TestInPlace:
     """`inplace=True` changes the object that was given."""

@@ -9,6 +9,7 @@ import typer
 
 from opshift.cli.failing import FINDINGS, Misused, about
 from opshift.cli.options import (
+    AllowOption,
     FoldersOption,
     Format,
     FormatOption,
@@ -39,6 +40,7 @@ def convert(
     out: OutputArgument = None,
     in_place: InPlaceOption = False,
     force: ForceOption = False,
+    allow: AllowOption = None,
     folders: FoldersOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
@@ -58,7 +60,7 @@ def convert(
     weights = external_files(model)
     require_no_weights(source, weights, path)
     with working(f"Converting {source}", quiet=quiet), about(source):
-        report = convert_model(model, target, inplace=True, registry=registry).report
+        report = convert_model(model, target, inplace=True, allow=allow or (), registry=registry).report
     with working(f"Writing {path}", quiet=quiet), about(path):
         write_model(model, path)
     if not quiet or form is Format.JSON:
@@ -68,6 +70,7 @@ def convert(
 def plan(
     source: InputArgument,
     target: TargetOption,
+    allow: AllowOption = None,
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -83,7 +86,7 @@ def plan(
     registry = _registry_for(target, folders)
     model, imports = _read(source)
     with working(f"Planning {source}"), about(source):
-        report = Report.of(plan_version(model, target, registry=registry))
+        report = Report.of(plan_version(model, target, allow=allow or (), registry=registry))
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     emit(form, data, lambda page: write_plan(page, source, report, imports))
     if report.refusals:

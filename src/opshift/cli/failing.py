@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from opshift.cli.options import Format
 from opshift.cli.output import counted, emit_json
-from opshift.converter.errors import ConversionRefused, InvalidModel, Refusal
+from opshift.converter.errors import ConversionRefused, InvalidModel, Refusal, UsageError
 from opshift.registry.errors import OpshiftError, Place
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ def about(path: Path) -> Iterator[None]:
     """Name the file in errors that know only the place in it."""
     try:
         yield
+    except UsageError:  # of the command line, not of the file
+        raise
     except ConversionRefused as error:  # its refusals have their own places
         error.place = Place(node=str(path))
         raise

@@ -37,6 +37,8 @@ class Entry:
     down: Answered | None = None
     leaving: Answered | None = None
     """Where the operator is taken out of its set: how its nodes move beyond."""
+    arriving: Answered | None = None
+    """Of a first version that says so: how its nodes are expressed where there is no such operator yet."""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data."""
@@ -52,6 +54,7 @@ class Entry:
             "deprecation": version.deprecation and version.deprecation.model_dump(),
             "removal": version.removal and version.removal.model_dump(exclude={"up"}),
             "leaving": self.leaving and asdict(self.leaving),
+            "arriving": self.arriving and asdict(self.arriving),
         }
 
 
@@ -60,11 +63,13 @@ def history(operator: Operator) -> Iterator[Entry]:
     before = None
     for version in operator.versions:
         step = version.step
-        leaving = None
+        leaving = arriving = None
         if version.removal:
             leaving = _answered(version, None, version.removal.removed_in, version.removal.up)
+        if version.before is not None:
+            arriving = _answered(version, None, version.since_version - 1, version.before)
         if before is None:
-            yield Entry(version, leaving=leaving)
+            yield Entry(version, leaving=leaving, arriving=arriving)
         else:
             up = _answered(before, version, version.since_version, step.up if step else None)
             down = _answered(version, before, before.since_version, step.down if step else None)

@@ -42,6 +42,15 @@ TargetOption = Annotated[
         "May be repeated.",
     ),
 ]
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow",
+        metavar="KIND",
+        help="Go on where the result is not exact: approximate (it may differ in rounding) or "
+        "assume-nonnegative (indices are taken to be no less than zero). May be repeated.",
+    ),
+]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain, such as ai.onnx.ml.")
 ]

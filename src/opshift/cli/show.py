@@ -101,6 +101,6 @@ def _replaced(what: str, fact: Any) -> str:
 
 
 def _data(version: OperatorVersion) -> dict[str, Any]:
-    fields = version.model_dump(exclude={"step", "removal"})
+    fields = version.model_dump(exclude={"step", "removal", "before"})
     removal = version.removal and version.removal.model_dump(exclude={"up"})
     return {"operator": str(version.id), **fields, "removal": removal}

@@ -74,6 +74,8 @@ def _value(value: object) -> str:
 def _entry(entry: Entry) -> Iterator[tuple[object, str, str]]:
     version, before = entry.version, entry.before
     facts = [("change", entry.change or "the first version")]
+    if entry.arriving:
+        facts += [(f"down to {version.since_version - 1}", str(entry.arriving))]
     if before:
         facts += [(f"up from {before.since_version}", str(entry.up))]
         facts += [(f"down to {before.since_version}", str(entry.down))]

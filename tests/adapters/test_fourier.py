@@ -1,0 +1,50 @@
+"""DFT: `axis` becomes an input, and its default another dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from support.running import Array, build
+
+Converted = Callable[..., onnx.ModelProto]
+SIGNAL = np.random.default_rng(0).standard_normal((2, 6, 4, 1)).astype(np.float32)
+COMPLEX = np.random.default_rng(1).standard_normal((2, 6, 4, 2)).astype(np.float32)
+
+
+def _model(data: Array, length: int | None, **attributes: Any) -> onnx.ModelProto:
+    given = {} if length is None else {"n": np.array(length, np.int64)}
+    node = helper.make_node("DFT", ["x", *given], ["y"], name="node", **attributes)
+    return build([node], {"x": data}, ["y"], 17, initializers=given)
+
+
+@pytest.mark.parametrize(
+    ("data", "length", "attributes"),
+    [
+        pytest.param(SIGNAL, None, {}, id="the default axis"),
+        pytest.param(SIGNAL, None, {"axis": 1}, id="the default axis, stated"),
+        pytest.param(SIGNAL, None, {"axis": 2}, id="the last axis"),
+        pytest.param(SIGNAL, None, {"axis": -2}, id="an axis from the back"),
+        pytest.param(SIGNAL, None, {"axis": 0}, id="the first axis"),
+        pytest.param(SIGNAL, None, {"onesided": 1}, id="one side"),
+        pytest.param(COMPLEX, None, {"inverse": 1, "axis": 2}, id="back from complex numbers"),
+        pytest.param(COMPLEX, None, {}, id="complex numbers"),
+        pytest.param(SIGNAL, 4, {}, id="a shorter signal"),
+        pytest.param(SIGNAL, 8, {"axis": 2}, id="a longer signal"),
+    ],
+)
+def test_numbers_stay_the_same(
+    data: Array, length: int | None, attributes: Mapping[str, int], converted: Converted
+) -> None:
+    model = _model(data, length, **attributes)
+    for target in (20, 21):
+        result = converted(model, target, {"x": data})
+        node = result.graph.node[0]
+        assert list(node.input[:2]) == ["x", "n" if length else ""]
+        (axis,) = (each for each in result.graph.initializer if each.name == node.input[2])
+        assert numpy_helper.to_array(axis) == np.int64(attributes.get("axis", 1))
+        assert "axis" not in {each.name for each in node.attribute}

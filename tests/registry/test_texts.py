@@ -1,0 +1,122 @@
+"""What people read: descriptions, and the sentences on what a step changes."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from opshift.registry.catalogue import default_registry
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.rules import is_derivable
+
+REGISTRY = default_registry()
+OPERATORS = {f"{each.domain}.{each.name}": each for each in REGISTRY.operators()}
+VERSIONS = {str(version.id): version for each in OPERATORS.values() for version in each.versions}
+STEPS = {
+    str(new.id): (old, new)
+    for each in OPERATORS.values()
+    for old, new in zip(each.versions, each.versions[1:], strict=False)
+}
+END = re.compile(r"[.!?][)\"'`]*(?=\s+[^a-z]|$)")
+"""The end of a sentence: a stop behind which none goes on in lower case."""
+START = re.compile(r"[A-Z`\d]|[a-z]+\d")
+"""The start of a sentence: a capital, code, a number, or a name such as float16."""
+
+
+def _sentences(text: str) -> int:
+    return len(END.findall(re.sub(r"`[^`]*`", "Code", text)))
+
+
+def _is_prose(text: str) -> bool:
+    """Whole sentences on one line."""
+    return text == " ".join(text.split()) and text.endswith((".", ".)")) and bool(START.match(text))
+
+
+COUNTED = {
+    "none": ("no stop", 0),
+    "one": ("It blurs.", 1),
+    "two": ("It blurs. `alpha` says how much.", 2),
+    "a stop within code": ("It is `a. B` times 0.5.", 1),
+    "a stop before lower case": ("It blurs, e.g. a picture (i.e. pixels).", 1),
+    "a stop within brackets": ("It blurs (a picture.) Then it ends.", 2),
+}
+
+
+@pytest.mark.parametrize(("text", "count"), COUNTED.values(), ids=COUNTED)
+def test_sentences_are_counted(text: str, count: int) -> None:
+    assert _sentences(text) == count
+
+
+def test_there_is_something_to_read() -> None:
+    assert len(OPERATORS) >= 238
+    assert len(VERSIONS) >= 672
+    assert len(STEPS) == len(VERSIONS) - len(OPERATORS)
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_an_operator_is_described_in_one_to_four_sentences(operator: Operator) -> None:
+    assert 1 <= _sentences(operator.description) <= 4, operator.description
+    assert _is_prose(operator.description), operator.description
+
+
+@pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+def test_a_version_that_has_its_own_description_differs_from_the_operator(operator: Operator) -> None:
+    own = [
+        version.description for version in operator.versions if version.description != operator.description
+    ]
+    assert len(set(own)) == len(own)
+    for description in own:
+        assert 1 <= _sentences(description) <= 4, description
+        assert _is_prose(description), description
+
+
+def test_the_newest_version_is_described_by_the_operator() -> None:
+    assert [
+        name for name, each in OPERATORS.items() if each.versions[-1].description != each.description
+    ] == []
+
+
+def test_no_description_is_that_of_another_operator() -> None:
+    counted = Counter(each.description for each in OPERATORS.values())
+    assert [text for text, count in counted.items() if count > 1] == []
+
+
+@pytest.mark.parametrize(("old", "new"), STEPS.values(), ids=STEPS)
+def test_a_step_that_is_not_derived_says_what_changed(old: OperatorVersion, new: OperatorVersion) -> None:
+    change = new.step.change if new.step else ""
+    assert change or is_derivable(old, new)
+    assert not change or _is_prose(change), change
+
+
+def test_no_sentence_on_a_step_is_copied_to_another_step_of_the_operator() -> None:
+    for operator in OPERATORS.values():
+        changes = [
+            version.step.change for version in operator.versions if version.step and version.step.change
+        ]
+        assert len(set(changes)) == len(changes), operator.name
+
+
+DEPRECATED = {name: version for name, version in VERSIONS.items() if version.deprecation}
+REMOVED = {name: version for name, version in VERSIONS.items() if version.removal}
+
+
+@pytest.mark.parametrize("version", DEPRECATED.values(), ids=DEPRECATED)
+def test_what_replaces_a_deprecated_operator_is_in_the_newest_opset(version: OperatorVersion) -> None:
+    deprecation = version.deprecation
+    assert deprecation is not None
+    assert deprecation.replaced_by
+    replacement = REGISTRY.get_schema(deprecation.replaced_by, domain=version.domain)
+    assert replacement.since_version >= version.since_version
+    assert not replacement.deprecated
+    assert _is_prose(deprecation.mapping)
+
+
+@pytest.mark.parametrize("version", REMOVED.values(), ids=REMOVED)
+def test_what_replaces_a_removed_operator_is_in_the_opset_without_it(version: OperatorVersion) -> None:
+    removal = version.removal
+    assert removal is not None
+    assert _is_prose(removal.mapping)
+    if removal.replaced_by:
+        replacement = REGISTRY.at(removal.replaced_by, removal.removed_in, version.domain)
+        assert replacement is not None
+        assert not replacement.deprecated
