@@ -143,7 +143,7 @@ class Rewriter:
             CannotConvert: it is not allowed.
         """
         if not self.facts.concede(kind, reason):
-            raise CannotConvert(reason, remedy=f"allow it with allow={kind!r}, if the model can bear it")
+            raise CannotConvert(reason, remedy=f"allow {kind!r}, if the model can bear it")
 
     # Emission
 

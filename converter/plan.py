@@ -258,8 +258,10 @@ class Planner:
     def _operator_name(self, proto: Any, scope: Scope) -> str:
         """As much as can be told of what a node is."""
         domain = canonical_domain(proto.domain)
-        found = self._registry.at(proto.op_type, scope.opsets.get(domain, 0), domain)
-        return str(found.id) if found else f"{domain}.{proto.op_type}"
+        opset = scope.opsets.get(domain, 0)
+        if not self._registry.has(proto.op_type, opset, domain):
+            return f"{domain}.{proto.op_type}"
+        return str(self._registry.get_schema(proto.op_type, opset, domain).id)
 
 
 def _is_same(original: Node, result: Rewritten) -> bool:

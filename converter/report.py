@@ -38,6 +38,7 @@ class Report:
         changed: those that do not.
         constants: how many constants are added.
         refusals: what cannot be converted; empty after a conversion.
+        concessions: what is not exact and was allowed, with the reason of each.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -46,6 +47,7 @@ class Report:
     changed: tuple[ChangedNode, ...]
     constants: int
     refusals: tuple[Refusal, ...]
+    concessions: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
@@ -60,6 +62,7 @@ class Report:
             changed,
             sum(len(container.constants) for container in containers),
             plan.refusals,
+            plan.concessions,
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
+from opshift.converter.errors import InvalidModel
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
@@ -23,7 +24,11 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
 
     Raises:
         CannotConvert: it has too few, too many, or something else.
+        InvalidModel: a name is no text.
     """
+    # Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
+    if not all(isinstance(name, str) for name in (*node.inputs, *node.outputs, *node.attributes)):
+        raise InvalidModel("a name in the model is not UTF-8 text")
     for kind, names, least, most in (
         ("input", node.inputs, operator.min_input, operator.max_input),
         ("output", node.outputs, 0, operator.max_output),

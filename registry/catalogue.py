@@ -200,7 +200,8 @@ class Registry:
                 f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
             )
         if operator is None:
-            near = difflib.get_close_matches(op_type, self.names(domain))
+            spellings = {name.lower(): name for name in self.names(domain)}
+            near = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
             hint = f"did you mean {' or '.join(near)}?" if near else "check the name and its domain"
             return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
         removal = next((v.removal for v in operator.versions if v.removal), None)

@@ -14,9 +14,8 @@ class Place:
     node: str = ""
 
     def __str__(self) -> str:
-        if self.file and self.line:
-            return f"{self.file}:{self.line}"
-        return self.file or self.node
+        file = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return ": ".join(filter(None, (file, self.node)))
 
 
 class OpshiftError(Exception):

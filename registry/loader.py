@@ -102,10 +102,11 @@ def _fault(error: ValidationError, data: dict[str, Any]) -> _Fault:
     errors = error.errors()
     above = _present(errors[0]["loc"], data)
     closest = max((e for e in errors if _present(e["loc"], data)[: len(above)] == above), key=_depth)
-    keys, reason = _present(closest["loc"], data), closest["msg"].removeprefix("Value error, ")
-    if closest["type"] == "value_error":
-        keys, reason = _culprit(keys, reason, data)
-    named = (*keys, closest["loc"][-1]) if closest["type"] == "missing" else keys
+    reported = _present(closest["loc"], data)
+    reason = closest["msg"].removeprefix("Value error, ")
+    is_rule = closest["type"] == "value_error"
+    keys, reason = next(_culprits(reported, reason, is_rule, data), (reported, reason))
+    named = (*keys, closest["loc"][-1]) if closest["type"] == "missing" and keys == reported else keys
     where = ".".join(str(key) for key in named)
     return _Fault(keys, f"{where}: {reason}" if where else reason)
 
@@ -125,17 +126,16 @@ def _present(location: Keys, data: Any) -> Keys:
     return tuple(keys)
 
 
-def _culprit(keys: Keys, reason: str, data: Any) -> tuple[Keys, str]:
-    """What exactly breaks a rule over several keys, which pydantic reports above them all."""
-    if not keys:
-        return next(_out_of_place(data["versions"]), keys), reason
-    for key in keys:
+def _culprits(reported: Keys, reason: str, is_rule: bool, data: Any) -> Iterator[tuple[Keys, str]]:
+    """What exactly is at fault where pydantic reports a rule over several keys, or a verb's fields, above."""
+    for key in reported:
         data = data[key]
-    if len(keys) == len(("versions", 0)):
-        return next(_untyped(data, keys), keys), reason
-    if keys[-1] in ("step", "up", "down", "before"):
-        return next(_bad_verbs(data, keys), (keys, reason))
-    return keys, reason
+    if reported and reported[-1] in ("step", "up", "down", "before"):
+        yield from _bad_verbs(data, reported)
+    elif is_rule and not reported:
+        yield from ((keys, reason) for keys in _out_of_place(data["versions"]))
+    elif is_rule and len(reported) == len(("versions", 0)):
+        yield from ((keys, reason) for keys in _untyped(data, reported))
 
 
 def _out_of_place(versions: list[dict[str, Any]]) -> Iterator[Keys]:

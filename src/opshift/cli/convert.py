@@ -127,7 +127,7 @@ def _tell(
     size: int,
     weights: tuple[str, ...],
 ) -> None:
-    from opshift.cli.summary import write_replacements, write_versions
+    from opshift.cli.summary import write_concessions, write_replacements, write_versions
 
     source, out = paths
     sizes = (size, out.stat().st_size)
@@ -137,6 +137,7 @@ def _tell(
         page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
         write_versions(page, report, imports, {"size": f"{sizes[0]:,} -> {sizes[1]:,} bytes"})
         write_replacements(page, report)
+        write_concessions(page, report)
         if are_elsewhere:
             page.blank()
             page.prose(f"Its weights are in files of their own: copy {', '.join(weights)} beside {out}.")

@@ -12,6 +12,7 @@ from opshift.cli.convert import convert, plan
 from opshift.cli.failing import WRONG_USAGE
 from opshift.cli.inspect import inspect
 from opshift.cli.listing import list_operators, resolve
+from opshift.cli.reach import reach
 from opshift.cli.show import show
 from opshift.cli.targets import targets
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 EXAMPLES = {
     "convert": ("model.onnx model17.onnx --target 17", "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3"),
     "plan": ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json"),
+    "reach": ("model.onnx",),
     "inspect": ("model.onnx",),
     "show": ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json"),
     "list": ("--domain ai.onnx.ml", "--opset 17"),
@@ -32,6 +34,7 @@ EXAMPLES = {
 COMMANDS: dict[str, Callable[..., None]] = {
     "convert": convert,
     "plan": plan,
+    "reach": reach,
     "inspect": inspect,
     "show": show,
     "list": list_operators,

@@ -14,6 +14,7 @@ from opshift.converter.report import Report
 NODES = Column("nodes", is_number=True)
 OPERATOR = Column("operator", style="cyan")
 BECOMES = Column("becomes", style="green")
+CONCESSIONS = (NODES, Column("kind", style="yellow"), Column("reason"))
 PLACES = (Column(""), Column("", style="cyan"), Column(""))
 
 
@@ -22,6 +23,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     page.line(str(source), style="bold")
     write_versions(page, report, imports, {})
     write_changes(page, report)
+    write_concessions(page, report)
     if report.refusals:
         page.heading("Refusals")
         write_refusals(page, report.refusals)
@@ -55,6 +57,13 @@ def write_changes(page: Page, report: Report) -> None:
             rows.append((count, was, "becomes", _joined(becomes)))
             rows += [("", "", *_explained(step, was)) for step in steps]
         page.table((NODES, OPERATOR, Column("", style="dim"), Column("")), rows)
+
+
+def write_concessions(page: Page, report: Report) -> None:
+    """What is not exact and was allowed."""
+    if report.concessions:
+        page.heading("Allowed")
+        page.table(CONCESSIONS, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 
 def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
