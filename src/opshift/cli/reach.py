@@ -38,9 +38,10 @@ def reach(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show the lowest and highest opset that a model and its nodes can reach.
+    """Show how far a model and its nodes can be moved.
 
-    Nodes that can go everywhere are left out; those that bind the model are marked with *.
+    That is the lowest and highest opset of each. Nodes that can go everywhere are left out; those that
+    bind the model are marked with *.
     """
     from opshift.converter.reach import reach as reach_of
 
