@@ -153,8 +153,11 @@ class Registry:
             ResolveError: one of its kinds, with a remedy.
         """
         call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
+        other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain)
         if call in functions:
             return call
+        if other_spelling is not None and call._replace(domain=other_spelling) in functions:
+            return call._replace(domain=other_spelling)
         domain = canonical_domain(node.domain)
         opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
         if opset is None:

@@ -52,11 +52,9 @@ def _verbs_by_name(schema: Any) -> Any:
 def _as_written(version: Schema) -> Schema:
     """A version without what the top of the file says for all of them, its types by the names of sets."""
     fields = {key: value for key, value in version["properties"].items() if key not in ("domain", "name")}
-    for inherited in ("description", "shape"):
-        fields[inherited] = {
-            "type": "string",
-            "description": f"Of this version; by default the file's {inherited}.",
-        }
+    for inherited in fields.keys() & Operator.model_fields.keys():
+        stated = {key: value for key, value in fields[inherited].items() if key != "default"}
+        fields[inherited] = {**stated, "description": f"Of this version; by default the file's {inherited}."}
     listed = fields["type_constraints"]["additionalProperties"]
     name = {**listed["items"], "description": "A type, or a set of types.yaml."}
     fields["type_constraints"]["additionalProperties"] = {"anyOf": [name, {**listed, "items": name}]}

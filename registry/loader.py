@@ -164,6 +164,7 @@ def _bad_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
         except ValidationError as error:
             first = error.errors()[0]
             inner = _present((*verb, *first["loc"]), verb)
-            yield (*keys, position, *inner), f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            lacking = [str(key) for key in first["loc"] if key not in inner]
+            yield (*keys, position, *inner), ": ".join([*lacking, first["msg"]])
         except ValueError as error:
             yield (*keys, position), str(error)

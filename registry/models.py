@@ -45,7 +45,7 @@ class Parameter(Frozen):
     type: str
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
-    homogeneous: bool = True
+    homogeneous: Annotated[bool, Field(strict=True)] = True
     """Of a variadic parameter: whether all its values have the same type."""
     min_arity: int = 1
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
@@ -59,7 +59,7 @@ class Attribute(Frozen):
     """An attribute's type, whether it has to be there, and what it may hold."""
 
     type: AttributeType
-    required: bool = False
+    required: Annotated[bool, Field(strict=True)] = False
     default: Value | None = None
     """What an absent attribute means; `None` if the definition states no default."""
     values: tuple[Scalar, ...] | None = None
@@ -81,6 +81,8 @@ class Attribute(Frozen):
     def _consistent(self) -> Self:
         if self.required and self.default is not None:
             raise ValueError("a required attribute has no default")
+        if self.default is not None and not _is_of(self.default, self.type):
+            raise ValueError(f"the default {self.default!r} is no {self.type}")
         return self
 
     def allows(self, value: Scalar) -> bool:
@@ -115,7 +117,7 @@ class OperatorVersion(Frozen):
 
     domain: str
     name: str
-    since_version: Annotated[int, Field(ge=1)]
+    since_version: Annotated[int, Field(ge=1, strict=True)]
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
     description: str = ""
     shape: str = ""
@@ -224,6 +226,13 @@ class Operator(Frozen):
         if found is None or (found.removal is not None and found.removal.removed_in <= opset):
             return None
         return found
+
+
+def _is_of(value: Value, kind: str) -> bool:
+    if isinstance(value, tuple):
+        return kind.endswith("S") and all(_is_of(each, kind.removesuffix("S")) for each in value)
+    wanted = {"INT": int, "FLOAT": float, "STRING": str}.get(kind)
+    return wanted is not None and isinstance(value, wanted) and not isinstance(value, bool)
 
 
 def _typed(value: Any, kind: str) -> Any:

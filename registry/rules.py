@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -39,9 +40,16 @@ class Refutation(NamedTuple):
 
 def _legal_values_lost(change: Change, versions: Versions) -> bool:
     old, new = (version.attributes[change.subject] for version in versions)
-    if old.values is not None and new.values is not None:
-        return not set(old.values) <= set(new.values)
-    return old.values is None and new.values is not None and old.minimum is None
+    if old.values is not None:
+        return not all(new.allows(value) for value in old.values)
+    if new.values is not None:
+        return True
+    return _narrower(old.minimum, new.minimum, 1) or _narrower(old.maximum, new.maximum, -1)
+
+
+def _narrower(old: float | None, new: float | None, sign: int) -> bool:
+    """Whether a bound cuts off more than before; `sign` is 1 for a minimum and -1 for a maximum."""
+    return new is not None and (old is None or sign * old < sign * new)
 
 
 RULES = (
@@ -81,8 +89,8 @@ RULES = (
     Rule(
         "parameter-became-required",
         "A node may leave out an input that the target requires.",
-        lambda change, _: (
-            (change.kind == "input_added" and change.new == "single")
+        lambda change, versions: (
+            (change.kind == "input_added" and _is_demanded(versions[1], change.subject))
             or (change.kind == "input_option" and _demands_more(change))
         ),
     ),
@@ -170,7 +178,20 @@ def _settles(verb: AnyVerb) -> tuple[str, ...]:
 
 
 def _demands_more(change: Any) -> bool:
-    (old_option, old_arity, _), (new_option, new_arity, _) = change.old, change.new
-    if old_option == new_option == "variadic":
-        return bool(new_arity > old_arity)
-    return bool(new_option == "single" and old_option == "optional")
+    (old_option, old_arity, old_homogeneous), (new_option, new_arity, new_homogeneous) = (
+        change.old,
+        change.new,
+    )
+    least, most = _bounds(old_option, old_arity)
+    new_least, new_most = _bounds(new_option, new_arity)
+    return bool(new_least > least or new_most < most or (new_homogeneous and not old_homogeneous))
+
+
+def _bounds(option: str, arity: int) -> tuple[int, float]:
+    """The least and the greatest number of values that a parameter takes."""
+    return {"single": (1, 1), "optional": (0, 1)}.get(option, (arity, math.inf))
+
+
+def _is_demanded(version: OperatorVersion, name: str) -> bool:
+    found = version.input_named(name)
+    return found is not None and _bounds(found[1].option, found[1].min_arity)[0] > 0

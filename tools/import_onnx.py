@@ -21,7 +21,7 @@ import yaml
 from onnx import defs
 
 from opshift.registry.catalogue import Registry
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 from opshift.registry.type_sets import TypeSets
 
@@ -132,6 +132,8 @@ def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bo
     if not write:
         print(f"would add {len(schemas)} to {path}")
         return
+    if not known:
+        print(f"write {path.parent.name}.{path.stem}: its description, shape rule and what came before it")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(text)
@@ -180,14 +182,26 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
     stated = OperatorVersion.model_validate(
         {**found, "domain": known.domain, "name": known.name, "deprecation": None}
     )
-    same = all(
-        getattr(stated, field)
-        == (_bare(known.attributes) if field == "attributes" else getattr(known, field))
+    bare = known.model_copy(
+        update={
+            "inputs": _bare_parameters(known.inputs),
+            "outputs": _bare_parameters(known.outputs),
+            "attributes": _bare(known.attributes),
+        }
+    )
+    same = known.deprecated == schema.deprecated and all(
+        getattr(stated, field) == getattr(bare, field)
         for field in ("status", "determinism", "inputs", "outputs", "attributes", "type_constraints")
-    ) and (known.deprecated == schema.deprecated)
+    )
     if not same:
         print(f"differs: {known.id}")
     return 0 if same else 1
+
+
+def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
+    """Parameters without what only this registry states of them."""
+    nothing = {"type_attribute": None, "absent_type": None}
+    return tuple(parameter.model_copy(update=nothing) for parameter in parameters)
 
 
 def _bare(attributes: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,493 @@
+"""Broken definitions are refused with the file and line at fault, and YAML's traps are closed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opshift.registry.catalogue import Registry
+from opshift.registry.errors import DefinitionError
+from opshift.registry.loader import load_operator
+from opshift.registry.models import Operator
+from opshift.registry.type_sets import TypeSets
+from opshift.registry.yaml_files import load_yaml
+
+HERE = "# <--"
+"""Stands on the line at fault."""
+TYPES = "floats: [tensor(float), tensor(double)]\nnumbers: [floats, tensor(int64)]\n"
+TOP = "domain: com.acme\nname: Blur\n"
+FIRST = f"{TOP}versions:\n- since_version: 1\n"
+SECOND = f"{FIRST}- since_version: 2\n"
+
+
+def _written(folder: Path, content: str, types: str = TYPES) -> Path:
+    """`com.acme/Blur.yaml` and `types.yaml`."""
+    path = folder / "com.acme" / "Blur.yaml"
+    path.parent.mkdir()
+    path.write_text(content, "utf-8")
+    (folder / "types.yaml").write_text(types, "utf-8")
+    return path
+
+
+def _load(path: Path) -> Operator:
+    return load_operator(path, TypeSets.load(path.parent.parent / "types.yaml"))
+
+
+def _marked(content: str) -> int:
+    (line,) = (number for number, text in enumerate(content.splitlines(), 1) if HERE in text)
+    return line
+
+
+# Definitions that are read
+
+
+def test_a_definition_is_read_with_its_types_spelled_out(tmp_path: Path) -> None:
+    content = f"""{TOP}description: It blurs.
+shape: same_as_first
+versions:
+- since_version: 1
+  description: It blurred.
+  inputs:
+  - {{name: X, type: T}}
+  type_constraints: {{T: floats, U: [numbers, seq(floats), tensor(string)]}}
+- since_version: 2
+  step: {{change: It blurs more., up: compatible, down: [drop_attribute: radius]}}
+"""
+    operator = _load(_written(tmp_path, content))
+    first, second = operator.versions
+    assert [(version.domain, version.name, version.shape) for version in operator.versions] == [
+        ("com.acme", "Blur", "same_as_first")
+    ] * 2
+    assert (first.description, second.description) == ("It blurred.", "It blurs.")
+    assert first.type_constraints == {
+        "T": ("tensor(double)", "tensor(float)"),
+        "U": (
+            "seq(tensor(double))",
+            "seq(tensor(float))",
+            "tensor(double)",
+            "tensor(float)",
+            "tensor(int64)",
+            "tensor(string)",
+        ),
+    }
+    assert second.step is not None
+    assert (second.step.change, second.step.up) == ("It blurs more.", "compatible")
+
+
+# Definitions that are wrong: what the file holds, and part of the reason.
+
+BROKEN = {
+    # As YAML
+    "a key is repeated": (f"{FIRST}  inputs: []\n  inputs: []  {HERE}\n", "key 'inputs' is repeated"),
+    "a key of a flow mapping is repeated": (
+        f"{FIRST}  inputs:\n  - {{name: X, name: Y, type: tensor(float)}}  {HERE}\n",
+        "key 'name' is repeated",
+    ),
+    "a version variable is repeated": (
+        f"{FIRST}  type_constraints:\n    T: [floats]\n    T: [numbers]  {HERE}\n",
+        "key 'T' is repeated",
+    ),
+    "a key is no word": (f"{FIRST}  attributes:\n    1: {{type: INT}}  {HERE}\n", "key 1 is not a string"),
+    "a key is a list": (f"{FIRST}  ? [a]  {HERE}\n  : b\n", "key ['a'] is not a string"),
+    "a bracket stays open": (
+        f"{FIRST}  inputs: [{{name: X}}\n  outputs: []  {HERE}\n",
+        "did not find expected",
+    ),
+    "a tab indents": (f"{FIRST}\tinputs: []  {HERE}\n", "found a tab character that violates indentation"),
+    "there are two documents": (f"{FIRST}---  {HERE}\nname: Blur\n", "but found another document"),
+    "a Python object": (
+        f"{FIRST}  status: !!python/name:os.system  {HERE}\n",
+        "could not determine a constructor",
+    ),
+    "an unknown alias": (f"{FIRST}  inputs: *x  {HERE}\n", "found undefined alias"),
+    "a control character": (f"{FIRST}  status: \0  {HERE}\n", "control characters are not allowed"),
+    # As a definition
+    "nothing": (HERE, "is not an operator definition"),
+    "a list": (f"- domain: com.acme  {HERE}\n", "is not an operator definition"),
+    "a word": (f"Blur  {HERE}", "is not an operator definition"),
+    "another domain than the folder": (
+        f"domain: com.acne  {HERE}\nname: Blur\nversions: []\n",
+        "domain must be com.acme, as the path says",
+    ),
+    "another name than the file": (
+        f"domain: com.acme\nname: Blurr  {HERE}\nversions: []\n",
+        "name must be Blur, as the path says",
+    ),
+    "no domain": (f"name: Blur  {HERE}\nversions: []\n", "domain must be com.acme, as the path says"),
+    "no versions": (f"domain: com.acme  {HERE}\nname: Blur\n", "versions: Field required"),
+    "an empty list of versions": (
+        f"{TOP}versions: []  {HERE}\n",
+        "versions: Tuple should have at least 1 item",
+    ),
+    "versions that are no list": (f"{TOP}versions: 3  {HERE}\n", "versions: Input should be a valid tuple"),
+    "a version that is no mapping": (
+        f"{FIRST}- 2  {HERE}\n",
+        "versions.1: Input should be a valid dictionary",
+    ),
+    "an unknown key": (f"{FIRST}colour: red  {HERE}\n", "colour: Extra inputs are not permitted"),
+    "an unknown key of a version": (
+        f"{FIRST}  input:  {HERE}\n  - {{name: X}}\n",
+        "versions.0.input: Extra inputs are not permitted",
+    ),
+    "an unknown key of an attribute": (
+        f"{FIRST}  attributes:\n    axis:\n      type: INT\n      min: 0  {HERE}\n",
+        "versions.0.attributes.axis.min: Extra inputs are not permitted",
+    ),
+    "an unknown key of a parameter": (
+        f"{FIRST}  inputs:\n  - {{name: X, type: T}}\n  - {{name: Y, type: T, optional: true}}  {HERE}\n",
+        "versions.0.inputs.1.optional: Extra inputs are not permitted",
+    ),
+    "a version that repeats the domain": (
+        f"{FIRST}  domain: com.acme  {HERE}\n",
+        "domain is stated once, at the top of the file",
+    ),
+    "a version that has another name": (
+        f"{FIRST}  name: Sharpen  {HERE}\n",
+        "name is stated once, at the top of the file",
+    ),
+    "a version that does not say since when": (
+        f"{TOP}versions:\n- status: STABLE  {HERE}\n",
+        "versions.0.since_version: Field required",
+    ),
+    "since_version is a word": (
+        f"{TOP}versions:\n- since_version: first  {HERE}\n",
+        "versions.0.since_version: Input should be a valid integer",
+    ),
+    "since_version has a fraction": (
+        f"{TOP}versions:\n- since_version: 1.5  {HERE}\n",
+        "versions.0.since_version: Input should be a valid integer",
+    ),
+    "since_version is 0": (
+        f"{TOP}versions:\n- since_version: 0  {HERE}\n",
+        "versions.0.since_version: Input should be greater than or equal to 1",
+    ),
+    "versions descend": (
+        f"{FIRST}- status: STABLE\n  since_version: 7\n- status: STABLE\n  since_version: 6  {HERE}\n",
+        "versions must ascend, each once: [1, 7, 6]",
+    ),
+    "a version twice": (f"{FIRST}- since_version: 1  {HERE}\n", "versions must ascend, each once: [1, 1]"),
+    "an unknown status": (
+        f"{FIRST}  status: OLD  {HERE}\n",
+        "versions.0.status: Input should be 'STABLE' or 'EXPERIMENTAL'",
+    ),
+    # Types
+    "an input of a type variable that is not there": (
+        f"{FIRST}  inputs:\n  - {{name: X, type: T}}\n  - {{name: Y, type: U}}  {HERE}\n"
+        "  type_constraints: {T: floats}\n",
+        "Y: 'U' is neither a type nor a type variable",
+    ),
+    "an output of a type variable that is not there": (
+        f"{FIRST}  outputs:\n  - name: Y\n    type: T  {HERE}\n",
+        "Y: 'T' is neither a type nor a type variable",
+    ),
+    "a type set that is not there": (
+        f"{FIRST}  type_constraints:\n    T: [floats]\n    U: [flaots]  {HERE}\n",
+        "'flaots' is neither a type nor a set of types",
+    ),
+    "a type set that is not there, by itself": (
+        f"{FIRST}  type_constraints:\n    T: flaots  {HERE}\n",
+        "'flaots' is neither a type nor a set of types",
+    ),
+    "sequences of a type set that is not there": (
+        f"{FIRST}  type_constraints:\n    T: [seq(flaots)]  {HERE}\n",
+        "'seq(flaots)' is neither a type nor a set of types",
+    ),
+    "type constraints that are a list": (
+        f"{FIRST}  type_constraints: [floats]  {HERE}\n",
+        "versions.0.type_constraints: Input should be a valid dictionary",
+    ),
+    "a type that is a number": (
+        f"{FIRST}  type_constraints:\n    T: 3  {HERE}\n",
+        "versions.0.type_constraints.T: Input should be a valid tuple",
+    ),
+    "a type in a list that is a number": (
+        f"{FIRST}  type_constraints:\n    T:\n    - floats\n    - 3  {HERE}\n",
+        "versions.0.type_constraints.T.1: Input should be a valid string",
+    ),
+    # Attributes
+    "a required attribute with a default": (
+        f"{FIRST}  attributes:\n    axis: {{type: INT, required: true, default: 1}}  {HERE}\n",
+        "versions.0.attributes.axis: a required attribute has no default",
+    ),
+    "a required attribute with a default, over several lines": (
+        f"{FIRST}  attributes:\n    axis:  {HERE}\n      type: INT\n      required: true\n      default: 1\n",
+        "versions.0.attributes.axis: a required attribute has no default",
+    ),
+    "an attribute without a type": (
+        f"{FIRST}  attributes:\n    axis: {{default: 1}}  {HERE}\n",
+        "versions.0.attributes.axis.type: Field required",
+    ),
+    "an attribute of no type of ONNX": (
+        f"{FIRST}  attributes:\n    axis: {{type: INT64}}  {HERE}\n",
+        "versions.0.attributes.axis.type: Input should be 'FLOAT', 'INT'",
+    ),
+    "a default that is a mapping": (
+        f"{FIRST}  attributes:\n    axis:\n      type: INT\n      default: {{a: 1}}  {HERE}\n",
+        "versions.0.attributes.axis.default: Input should be",
+    ),
+    "a flag that is a word": (
+        f"{FIRST}  attributes:\n    axis: {{type: INT, required: maybe}}  {HERE}\n",
+        "versions.0.attributes.axis.required: Input should be a valid boolean",
+    ),
+    # Steps
+    "a step to the first version": (
+        f"{FIRST}  step:  {HERE}\n    up: compatible\n",
+        "the first version has nothing before it to step from",
+    ),
+    "an unknown answer": (
+        f"{SECOND}  step:\n    change: It blurs more.\n    up: compatibel  {HERE}\n",
+        "versions.1.step.up: Input should be 'compatible' or 'adapter'",
+    ),
+    "an unknown direction": (
+        f"{SECOND}  step:\n    up: compatible\n    sideways: adapter  {HERE}\n",
+        "versions.1.step.sideways: Extra inputs are not permitted",
+    ),
+    "a step that is a word": (
+        f"{SECOND}  step: compatible  {HERE}\n",
+        "versions.1.step: Input should be a valid dictionary",
+    ),
+    "a refusal without a sentence": (
+        f"{SECOND}  step:\n    down:\n      refuse: no  {HERE}\n",
+        "versions.1.step.down.refuse: String should have at least 10 characters",
+    ),
+    "a refusal with an unknown key": (
+        f"{SECOND}  step:\n    down:\n      refuse: it has no earlier form\n      why: so  {HERE}\n",
+        "versions.1.step.down.why: Extra inputs are not permitted",
+    ),
+    "an unknown verb": (
+        f"{SECOND}  step:\n    up:\n    - drop_attribute: axis\n    - remove_attribute: axis  {HERE}\n",
+        "versions.1.step.up.1: 'remove_attribute' is no verb; there are add_attribute, ",
+    ),
+    "a verb of two keys": (
+        f"{SECOND}  step:\n    down:\n    - drop_attribute: axis  {HERE}\n      rename_op: Sharpen\n",
+        "versions.1.step.down.0: a verb is a mapping of one key, not {'drop_attribute': 'axis', 'rename_op'",
+    ),
+    "a verb that is a word": (
+        f"{SECOND}  step:\n    up: [compatible]  {HERE}\n",
+        "versions.1.step.up.0: a verb is a mapping of one key, not 'compatible'",
+    ),
+    "a verb without what it needs": (
+        f"{SECOND}  step:\n    up:\n    - add_attribute: axis  {HERE}\n",
+        "versions.1.step.up.0.add_attribute: value: Field required",
+    ),
+    "a verb with an unknown key": (
+        f"{SECOND}  step:\n    up:\n    - drop_attribute:\n        attribute: axis\n        if: 0  {HERE}\n",
+        "versions.1.step.up.0.drop_attribute.if: Extra inputs are not permitted",
+    ),
+    "an unknown verb of a removal": (
+        f"{FIRST}  removal:\n    removed_in: 2\n    up:\n    - rename: Sharpen  {HERE}\n",
+        "versions.0.removal.up.0: 'rename' is no verb; there are add_attribute, ",
+    ),
+    "a removal that does not say how a node goes on": (
+        f"{FIRST}  removal:  {HERE}\n    removed_in: 2\n",
+        "versions.0.removal.up: Field required",
+    ),
+    "an unknown verb of what was before": (
+        f"{FIRST}  before:\n  - rename: Sharpen  {HERE}\n",
+        "versions.0.before.0: 'rename' is no verb; there are add_attribute, ",
+    ),
+    "a later version that says what was before": (
+        f"{SECOND}  before: adapter  {HERE}\n",
+        "only the first version says how its nodes are expressed before it came",
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "reason"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_definition_is_refused_at_its_line(tmp_path: Path, content: str, reason: str) -> None:
+    path = _written(tmp_path, content)
+    with pytest.raises(DefinitionError) as caught:
+        _load(path)
+    assert reason in caught.value.reason
+    assert str(caught.value.place) == f"{path}:{_marked(content)}"
+
+
+def test_a_reason_is_one_line(tmp_path: Path) -> None:
+    for name, (content, _) in BROKEN.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        with pytest.raises(DefinitionError) as caught:
+            _load(_written(folder, content))
+        assert caught.value.reason == " ".join(caught.value.reason.split())
+
+
+def test_an_empty_file_is_no_definition(tmp_path: Path) -> None:
+    path = _written(tmp_path, "")
+    with pytest.raises(DefinitionError, match="is not an operator definition") as caught:
+        _load(path)
+    assert str(caught.value.place) == f"{path}:1"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "com.acme" / "Blur.yaml"
+    with pytest.raises(DefinitionError, match="cannot be read: No such file or directory") as caught:
+        load_operator(path, TypeSets({}))
+    assert str(caught.value.place) == str(path)
+
+
+def test_bytes_that_are_no_text_are_found_by_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "Blur.yaml"
+    path.write_bytes(b"domain: com.acme\nname: Bl\xffr\n")
+    with pytest.raises(DefinitionError, match="is not YAML: invalid leading UTF-8 octet") as caught:
+        load_yaml(path)
+    assert str(caught.value.place) == f"{path}:2"
+
+
+def test_a_value_that_its_tag_does_not_fit_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "Blur.yaml"
+    path.write_text("name: !!float blur\n")
+    with pytest.raises(DefinitionError, match="could not convert string to float: 'blur'") as caught:
+        load_yaml(path)
+    assert caught.value.place.file == str(path)
+
+
+# Type sets that are wrong: what `types.yaml` holds, and part of the reason.
+
+BROKEN_TYPES = {
+    "a set contains itself": (
+        f"floats: [tensor(float)]\nnumbers: [floats, numbers]  {HERE}\n",
+        "type set 'numbers' contains itself",
+    ),
+    "a set contains itself by way of another": (
+        f"numbers: [floats]  {HERE}\nfloats: [tensor(float), halves]\nhalves: [numbers]\n",
+        "type set 'numbers' contains itself",
+    ),
+    "a set contains sequences of itself": (
+        f"floats: [tensor(float)]\nnumbers: [floats, seq(numbers)]  {HERE}\n",
+        "type set 'numbers' contains itself",
+    ),
+    "a set contains what is not there": (
+        f"numbers: [floats]\nfloats: [tensor(float), halves]  {HERE}\n",
+        "'halves' is neither a type nor a set of types",
+    ),
+    "a set contains sequences of what is not there": (
+        f"numbers: [seq(halves)]  {HERE}\n",
+        "'seq(halves)' is neither a type nor a set of types",
+    ),
+    "a set is no list": (
+        f"floats: [tensor(float)]\nnumbers: tensor(float)  {HERE}\n",
+        "type set 'numbers' is not a list of types and sets",
+    ),
+    "a set lists a number": (f"numbers: [3]  {HERE}\n", "type set 'numbers' is not a list of types and sets"),
+    "a set is stated twice": (
+        f"numbers: [tensor(float)]\nnumbers: [tensor(double)]  {HERE}\n",
+        "key 'numbers' is repeated",
+    ),
+    "there is a list": (f"- numbers  {HERE}\n", "is not a mapping of names to types"),
+}
+
+
+@pytest.mark.parametrize(("types", "reason"), BROKEN_TYPES.values(), ids=BROKEN_TYPES)
+def test_a_broken_type_set_is_refused_at_its_line(tmp_path: Path, types: str, reason: str) -> None:
+    path = _written(tmp_path, f"{FIRST}  type_constraints: {{T: numbers}}\n", types)
+    with pytest.raises(DefinitionError) as caught:
+        _load(path)
+    assert reason in caught.value.reason
+    assert str(caught.value.place) == f"{tmp_path / 'types.yaml'}:{_marked(types)}"
+
+
+def test_a_type_set_keeps_its_file_when_sets_are_merged(tmp_path: Path) -> None:
+    own, added = tmp_path / "own.yaml", tmp_path / "added.yaml"
+    own.write_text("a: [tensor(float)]\nb: [c]\n")
+    added.write_text("a: [tensor(double)]\n")
+    merged = TypeSets.load(own).merged(TypeSets.load(added))
+    assert merged.expand("a") == ("tensor(double)",)
+    with pytest.raises(DefinitionError) as caught:
+        merged.expand("b")
+    assert str(caught.value.place) == f"{own}:2"
+
+
+# Folders
+
+
+def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "types.yaml").write_text(TYPES)
+    with pytest.raises(DefinitionError, match="holds no operator definitions") as caught:
+        Registry((tmp_path,))
+    assert str(caught.value.place) == str(tmp_path)
+    assert caught.value.remedy == "lay them out as <domain>/<operator>.yaml"
+
+
+def test_an_operator_is_defined_in_one_folder_only(tmp_path: Path) -> None:
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder in folders:
+        folder.mkdir()
+        _written(folder, FIRST)
+    with pytest.raises(DefinitionError) as caught:
+        Registry(folders[:1]).with_folder(folders[1])
+    assert str(caught.value.place) == str(folders[1] / "com.acme" / "Blur.yaml")
+    assert caught.value.reason == f"is defined in {folders[0] / 'com.acme' / 'Blur.yaml'} too"
+
+
+def test_adding_a_folder_changes_no_registry(tmp_path: Path) -> None:
+    folders = tmp_path / "one", tmp_path / "two"
+    for folder, name in zip(folders, ("Blur", "Sharpen"), strict=True):
+        (folder / "com.acme").mkdir(parents=True)
+        (folder / "com.acme" / f"{name}.yaml").write_text(FIRST.replace("Blur", name))
+    before = Registry(folders[:1])
+    after = before.with_folder(folders[1])
+    assert (before.names("com.acme"), after.names("com.acme")) == (("Blur",), ("Blur", "Sharpen"))
+    assert (before.folders, after.folders) == (folders[:1], folders)
+
+
+# YAML's traps
+
+VALUES: dict[str, tuple[str, Any]] = {
+    "a small number": ("1e-05", 1e-05),
+    "a small number with a point": ("1.0e-05", 1e-05),
+    "a large number": ("3.4028234663852886e+38", 3.4028234663852886e38),
+    "a power without a sign": ("1e3", 1000.0),
+    "a fraction": ("-0.75", -0.75),
+    "a whole float": ("1.0", 1.0),
+    "the negative zero": ("-0.0", -0.0),
+    "infinity": (".inf", float("inf")),
+    "minus infinity": ("-.inf", float("-inf")),
+    "no number": (".nan", float("nan")),
+    "an integer": ("13", 13),
+    "zero": ("0", 0),
+    "a negative integer": ("-1", -1),
+    "a packed version": ("281483566645593", 281483566645593),
+    "true": ("true", True),
+    "false": ("false", False),
+    "null": ("null", None),
+    "a tilde": ("~", None),
+    "nothing": ("", None),
+    "off is a word": ("off", "off"),
+    "on is a word": ("on", "on"),
+    "yes is a word": ("yes", "yes"),
+    "no is a word": ("no", "no"),
+    "n is a word": ("n", "n"),
+    "True is a word": ("True", "True"),
+    "NULL is a word": ("NULL", "NULL"),
+    "a number with a leading zero is a word": ("013", "013"),
+    "a time is a word": ("12:30", "12:30"),
+    "a date is a word": ("2017-12-08", "2017-12-08"),
+    "a month is a word": ("2017-12", "2017-12"),
+    "a hexadecimal number is a word": ("0x1F", "0x1F"),
+    "an octal number is a word": ("0o17", "0o17"),
+    "a number with an underscore is a word": ("1_000", "1_000"),
+    "a number with a plus is a word": ("+1", "+1"),
+    "a number that ends in a point is a word": ("1.", "1."),
+    "a number that begins with a point is a word": (".5", ".5"),
+    "inf is a word": ("inf", "inf"),
+    "nan is a word": ("nan", "nan"),
+    "NaN is a word": (".NaN", ".NaN"),
+    "an equals sign is a word": ("=", "="),
+    "two arrows are a word": ("<<", "<<"),
+    "a release is a word in quotes": ('"1.10"', "1.10"),
+    "true in quotes is a word": ("'true'", "true"),
+}
+
+
+@pytest.mark.parametrize(("text", "value"), VALUES.values(), ids=VALUES)
+def test_a_value_is_what_it_looks_like(tmp_path: Path, text: str, value: object) -> None:
+    path = tmp_path / "value.yaml"
+    path.write_text(f"value: {text}\nlist: [{text}]\n" if text else "value:\nlist: [~]\n")
+    found = load_yaml(path)
+    assert (repr(found), type(found["value"])) == (repr({"value": value, "list": [value]}), type(value))
+
+
+def test_a_merge_key_is_a_key_like_any_other(tmp_path: Path) -> None:
+    path = tmp_path / "merge.yaml"
+    path.write_text("base: &base {a: 1}\nmore:\n  <<: *base\n")
+    assert load_yaml(path) == {"base": {"a": 1}, "more": {"<<": {"a": 1}}}
