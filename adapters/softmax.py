@@ -21,3 +21,23 @@ def normalise_the_flattened_input(node: Node, out: Rewriter) -> None:
     normal = out.fresh(node.op_type.lower())
     out.become(node, inputs=[flat], outputs=[normal], attributes={**node.attributes, "axis": -1})
     out.emit("Reshape", [normal, shape], node.outputs)
+
+
+@adapter(("Softmax", "LogSoftmax", "Hardmax"), 13, 11)
+def normalise_the_last_dimension(node: Node, out: Rewriter) -> None:
+    """From the last dimension on there is one only; another dimension trades places with it."""
+    data = node.inputs[0]
+    axis, rank = node.attribute("axis", -1), out.known_rank(data)
+    if axis == -1 and rank is None:
+        out.become(node, attributes={"axis": -1})
+        return
+    rank = out.rank(data)
+    last, axis = rank - 1, axis + rank if axis < 0 else axis
+    if axis == last:
+        out.become(node, attributes={"axis": last})
+        return
+    order = [*range(axis), last, *range(axis + 1, last), axis]
+    moved = out.emit("Transpose", [data], perm=order)
+    normal = out.fresh(node.op_type.lower())
+    out.become(node, inputs=[moved], outputs=[normal], attributes={"axis": last})
+    out.emit("Transpose", [normal], node.outputs, perm=order)

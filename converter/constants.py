@@ -13,6 +13,8 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 if TYPE_CHECKING:
     from opshift.converter.scope import Scope
 
+PLAIN = (("value_int", "int64", int), ("value_float", "float", float), ("value_string", "string", bytes))
+"""The attributes of Constant that state a plain value, or with an `s` a list of such."""
 WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 
 
@@ -39,10 +41,12 @@ def _source(scope: Scope, name: str, passed: list[Node]) -> Tensor | None:
         if producer is None or canonical_domain(producer.node.domain) != DEFAULT_DOMAIN:
             return None
         node = producer.node
+        if node.refers_to_caller:
+            return None
         if node.op_type not in ("Identity", "Cast"):
             return _made(node, here)
         passed.append(node)
-        name = node.inputs[0]
+        name = node.input(0)
     return None
 
 
@@ -50,7 +54,7 @@ def _made(node: Node, scope: Scope) -> Tensor | None:
     if node.op_type == "Constant":
         return constant_node(node)
     if node.op_type == "Shape" and not node.attributes:
-        return _shape_tensor(scope.shape(node.inputs[0]))
+        return _shape_tensor(scope.shape(node.input(0)))
     return None
 
 
@@ -62,16 +66,16 @@ def _shape_tensor(shape: Shape | None) -> Tensor | None:
 
 def constant_node(node: Node) -> Tensor | None:
     """The value of a Constant, in whichever of its attributes it is."""
-    if node.refers_to_caller:
-        return None
-    for name, element_type in (("int", "int64"), ("float", "float"), ("string", "string")):
-        if f"value_{name}" in node.attributes:
-            return Tensor(element_type, (), (node.attribute(f"value_{name}"),))
-        if f"value_{name}s" in node.attributes:
-            values = tuple(node.attribute(f"value_{name}s"))
-            return Tensor(element_type, (len(values),), values)
+    for name, element_type, kind in PLAIN:
+        if name in node.attributes:
+            value = node.attribute(name)
+            return Tensor(element_type, (), (value,)) if isinstance(value, kind) else None
+        if f"{name}s" in node.attributes:
+            values = node.attribute(f"{name}s")
+            is_list = isinstance(values, tuple) and all(isinstance(each, kind) for each in values)
+            return Tensor(element_type, (len(values),), values) if is_list else None
     value = node.attribute("value")
-    return value if value is None or isinstance(value, Tensor) else read_tensor(value)
+    return read_tensor(value) if hasattr(value, "data_type") else value if isinstance(value, Tensor) else None
 
 
 def _cast(tensor: Tensor | None, node: Node) -> Tensor | None:
@@ -81,8 +85,7 @@ def _cast(tensor: Tensor | None, node: Node) -> Tensor | None:
     if tensor is None or kind is None:
         return None
     widened = tensor.element_type in ("float", "float16") and kind.name in ("float", "double")
-    if widened or (tensor.element_type in WHOLE and kind.name == "int64") or tensor.element_type == kind.name:
-        return Tensor(kind.name, tensor.dims, tensor.values)
-    small = tensor.element_type in WHOLE and kind.name == "int32"
-    fits = small and all(-(2**31) <= value < 2**31 for value in tensor.values)
-    return Tensor(kind.name, tensor.dims, tensor.values) if fits else None
+    limit = {"int32": 2**31, "int64": 2**63}.get(kind.name, 0)
+    fits = tensor.element_type in WHOLE and all(-limit <= value < limit for value in tensor.values)
+    is_exact = widened or fits or tensor.element_type == kind.name
+    return Tensor(kind.name, tensor.dims, tensor.values) if is_exact else None

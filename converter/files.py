@@ -45,14 +45,24 @@ def read_model(path: Path) -> ModelProto:
 def write_model(model: ModelProto, path: Path) -> None:
     """Write a model to a file: completely, or the file stays as it was.
 
+    Of a link, the file that it leads to is written.
+
     Raises:
-        UsageError: the folder does not exist or cannot be written to.
+        UsageError: it cannot be written, because the folder does not exist or the disk is full, say.
     """
     data = model.SerializeToString()
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=str(path)) from error
+        home = Path(os.path.realpath(path))
+        if home.exists() and not home.is_file():
+            raise UsageError("is no file", place=str(path), remedy="name a file to write")
+        _replace(home, data)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", error)
+        raise UsageError(f"cannot be written: {reason}", place=str(path)) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:

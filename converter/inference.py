@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
-from opshift.converter.constants import constant_node
+from opshift.converter.constants import PLAIN
 from opshift.converter.types import Shape
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 from opshift.registry.models import OperatorVersion, Parameter
@@ -140,12 +140,11 @@ def _type_of(producer: Producer, scope: Scope) -> str | None:
         return None
     named = _named_by(operator, node, output.type_attribute) if output.type_attribute else None
     if named:
-        return named
+        return f"seq(tensor({named}))" if operator.types_of(output)[0].startswith("seq(") else named
     if not output.homogeneous:
         return _type_from_body(node, producer.position, scope)
     if node.op_type == "Constant" and not node.refers_to_caller:
-        value = constant_node(node)
-        return value.element_type if value else _constant_type(node)
+        return _constant_type(node)
     types = operator.types_of(output)
     if len(types) == 1:
         return _bare(types[0])
@@ -220,7 +219,7 @@ def _named_by(operator: OperatorVersion, node: Node, attribute: str) -> str | No
     if stated is None and attribute in operator.attributes:
         stated = operator.attributes[attribute].default
     if isinstance(stated, bytes):
-        return stated.decode().lower()
+        return stated.decode(errors="replace").lower()
     if isinstance(stated, Tensor):
         return stated.element_type
     found = BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
@@ -233,9 +232,13 @@ def _bare(type_string: str) -> str:
 
 
 def _constant_type(node: Node) -> str | None:
-    """The type of a Constant whose value is not read: it is external, or of a rare type."""
-    found = BY_NUMBER.get(getattr(node.attribute("value"), "data_type", 0))
-    return found.name if found else None
+    """The type of a Constant, told without a look at its value, which may be large."""
+    plain = (kind for name, kind, _ in PLAIN if name in node.attributes or f"{name}s" in node.attributes)
+    value = node.attribute("value")
+    if isinstance(value, Tensor):
+        return value.element_type
+    found = BY_NUMBER.get(getattr(value, "data_type", 0))
+    return next(plain, found.name if found else None)
 
 
 _BODY_OFFSET = {"If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0)}
@@ -250,9 +253,9 @@ def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
 
 def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tuple[str, Scope | None]:
     graph = node.attribute(attribute)
-    if graph is None or position >= len(graph.output):
+    if not hasattr(graph, "output") or position >= len(graph.output):
         return "", None
-    return graph.output[position].name, scope.child(node, attribute, 0, graph)
+    return graph.output[position].name, scope.child(graph)
 
 
 _TYPES = _Fact(

@@ -27,10 +27,16 @@ class NodeChange(NamedTuple):
     """A node that is replaced: its position, what it was, and what takes its place."""
 
     position: int
-    place: str
-    """The graph or function, and the node in it."""
+    path: str
+    name: str
     original: Node
     result: Rewritten
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        node = self.original
+        return f"{self.path}, node {label(self.name, node.op_type, node.outputs)}"
 
     @property
     def operator(self) -> OperatorId:
@@ -122,7 +128,7 @@ class Planner:
         self._target = target
         self._names = Names()
         self._concessions = Concessions(allow)
-        self._functions = frozenset((each.domain, each.name) for each in model.functions)
+        self._functions = frozenset((canonical_domain(each.domain), each.name) for each in model.functions)
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
         self._refusals: list[Refusal] = []
@@ -201,9 +207,9 @@ class Planner:
         return found
 
     def _standing(self, proto: Any, scope: Scope) -> Standing:
-        if (proto.domain, proto.op_type) in self._functions:
-            return Standing(has_step=False, has_graphs=True)
         domain = canonical_domain(proto.domain)
+        if (domain, proto.op_type) in self._functions:
+            return Standing(has_step=False, has_graphs=True)
         opset = scope.opsets.get(domain)
         if opset is None:
             return Standing(has_step=True, has_graphs=True)
@@ -239,7 +245,6 @@ class Planner:
 
     def _change(self, index: int, proto: Any, surveyed: Surveyed, router: Router) -> NodeChange | None:
         scope = surveyed.scope
-        place = f"{surveyed.path}, node {label(proto)}"
         try:
             original = Node.of(proto)
             opset = scope.opsets.get(original.domain or DEFAULT_DOMAIN)
@@ -248,12 +253,13 @@ class Planner:
             assert opset is not None
             result = rewrite(original, opset, scope, router)
         except (CannotConvert, ResolveError) as error:
+            place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
             named = self._operator_name(proto, scope)
             self._refusals.append(Refusal(place, named, error.reason, error.remedy))
             return None
         if _is_same(original, result):
             return None
-        return NodeChange(index, place, original, result)
+        return NodeChange(index, surveyed.path, proto.name, original, result)
 
     def _operator_name(self, proto: Any, scope: Scope) -> str:
         """As much as can be told of what a node is."""

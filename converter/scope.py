@@ -84,13 +84,12 @@ class Scope:
         self._constant_names: dict[tuple[Any, ...], str] = {}
         self._emitted: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
-        self._children: dict[tuple[str, str, int], Scope] = {}
+        self._children: dict[int, Scope] = {}
         self._links: dict[tuple[Link, str, str, int], int | None] = {}
 
-    def child(self, node: Any, attribute: str, position: int, graph: Any) -> Scope:
-        """The scope of a graph that an attribute of a node (a NodeProto or its view) holds."""
-        outputs = node.outputs if isinstance(node, Node) else node.output
-        key = (next(filter(None, outputs), ""), attribute, position)
+    def child(self, graph: Any) -> Scope:
+        """The scope of a graph that an attribute of a node holds."""
+        key = id(graph)  # no other gets it: the scope keeps the graph
         if key not in self._children:
             self._children[key] = Scope(
                 graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self

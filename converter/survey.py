@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,21 +70,25 @@ def _subgraphs(
     for attribute in proto.attribute:
         graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
         for position, graph in enumerate(graphs):
-            inner = scope.child(proto, attribute.name, position, graph)
+            inner = scope.child(graph)
             where = f"{path} / {proto.name or proto.op_type}.{attribute.name}"
             yield index, attribute.name, position, survey(inner, where, look, depth + 1)
 
 
-def label(proto: Any) -> str:
+def label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     """How messages call a node."""
-    return repr(proto.name) if proto.name else f"{proto.op_type} -> {', '.join(proto.output)}"
+    return repr(name) if name else f"{op_type} -> {', '.join(outputs)}"
+
+
+def _label(proto: Any) -> str:
+    return label(proto.name, proto.op_type, proto.output)
 
 
 def _require_made(proto: Any, scope: Scope, path: str) -> None:
     missing = next((name for name in proto.input if not scope.sees(name)), None)
     if missing is None:
         return
-    place = f"{path}, node {label(proto)}"
+    place = f"{path}, node {_label(proto)}"
     if any(missing in other.output for other in scope.container.node):
         raise InvalidModel(
             f"input {missing!r} is made by a node further down: the nodes are not in order, or form a cycle",
@@ -99,7 +103,7 @@ def _require_single(scope: Scope, path: str) -> None:
     for proto in scope.container.node:
         for name in filter(None, proto.output):
             if name in made:
-                raise InvalidModel(f"value {name!r} is made twice", place=f"{path}, node {label(proto)}")
+                raise InvalidModel(f"value {name!r} is made twice", place=f"{path}, node {_label(proto)}")
             made.add(name)
 
 

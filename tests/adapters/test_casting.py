@@ -58,11 +58,15 @@ def test_small_letters_are_read_too(name: str, converted: Converted) -> None:
     [
         pytest.param("REAL", "'REAL'", id="a word that is no type"),
         pytest.param("", "''", id="nothing"),
-        pytest.param(None, "'None'", id="no attribute at all"),
     ],
 )
-def test_other_names_are_refused(name: str | None, shown: str, refusal: Refusing) -> None:
-    node = helper.make_node("Cast", ["x"], ["y"], name="node", **({} if name is None else {"to": name}))
+def test_other_names_are_refused(name: str, shown: str, refusal: Refusing) -> None:
+    node = helper.make_node("Cast", ["x"], ["y"], name="node", to=name)
     found = refusal(build([node], {"x": NUMBERS}, ["y"], 1), 6)
     assert found.reason == f"to is {shown}, which names no element type"
     assert found.remedy == "name one such as FLOAT"
+
+
+def test_a_type_has_to_be_named(refusal: Refusing) -> None:
+    node = helper.make_node("Cast", ["x"], ["y"], name="node")
+    assert "'to'" in refusal(build([node], {"x": NUMBERS}, ["y"], 1), 6).reason

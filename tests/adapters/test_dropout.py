@@ -67,9 +67,7 @@ KINDS = {"float": np.float32, "float16": np.float16, "double": np.float64}
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-def test_a_mask_that_a_node_reads_keeps_the_type_of_the_data(
-    kind: Any, converted: Converted
-) -> None:
+def test_a_mask_that_a_node_reads_keeps_the_type_of_the_data(kind: Any, converted: Converted) -> None:
     model = _with_mask(kind, [helper.make_node("Sub", ["x", "mask"], ["z"], name="last")], "z")
     feeds = {"x": DATA.astype(kind)}
     assert op_types(converted(model, 10, feeds, tolerance=1e-3)) == ["Dropout", "Cast", "Sub"]

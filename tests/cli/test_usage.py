@@ -99,7 +99,10 @@ def test_a_full_disk(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch)
     assert os.listdir() == ["old.onnx"]
 
 
-@pytest.mark.parametrize("command", ["convert", "plan", "reach", "inspect", "show", "list", "resolve", "targets"])
+COMMANDS = ["convert", "plan", "reach", "inspect", "show", "list", "resolve", "targets"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_has_examples(run: Run, command: str) -> None:
     result = run(command, "--help")
     assert result.exit_code == 0

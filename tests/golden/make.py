@@ -1,6 +1,6 @@
 """Writes `segmenter-9.onnx`, the small model that the README converts: opset 9, IR version 3.
 
-    python tests/golden/make.py
+python tests/golden/make.py
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ def segmenter() -> onnx.ModelProto:
         node("Squeeze", ["column"], ["mask"], "squeeze", axes=[3]),
     ]
     inputs = [helper.make_tensor_value_info("image", TensorProto.FLOAT, [1, 3, 32, 32])]
-    inputs += [helper.make_tensor_value_info(name, TensorProto.FLOAT, each.shape) for name, each in weights.items()]
+    inputs += [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, each.shape) for name, each in weights.items()
+    ]
     graph = helper.make_graph(
         nodes,
         "segmenter",

@@ -1,0 +1,111 @@
+"""Activations that came late: each is a formula of operators that are older."""
+
+from __future__ import annotations
+
+import math
+
+from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+
+@adapter("Celu", 12, 11)
+def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
+    """`alpha * Elu(x / alpha)`."""
+    alpha = node.attribute("alpha", 1.0)
+    if not alpha > 0:
+        raise CannotConvert(
+            f"alpha is {alpha}; only above 0 is Celu one curve", remedy="state a positive alpha"
+        )
+    if alpha == 1:
+        out.become(node, op_type="Elu", attributes={})
+        return
+    factor = out.constant(alpha, out.element_type(node.inputs[0]))
+    curve = out.emit("Elu", [out.emit("Div", [node.inputs[0], factor])])
+    out.emit("Mul", [curve, factor], node.outputs)
+
+
+@adapter("HardSwish", 14, 13)
+def hard_swish_is_a_gate(node: Node, out: Rewriter) -> None:
+    """`x * HardSigmoid(x)`, with the slope of one sixth."""
+    gate = out.emit("HardSigmoid", node.inputs, alpha=1 / 6, beta=0.5)
+    out.emit("Mul", [node.inputs[0], gate], node.outputs)
+
+
+@adapter("Mish", 18, 17)
+def mish_is_a_gate(node: Node, out: Rewriter) -> None:
+    """`x * tanh(softplus(x))`."""
+    gate = out.emit("Tanh", [out.emit("Softplus", node.inputs)])
+    out.emit("Mul", [node.inputs[0], gate], node.outputs)
+
+
+@adapter("Swish", 24, 23)
+def swish_is_a_gate(node: Node, out: Rewriter) -> None:
+    """`x * sigmoid(alpha * x)`."""
+    out.emit("Mul", [node.inputs[0], _sigmoid(node, out)], node.outputs)
+
+
+@adapter("SwiGLU", 28, 27)
+def gated_unit_is_swish_times_value(node: Node, out: Rewriter) -> None:
+    """`a * sigmoid(alpha * a) * b`."""
+    swish = out.emit("Mul", [node.inputs[0], _sigmoid(node, out)])
+    out.emit("Mul", [swish, node.inputs[1]], node.outputs)
+
+
+@adapter("Gelu", 20, 19)
+def gelu_is_half_of_a_gate(node: Node, out: Rewriter) -> None:
+    """`0.5 * x * (1 + erf(x / sqrt(2)))`, or tanh of a polynomial for erf."""
+    data = node.inputs[0]
+    element_type = out.element_type(data)
+    tanh = node.attribute("approximate", b"none") == b"tanh"
+    curve = _tanh_curve(data, element_type, out) if tanh else _erf_curve(data, element_type, out)
+    gate = out.emit("Add", [curve, out.constant(1.0, element_type)])
+    half = out.emit("Mul", [data, out.constant(0.5, element_type)])
+    out.emit("Mul", [half, gate], node.outputs)
+
+
+@adapter("ThresholdedRelu", 10, 1)
+def threshold_is_a_choice(node: Node, out: Rewriter) -> None:
+    """`x` where it exceeds `alpha`, else 0; runtimes do not have the experimental version 1."""
+    element_type = out.element_type(node.inputs[0])
+    exceeds = out.emit(
+        "Greater", [node.inputs[0], out.constant(node.attribute("alpha", 1.0), element_type)], opset=9
+    )
+    out.emit("Where", [exceeds, node.inputs[0], out.constant(0.0, element_type)], node.outputs, opset=9)
+
+
+@adapter("Shrink", 9, 8)
+def shrink_is_two_choices(node: Node, out: Rewriter) -> None:
+    """`x + bias` below `-lambd`, `x - bias` above `lambd`, and 0 between."""
+    data = node.inputs[0]
+    element_type = out.element_type(data)
+    limit, bias = node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
+    if element_type not in ("float16", "float", "double"):
+        raise CannotConvert(
+            f"{data!r} is {element_type}; no operator before 9 compares or chooses numbers of that type",
+            remedy="cast the data to float around the node",
+        )
+    low = out.emit("Less", [data, out.constant(-limit, element_type)], opset=9)
+    high = out.emit("Greater", [data, out.constant(limit, element_type)], opset=9)
+    shift = out.constant(bias, element_type)
+    rest = out.emit("Where", [high, out.emit("Sub", [data, shift]), out.constant(0.0, element_type)], opset=9)
+    out.emit("Where", [low, out.emit("Add", [data, shift]), rest], node.outputs, opset=9)
+
+
+def _sigmoid(node: Node, out: Rewriter) -> str:
+    data, alpha = node.inputs[0], node.attribute("alpha", 1.0)
+    if alpha != 1:
+        data = out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
+    return out.emit("Sigmoid", [data])
+
+
+def _erf_curve(data: str, element_type: str, out: Rewriter) -> str:
+    return out.emit("Erf", [out.emit("Mul", [data, out.constant(math.sqrt(0.5), element_type)])])
+
+
+def _tanh_curve(data: str, element_type: str, out: Rewriter) -> str:
+    """`tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`."""
+    cube = out.emit("Mul", [data, out.emit("Mul", [data, data])])
+    inner = out.emit("Add", [data, out.emit("Mul", [cube, out.constant(0.044715, element_type)])])
+    return out.emit("Tanh", [out.emit("Mul", [inner, out.constant(math.sqrt(2 / math.pi), element_type)])])

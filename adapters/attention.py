@@ -1,0 +1,156 @@
+"""Attention came at 23: `softmax(scale * Q K^T + bias) V` for several heads at once."""
+
+from __future__ import annotations
+
+import math
+
+from opshift.adapters.attention_masks import bias
+from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import Size, computed_dimension, reshaped
+from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME, BY_NUMBER
+
+LOWEST = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
+          "bfloat16": -3.3895313892515355e38}  # fmt: skip
+"""The least finite number of a type."""
+
+
+@adapter("Attention", 23, 22)
+def attention_is_two_products(node: Node, out: Rewriter) -> None:
+    """Queries times keys, the softmax of that, times values; 3-D inputs have their heads taken apart."""
+    _require_one_type(node, out)
+    query, new_key, new_value = (_in_heads(node, position, out) for position in range(3))
+    key = _with_past(node.input(4), new_key, node.output(1), out)
+    value = _with_past(node.input(5), new_value, node.output(2), out)
+    scores = _scores(query, _for_each_query_head(key, node, 1, out), node, out)
+    capped = _capped(scores, node, out)
+    added = bias(node, out)
+    biased = out.emit("Add", [capped, added]) if added else capped
+    weights = _softmax(biased, node, out)
+    if out.is_used(node.output(3)):
+        stage = (scores, capped, biased, weights)[node.attribute("qk_matmul_output_mode", 0)]
+        out.emit("Identity", [stage], [node.output(3)])
+    value = _for_each_query_head(value, node, 2, out)
+    if out.rank(node.inputs[0]) == 4:
+        out.emit("MatMul", [weights, value], node.outputs[:1])
+        return
+    heads_last = out.emit("Transpose", [out.emit("MatMul", [weights, value])], perm=(0, 2, 1, 3))
+    out.emit("Reshape", [heads_last, out.constant([0, 0, -1], "int64")], node.outputs[:1])
+
+
+def _require_one_type(node: Node, out: Rewriter) -> None:
+    types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
+    if len(types) > 1:
+        raise CannotConvert(
+            f"Q and V are {' and '.join(sorted(types))}, which no product takes together",
+            remedy="cast V to the type of Q and K",
+        )
+
+
+def _in_heads(node: Node, position: int, out: Rewriter) -> str:
+    """Batch x heads x sequence x head size."""
+    name = node.inputs[position]
+    if out.rank(name) == 4:
+        return name
+    parts = reshaped(name, (0, 0, _heads(node, position, out), -1), out)
+    return out.emit("Transpose", [parts], perm=(0, 2, 1, 3))
+
+
+def _heads(node: Node, position: int, out: Rewriter) -> int:
+    """How many heads an input has."""
+    shape = out.shape(node.inputs[position])
+    if shape is not None and len(shape) == 4:
+        heads = shape[1]
+    else:
+        heads = node.attribute("kv_num_heads" if position else "q_num_heads")
+    if not heads:
+        raise CannotConvert(
+            f"the number of heads of {node.inputs[position]!r} is not known",
+            remedy="state q_num_heads and kv_num_heads, or the shapes of 4-D inputs",
+        )
+    return int(heads)
+
+
+def _with_past(past: str, new: str, present: str, out: Rewriter) -> str:
+    """The new keys or values behind the past ones, which is an output, too."""
+    if not past:
+        if out.is_used(present):
+            out.emit("Identity", [new], [present])
+        return new
+    return out.emit("Concat", [past, new], [present] if present else 1, axis=2)
+
+
+def _for_each_query_head(value: str, node: Node, position: int, out: Rewriter) -> str:
+    """Keys or values, each head repeated for the query heads that share it."""
+    heads, shared = _heads(node, 0, out), _heads(node, position, out)
+    if heads == shared:
+        return value
+    size = _head_size(node, position, value, out)
+    apart = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
+    repeats = out.constant([1, 1, heads // shared, 1, 1], "int64")
+    return reshaped(out.emit("Tile", [apart, repeats]), (0, heads, -1, size), out)
+
+
+def _head_size(node: Node, position: int, in_heads: str, out: Rewriter) -> Size:
+    shape = out.shape(node.inputs[position])
+    last = shape[-1] if shape else None
+    if last is None:
+        return computed_dimension(in_heads, 3, out)
+    return last if shape and len(shape) == 4 else last // _heads(node, position, out)
+
+
+def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
+    """Scaled by the root of `scale` on either side, which keeps the products small."""
+    keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
+    factor = _root_of_scale(query, node, out)
+    return out.emit("MatMul", [out.emit("Mul", [each, factor]) for each in (query, keys_last)])
+
+
+def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
+    element_type, scale = out.element_type(node.inputs[0]), node.attribute("scale")
+    size = _head_size(node, 0, query, out) if scale is None else 1
+    if isinstance(size, str):
+        real = out.emit("Cast", [size], to=BY_NAME["float"].number)
+        root = out.emit("Reciprocal", [out.emit("Sqrt", [out.emit("Sqrt", [real])])])
+        return out.emit("Cast", [root], to=BY_NAME[element_type].number)
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    if scale < 0:
+        raise CannotConvert(f"scale is {scale}; its root multiplies queries and keys")
+    return out.constant(math.sqrt(scale), element_type)
+
+
+def _capped(scores: str, node: Node, out: Rewriter) -> str:
+    """`softcap * tanh(scores / softcap)`."""
+    if not node.attribute("softcap", 0.0) > 0:
+        return scores
+    cap = out.constant(node.attribute("softcap"), out.element_type(node.inputs[0]))
+    return out.emit("Mul", [out.emit("Tanh", [out.emit("Div", [scores, cap])]), cap])
+
+
+def _softmax(scores: str, node: Node, out: Rewriter) -> str:
+    """The softmax over the keys, in the type that `softmax_precision` names."""
+    element_type = out.element_type(node.inputs[0])
+    precision = BY_NUMBER[node.attribute("softmax_precision", BY_NAME[element_type].number)].name
+    if precision != element_type:
+        scores = out.emit("Cast", [scores], to=BY_NAME[precision].number)
+    if node.input(3):
+        weights = _softmax_or_zero(scores, precision, out)
+    else:
+        weights = out.emit("Softmax", [scores], axis=-1, opset=13)
+    return (
+        weights if precision == element_type else out.emit("Cast", [weights], to=BY_NAME[element_type].number)
+    )
+
+
+def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
+    """The softmax, but 0 where a mask leaves no key: the greatest score is then minus infinity.
+
+    Elsewhere the greatest score is finite, and its power alone makes the sum no less than 1.
+    """
+    lowest, one = out.constant(LOWEST[element_type], element_type), out.constant(1.0, element_type)
+    greatest = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
+    powers = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [greatest, lowest], opset=13)])])
+    sums = out.emit("ReduceSum", [powers], axes=(3,), keepdims=1, opset=8)
+    return out.emit("Div", [powers, out.emit("Max", [sums, one], opset=13)])

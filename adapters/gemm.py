@@ -1,0 +1,52 @@
+"""Gemm: the addend may be left out from 11 on, and is stretched unasked from 7 on."""
+
+from __future__ import annotations
+
+from opshift.adapters.legal_types import require_types
+from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+
+@adapter("Gemm", 11, 9)
+def addend_is_zero(node: Node, out: Rewriter) -> None:
+    """Left out, `C` counts as 0."""
+    if node.input(2):
+        out.become(node)
+        return
+    zero = out.constant([0], out.element_type(node.inputs[0]))
+    out.become(node, inputs=(*node.inputs[:2], zero))
+
+
+@adapter("Gemm", 7, 6)
+def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
+    """Before 7, `broadcast` stretched a scalar or a row; a column is added by a node of its own."""
+    require_types(node, out)
+    *factors, addend = node.inputs
+    shape = out.shape(addend)
+    if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
+        raise CannotConvert(
+            f"the shape of {addend!r} is not known, so neither is whether it is stretched",
+            remedy=f"state it: add a value_info for {addend!r}",
+        )
+    if len(shape) < 2:
+        out.become(node, attributes={**node.attributes, "broadcast": 1})
+    elif shape[0] == 1:
+        row = out.emit("Reshape", [addend, out.constant([-1], "int64")])
+        out.become(node, inputs=[*factors, row], attributes={**node.attributes, "broadcast": 1})
+    elif shape[1] == 1:
+        _add_column(node, out)
+    else:
+        out.become(node)
+
+
+def _add_column(node: Node, out: Rewriter) -> None:
+    """The product with 0 added, and the scaled column after it."""
+    element_type = out.element_type(node.inputs[0])
+    product = out.fresh("gemm")
+    inputs = [*node.inputs[:2], out.constant([0], element_type)]
+    out.become(node, inputs=inputs, outputs=[product], attributes={**node.attributes, "broadcast": 1})
+    scale = out.constant(node.attribute("beta", 1.0), element_type)
+    column = out.emit("Mul", [node.inputs[2], scale], opset=7)
+    out.emit("Add", [product, column], node.outputs, opset=7)

@@ -1,0 +1,118 @@
+"""LinearAttention came at 27: a loop over the tokens, which write to a state and read from it.
+
+Queries stand as batch x token x shared head x group x size, so that a group of them reads one state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from opshift.adapters.bodies import Body
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import as_list, computed_dimension, dimension, listed, reshaped
+from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
+
+FLOAT, INT64, BOOL = (BY_NAME[name].number for name in ("float", "int64", "bool"))
+
+
+class Tokens(NamedTuple):
+    """Values with a token in each place of dimension 1; `""` for what the update rule does without."""
+
+    query: str
+    key: str
+    value: str
+    decay: str
+    beta: str
+
+
+@adapter("LinearAttention", 27, 26)
+def tokens_take_turns(node: Node, out: Rewriter) -> None:
+    """All is computed in float, as the definition has it, and cast back at the end."""
+    tokens = _tokens(node, out)
+    count = reshaped(as_list(dimension(node.inputs[0], 1, out), out), (), out)
+    state, results = out.emit_all(
+        "Loop",
+        [count, out.constant(True, "bool"), _initial_state(node, tokens, out)],
+        2,
+        body=_body(node, tokens, out),
+    )
+    scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
+    packed = reshaped(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
+    out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
+    if out.is_used(node.output(1)):
+        out.emit("Cast", [state], [node.output(1)], to=_state_type(node, out))
+
+
+def _tokens(node: Node, out: Rewriter) -> Tokens:
+    heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
+    decay = node.input(4) and _taken_apart(node.input(4), (0, 0, shared, -1, 1), out)
+    return Tokens(
+        _taken_apart(node.inputs[0], (0, 0, shared, heads // shared, -1), out),
+        _taken_apart(node.inputs[1], (0, 0, shared, -1, 1), out),
+        _taken_apart(node.inputs[2], (0, 0, shared, 1, -1), out),
+        decay and out.emit("Exp", [decay]),
+        node.input(5) and _taken_apart(node.input(5), (0, 0, -1, 1, 1), out),
+    )
+
+
+def _taken_apart(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
+    return reshaped(_as_float(name, out), sizes, out)
+
+
+def _as_float(name: str, out: Rewriter) -> str:
+    return name if _number(name, out) == FLOAT else out.emit("Cast", [name], to=FLOAT)
+
+
+def _number(name: str, out: Rewriter) -> int:
+    return BY_NAME[out.element_type(name)].number
+
+
+def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """Zeros, unless a state is given: a matrix of key size x value size for each shared head."""
+    if node.input(3):
+        return _as_float(node.input(3), out)
+    batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
+    sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
+    return out.emit("ConstantOfShape", [listed((batch, shared, *sizes), out)], opset=9)
+
+
+def _body(node: Node, tokens: Tokens, out: Rewriter) -> object:
+    """One token: the state fades, is corrected under the token's key, and is read by its query."""
+    body = Body(node, out)
+    turn, goes_on = (body.input(kind, is_scalar=True) for kind in (INT64, BOOL))
+    state = body.input(FLOAT)
+    now = Tokens(*(name and body.emit("Gather", [name, turn], axis=1) for name in tokens))
+    if now.decay:
+        state = body.emit("Mul", [state, now.decay])
+    value = now.value
+    if now.beta:
+        key_row = body.emit("Transpose", [now.key], perm=(0, 1, 3, 2))
+        found = body.emit("MatMul", [key_row, state])
+        value = body.emit("Mul", [now.beta, body.emit("Sub", [value, found])])
+    state = body.emit("Add", [state, body.emit("Mul", [now.key, value])])
+    result = body.emit("MatMul", [now.query, state])
+    for name, kind in ((body.emit("Identity", [goes_on]), BOOL), (state, FLOAT), (result, FLOAT)):
+        body.output(name, kind)
+    return body.graph
+
+
+def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """`scale`, of which 0 stands for one over the root of the key size."""
+    scale, width = node.attribute("scale", 0.0), out.shape(node.inputs[0])
+    if scale:
+        return out.constant(scale, "float")
+    if width is not None and width[2]:
+        return out.constant(math.sqrt(node.attribute("q_num_heads") / width[2]), "float")
+    size = out.emit("Cast", [computed_dimension(tokens.query, 4, out)], to=FLOAT)
+    return out.emit("Reciprocal", [out.emit("Sqrt", [size])])
+
+
+def _state_type(node: Node, out: Rewriter) -> int:
+    """That of the state given, or of the output if it is stated, or of the queries."""
+    stated = out.known_element_type(node.output(1))
+    if node.input(3) or stated is None:
+        return _number(node.input(3) or node.inputs[0], out)
+    return BY_NAME[stated].number

@@ -1,0 +1,57 @@
+"""Axes counted from the front only, until 11 let them be negative and count from the back."""
+
+from __future__ import annotations
+
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+REDUCTIONS = (
+    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+    "ReduceProd", "ReduceSum", "ReduceSumSquare",
+)  # fmt: skip
+
+
+@adapter(("ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax"), 11, 1)
+@adapter("Split", 11, 2)
+@adapter("Concat", 11, 4)
+@adapter(("Compress", "Flatten"), 11, 9)
+def axis_counts_from_the_front(node: Node, out: Rewriter) -> None:
+    """The rank is added to a negative `axis`."""
+    axis = node.attribute("axis")
+    if axis is None or axis >= 0:
+        out.become(node)
+        return
+    axis = from_the_front(axis, node.inputs[0], out)
+    out.become(node, attributes={**node.attributes, "axis": axis})
+
+
+@adapter((*REDUCTIONS, "Squeeze"), 11, 1)
+def axes_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """The rank is added to negative `axes`, whose order does not matter."""
+    axes = node.attribute("axes") or ()
+    if all(axis >= 0 for axis in axes):
+        out.become(node)
+        return
+    axes = sorted(from_the_front(axis, node.inputs[0], out) for axis in axes)
+    out.become(node, attributes={**node.attributes, "axes": axes})
+
+
+@adapter("Unsqueeze", 11, 1)
+def new_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """The rank of the output, which has the new dimensions, is added to negative `axes`."""
+    axes = node.attribute("axes")
+    if all(axis >= 0 for axis in axes):
+        out.become(node)
+        return
+    rank = out.rank(node.inputs[0]) + len(axes)
+    out.become(node, attributes={"axes": sorted(axis + rank if axis < 0 else axis for axis in axes)})
+
+
+def from_the_front(axis: int, data: str, out: Rewriter) -> int:
+    """The axis of `data` as a number from 0 on.
+
+    Raises:
+        CannotConvert: it counts from the back, and the rank is not known.
+    """
+    return axis + out.rank(data) if axis < 0 else axis

@@ -1,0 +1,141 @@
+"""Arithmetic on short vectors of float: done at once on constants, by nodes on what is computed."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from ctypes import c_float
+
+from opshift.adapters.node import Tensor
+from opshift.adapters.rewriter import Rewriter
+from opshift.registry.element_types import BY_NAME
+
+Vector = tuple[float, ...] | str
+"""The numbers, or the name of a tensor of rank 1; one of length 1 goes with any other."""
+OPSET = 9
+"""What the nodes are written for."""
+
+
+def rounded(value: float) -> float:
+    """The nearest number that 32 bits hold."""
+    return c_float(value).value
+
+
+class Vectors:
+    """The operations, each rounded to 32 bits as a runtime rounds it."""
+
+    def __init__(self, out: Rewriter) -> None:
+        self._out = out
+
+    def add(self, first: Vector, second: Vector) -> Vector:
+        """The sum."""
+        return self._both("Add", operator.add, first, second)
+
+    def subtract(self, first: Vector, second: Vector) -> Vector:
+        """The difference."""
+        return self._both("Sub", operator.sub, first, second)
+
+    def multiply(self, first: Vector, second: Vector) -> Vector:
+        """The product."""
+        return self._both("Mul", operator.mul, first, second)
+
+    def divide(self, first: Vector, second: Vector) -> Vector:
+        """The quotient."""
+        return self._both("Div", _quotient, first, second)
+
+    def smaller(self, first: Vector, second: Vector) -> Vector:
+        """The minimum."""
+        return self._both("Min", min, first, second)
+
+    def larger(self, first: Vector, second: Vector) -> Vector:
+        """The maximum."""
+        return self._both("Max", max, first, second)
+
+    def floor(self, vector: Vector) -> Vector:
+        """Rounded down."""
+        return self._one("Floor", math.floor, vector)
+
+    def ceil(self, vector: Vector) -> Vector:
+        """Rounded up."""
+        return self._one("Ceil", math.ceil, vector)
+
+    def absolute(self, vector: Vector) -> Vector:
+        """Without the sign."""
+        return self._one("Abs", abs, vector)
+
+    def below(self, first: Vector, second: Vector) -> Vector:
+        """1 where the first is less than the second, else 0."""
+        if isinstance(first, tuple) and isinstance(second, tuple):
+            return self._both("Less", operator.lt, first, second)
+        less = self._emit("Less", self.name(first), self.name(second))
+        return self._out.emit("Cast", [less], opset=OPSET, to=BY_NAME["float"].number)
+
+    def choose(self, condition: Vector, yes: Vector, no: Vector) -> Vector:
+        """The first where a condition of ones and zeros is 1, else the second; both are finite."""
+        if isinstance(condition, tuple) and all(each == condition[0] for each in condition):
+            return yes if condition[0] else no
+        return self.add(no, self.multiply(condition, self.subtract(yes, no)))
+
+    def clip(self, vector: Vector, low: Vector, high: Vector) -> Vector:
+        """Brought between two bounds."""
+        return self.smaller(self.larger(vector, low), high)
+
+    def name(self, vector: Vector) -> str:
+        """The name of a tensor that holds it."""
+        return vector if isinstance(vector, str) else self._out.constant(vector, "float")
+
+    def whole(self, vector: Vector) -> str:
+        """The name of a tensor of int64 that holds it."""
+        if isinstance(vector, tuple):
+            return self._out.constant([int(each) for each in vector], "int64")
+        return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME["int64"].number)
+
+    def along(self, vector: Vector, trailing: int, element_type: str) -> str:
+        """The name of a tensor of an element type that holds it, followed by dimensions of one."""
+        if isinstance(vector, tuple):
+            return self._out.tensor(Tensor(element_type, (len(vector), *[1] * trailing), vector))
+        if trailing:
+            shape = self._out.constant([-1, *[1] * trailing], "int64")
+            vector = self._emit("Reshape", vector, shape)
+        if element_type == "float":
+            return vector
+        return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME[element_type].number)
+
+    def counting(self, length: Vector) -> Vector:
+        """From 0 up to, and without, the length."""
+        if isinstance(length, tuple):
+            return tuple(float(each) for each in range(int(length[0])))
+        one = Tensor("float", (1,), (1.0,))
+        ones = self._out.emit("ConstantOfShape", [self.whole(length)], opset=OPSET, value=one)
+        places = self._emit("NonZero", ones)
+        flat = self._emit("Reshape", places, self._out.constant([-1], "int64"))
+        return self._out.emit("Cast", [flat], opset=OPSET, to=BY_NAME["float"].number)
+
+    def _emit(self, op_type: str, *inputs: str) -> str:
+        return self._out.emit(op_type, inputs, opset=OPSET)
+
+    def _one(self, op_type: str, function: Callable[[float], float], vector: Vector) -> Vector:
+        if isinstance(vector, tuple):
+            return tuple(float(function(each)) for each in vector)
+        return self._emit(op_type, vector)
+
+    def _both(
+        self, op_type: str, function: Callable[[float, float], float], first: Vector, second: Vector
+    ) -> Vector:
+        if isinstance(first, tuple) and isinstance(second, tuple):
+            length = max(len(first), len(second))
+            pairs = zip(spread(first, length), spread(second, length), strict=True)
+            return tuple(rounded(function(one, other)) for one, other in pairs)
+        return self._emit(op_type, self.name(first), self.name(second))
+
+
+def spread(values: Sequence[float], length: int) -> Sequence[float]:
+    """One number as often as needed; more of them as they are."""
+    return values if len(values) == length else list(values) * length
+
+
+def _quotient(first: float, second: float) -> float:
+    if second:
+        return first / second
+    return math.copysign(math.inf, first) if first else math.nan

@@ -1,0 +1,107 @@
+"""Activations in opsets before they came: the same curve from older operators."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.running import Array, assert_equal, build, op_types, run
+
+from opshift import convert_version
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+CURVE = np.array([-np.inf, -1e4, -3.5, -1.0, -0.5, -1e-4, 0.0, 1e-4, 0.5, 1.0, 3.5, 1e4, np.inf], np.float32)
+FINITE = CURVE[1:-1]
+MODERATE = CURVE[2:-2]
+
+
+def _model(op: str, data: Array, opset: int, **attributes: Any) -> onnx.ModelProto:
+    inputs = ["x", "x"] if op == "SwiGLU" else ["x"]
+    element = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build(
+        [helper.make_node(op, inputs, ["y"], name="node", **attributes)], {"x": data}, {"y": element}, opset
+    )
+
+
+CASES = [
+    pytest.param("Celu", 12, {}, ["Elu"], id="Celu with its default is Elu"),
+    pytest.param("Celu", 12, {"alpha": 2.5}, ["Div", "Elu", "Mul"], id="Celu scales Elu"),
+    pytest.param("HardSwish", 14, {}, ["HardSigmoid", "Mul"], id="HardSwish"),
+    pytest.param("Mish", 18, {}, ["Softplus", "Tanh", "Mul"], id="Mish"),
+    pytest.param("Swish", 24, {}, ["Sigmoid", "Mul"], id="Swish with its default"),
+    pytest.param("Swish", 24, {"alpha": -1.5}, ["Mul", "Sigmoid", "Mul"], id="Swish with a factor"),
+    pytest.param("SwiGLU", 28, {}, ["Sigmoid", "Mul", "Mul"], id="SwiGLU"),
+    pytest.param("SwiGLU", 28, {"alpha": 0.5}, ["Mul", "Sigmoid", "Mul", "Mul"], id="SwiGLU with a factor"),
+    pytest.param("Gelu", 20, {"approximate": "tanh"}, None, id="Gelu by tanh"),
+    pytest.param("ThresholdedRelu", 10, {}, None, id="ThresholdedRelu with its default"),
+    pytest.param("ThresholdedRelu", 10, {"alpha": -0.75}, None, id="ThresholdedRelu below 0"),
+    pytest.param("Shrink", 9, {"lambd": 0.7}, None, id="hard Shrink"),
+    pytest.param("Shrink", 9, {"lambd": 0.5, "bias": 0.5}, None, id="soft Shrink"),
+]
+
+
+@pytest.mark.parametrize(("op", "since", "attributes", "made_of"), CASES)
+def test_numbers_stay_the_same(
+    op: str, since: int, attributes: dict[str, Any], made_of: list[str] | None, converted: Converted
+) -> None:
+    model = _model(op, MODERATE, since, **attributes)
+    for target in sorted({7, 8, since - 1}):
+        result = converted(model, target, {"x": MODERATE})
+        assert op not in op_types(result)
+    if made_of is not None:
+        assert op_types(convert_version(model, since - 1)) == made_of
+
+
+@pytest.mark.parametrize(
+    ("op", "since", "attributes"),
+    [
+        pytest.param("ThresholdedRelu", 10, {"alpha": -0.75}, id="ThresholdedRelu"),
+        pytest.param("Celu", 12, {}, id="Celu"),
+        pytest.param("Shrink", 9, {"bias": 0.5}, id="Shrink"),
+    ],
+)
+def test_infinite_numbers(op: str, since: int, attributes: dict[str, Any], converted: Converted) -> None:
+    converted(_model(op, CURVE, since, **attributes), since - 1, {"x": CURVE})
+
+
+def test_gelu_by_erf(converted: Converted) -> None:
+    """Erf is there from 9 on."""
+    for target in (9, 19):
+        converted(_model("Gelu", FINITE, 20), target, {"x": FINITE})
+
+
+@pytest.mark.parametrize(
+    ("op", "since", "kind", "tolerance"),
+    [("Gelu", 20, np.float16, 2e-3), ("Swish", 24, np.float16, 2e-3), ("Swish", 24, np.float64, 1e-9)],
+    ids=["Gelu in float16", "Swish in float16", "Swish in double"],
+)
+def test_other_precisions(
+    op: str, since: int, kind: type[np.generic], tolerance: float, converted: Converted
+) -> None:
+    data = MODERATE.astype(kind)
+    expected = [data / (1 + np.exp(-data))] if kind is np.float64 else None
+    converted(_model(op, data, since), since - 1, {"x": data}, expected, tolerance=tolerance)
+
+
+def test_float16_at_28_goes_down_through_float(converted: Converted) -> None:
+    data = MODERATE.astype(np.float16)
+    for target in (12, 11):
+        converted(_model("Celu", data, 28, alpha=2.0), target, {"x": data}, tolerance=2e-3)
+
+
+def test_celu_with_a_negative_alpha_is_refused(refusal: Callable[..., Refusal]) -> None:
+    found = refusal(_model("Celu", FINITE, 12, alpha=-1.0), 11)
+    assert found.reason == "alpha is -1.0; only above 0 is Celu one curve"
+
+
+def test_nan_is_not_beyond_a_limit() -> None:
+    data = np.array([np.nan, 2.0], np.float32)
+    for op, since in (("ThresholdedRelu", 10), ("Shrink", 9)):
+        model = _model(op, data, since)
+        result = run(convert_version(model, 9), {"x": data}) if since == 10 else run(model, {"x": data})
+        assert_equal(result, [np.array([0.0, 2.0], np.float32)])

@@ -1,0 +1,96 @@
+"""RNN, GRU and LSTM on their way down: batch first, and what was asked for before 7."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.old import there_and_back
+from support.running import Array, build, op_types, run
+
+from opshift import convert_version
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+RANDOM = np.random.default_rng(0)
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+OUTPUTS = {"RNN": ["y", "last"], "GRU": ["y", "last"], "LSTM": ["y", "last", "cell"]}
+TIME, BATCH, FEATURES, HIDDEN = 4, 3, 2, 5
+
+
+def _model(
+    op_type: str,
+    opset: int,
+    outputs: Sequence[str],
+    *,
+    states: bool = True,
+    layout: int = 0,
+    **attributes: Any,
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    rows = GATES[op_type] * HIDDEN
+    data, state = (BATCH, TIME, FEATURES), (BATCH, 1, HIDDEN)
+    if not layout:
+        data, state = (TIME, BATCH, FEATURES), (1, BATCH, HIDDEN)
+    shapes = {"x": data, "w": (1, rows, FEATURES), "r": (1, rows, HIDDEN), "b": (1, 2 * rows)}
+    feeds: dict[str, Array] = {
+        name: RANDOM.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()
+    }
+    inputs = list(feeds)
+    if states:
+        names = ["h", "c"] if op_type == "LSTM" else ["h"]
+        feeds |= {name: RANDOM.standard_normal(state).astype(np.float32) for name in names}
+        inputs += ["", *names]
+    if layout:
+        attributes["layout"] = layout
+    node = helper.make_node(op_type, inputs, outputs, name="node", hidden_size=HIDDEN, **attributes)
+    return build([node], feeds, [name for name in outputs if name], opset), feeds
+
+
+@pytest.mark.parametrize("op_type", GATES)
+@pytest.mark.parametrize("states", [True, False], ids=["states", "no states"])
+def test_batch_first(op_type: str, states: bool, converted: Converted) -> None:
+    """What is expected is the same with time first, transposed: onnxruntime has no batch first."""
+    plain, feeds = _model(op_type, 14, OUTPUTS[op_type], states=states)
+    first, _ = _model(op_type, 14, OUTPUTS[op_type], states=states, layout=1)
+    turned = {
+        name: value.swapaxes(0, 1) if name in ("x", "h", "c") else value for name, value in feeds.items()
+    }
+    expected = run(converted(plain, 13, feeds), feeds)
+    batched = [expected[0].transpose(2, 0, 1, 3), *(each.swapaxes(0, 1) for each in expected[1:])]
+    result = converted(first, 13, turned, batched)
+    assert "Transpose" in op_types(result)
+
+
+@pytest.mark.parametrize("op_type", GATES)
+@pytest.mark.parametrize("outputs", [["y"], ["", "last"]], ids=["all steps", "the last step"])
+@pytest.mark.parametrize("target", [6, 1])
+def test_the_sequence_is_asked_for(op_type: str, outputs: Sequence[str], target: int) -> None:
+    model, feeds = _model(op_type, 7, outputs, states=False)
+    if target == 1:
+        model, feeds = _model(op_type, 7, outputs, states=False, direction="reverse")
+    node = next(each for each in there_and_back(model, target, feeds).graph.node if each.op_type == op_type)
+    stated = {each.name: each.i for each in node.attribute}
+    assert stated.get("output_sequence") == (1 if outputs[0] else None)
+
+
+def test_the_first_gru_always_gives_its_last_state() -> None:
+    model, feeds = _model("GRU", 7, ["y"], states=False)
+    (node,) = there_and_back(model, 1, feeds).graph.node
+    assert len(node.output) == 2
+    assert {each.name: each.s for each in node.attribute}["direction"] == b"forward"
+
+
+def test_the_first_gru_resets_before_the_product(refusal: Refusing) -> None:
+    model, _ = _model("GRU", 7, ["y"], states=False, linear_before_reset=1)
+    assert refusal(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not know"
+    assert convert_version(model, 3)
+
+
+def test_the_first_gru_has_no_defaults_for_activations(refusal: Refusing) -> None:
+    model, _ = _model("GRU", 7, ["y"], states=False, activations=["HardSigmoid", "Tanh"])
+    assert refusal(model, 2).reason.startswith("activation 'hardsigmoid' uses the defaults of its operator")

@@ -1,0 +1,47 @@
+"""Shape: a part of the shape is cut out of the whole before 15."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import build, op_types
+
+Converted = Callable[..., onnx.ModelProto]
+FEEDS = {"x": np.zeros((2, 3, 4, 5), np.float32)}
+
+
+def _model(shapes: bool, **attributes: int) -> onnx.ModelProto:
+    node = helper.make_node("Shape", ["x"], ["y"], name="node", **attributes)
+    return build([node], FEEDS, {"y": TensorProto.INT64}, 21, shapes=shapes)
+
+
+@pytest.mark.parametrize("target", [19, 13, 12, 11, 10, 9, 7])
+@pytest.mark.parametrize("shapes", [True, False], ids=["rank stated", "rank not stated"])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        pytest.param({"start": 1}, id="from the second on"),
+        pytest.param({"start": -2}, id="the last two"),
+        pytest.param({"end": -1}, id="all but the last"),
+        pytest.param({"start": 1, "end": 3}, id="in the middle"),
+        pytest.param({"start": -9, "end": 2}, id="from before the first"),
+        pytest.param({"start": 3, "end": 2}, id="nothing"),
+        pytest.param({"start": 2, "end": 9}, id="to beyond the last"),
+    ],
+)
+def test_a_part(attributes: dict[str, int], shapes: bool, target: int, converted: Converted) -> None:
+    result = converted(_model(shapes, **attributes), target, FEEDS)
+    assert op_types(result) == (["Shape", "Slice"] if target < 15 else ["Shape"])
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [{}, {"start": 0}, {"start": 0, "end": 4}, {"start": -4}],
+    ids=["as it is", "0", "0:4", "-4:"],
+)
+def test_the_whole_shape_needs_no_slice(attributes: dict[str, int], converted: Converted) -> None:
+    assert op_types(converted(_model(True, **attributes), 13, FEEDS)) == ["Shape"]

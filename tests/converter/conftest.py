@@ -1,0 +1,28 @@
+"""What the tests of a model's facts share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from opshift.converter.concessions import Concessions
+from opshift.converter.names import Names
+from opshift.converter.opsets import opset_imports
+from opshift.converter.scope import Scope
+from opshift.registry.catalogue import default_registry
+
+
+@pytest.fixture
+def scope_of() -> Callable[..., Scope]:
+    """The facts about a graph or function, as the planner knows them after its look at every node."""
+
+    def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
+        opsets = opset_imports(imports)
+        scope = Scope(container, opsets, default_registry(), Names(), Concessions(), {}, parent)
+        for node in container.node:
+            scope.known.update(node.output)
+        return scope
+
+    return make

@@ -1,0 +1,155 @@
+"""Files: read with clear errors, written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.running import build
+
+from opshift.converter.errors import InvalidModel, UsageError
+from opshift.converter.files import read_bytes, read_model, write_model
+from opshift.registry.messages import ModelProto
+
+
+def model(name: str = "y") -> ModelProto:
+    made = build([helper.make_node("Relu", ["x"], [name])], {"x": np.ones(2, np.float32)}, [name], 13)
+    return ModelProto.FromString(made.SerializeToString())
+
+
+def test_what_is_written_is_read(tmp_path: Path) -> None:
+    write_model(model(), tmp_path / "model.onnx")
+    assert read_model(tmp_path / "model.onnx") == model()
+    assert onnx.load(tmp_path / "model.onnx").SerializeToString() == model().SerializeToString()
+
+
+def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
+    write_model(model(), tmp_path / "model.onnx")
+    write_model(model("z"), tmp_path / "model.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_models_of_onnx_are_written_too(tmp_path: Path) -> None:
+    theirs = onnx.ModelProto.FromString(model().SerializeToString())
+    write_model(theirs, tmp_path / "model.onnx")
+    assert (tmp_path / "model.onnx").read_bytes() == theirs.SerializeToString()
+
+
+def failing(*_: Any, **__: Any) -> None:
+    raise OSError(28, "No space left on device")
+
+
+def interrupted(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("call", ["os.fsync", "os.fdopen", "pathlib.Path.replace", "pathlib.Path.chmod"])
+@pytest.mark.parametrize(
+    ("how", "error"),
+    [(failing, UsageError), (interrupted, KeyboardInterrupt)],
+    ids=["failure", "interruption"],
+)
+def test_the_old_file_outlives_a(
+    call: str,
+    how: Callable[..., None],
+    error: type[BaseException],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path = tmp_path / "model.onnx"
+    write_model(model(), path)
+    with monkeypatch.context() as patch:
+        patch.setattr(call, how)
+        with pytest.raises(error):
+            write_model(model("z"), path)
+    assert read_model(path) == model()
+    assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
+
+
+def test_a_failure_leaves_no_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", failing)
+    with pytest.raises(UsageError) as caught:
+        write_model(model(), tmp_path / "model.onnx")
+    assert "No space left" in caught.value.reason
+    assert "model.onnx" in str(caught.value.place)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o755], ids=oct)
+def test_permissions_of_the_old_file_are_kept(mode: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    write_model(model(), path)
+    path.chmod(mode)
+    write_model(model("z"), path)
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077], ids=oct)
+def test_a_new_file_has_the_permissions_that_any_new_one_has(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        write_model(model(), tmp_path / "model.onnx")
+        assert os.umask(mask) == mask
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "model.onnx").stat().st_mode) == 0o666 & ~mask
+
+
+def test_of_a_link_the_file_it_leads_to_is_written(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    target, link = tmp_path / "elsewhere" / "model.onnx", tmp_path / "link.onnx"
+    write_model(model(), target)
+    link.symlink_to(target)
+    write_model(model("z"), link)
+    assert link.is_symlink()
+    assert read_model(target) == model("z")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["absent/model.onnx", ".", "no\0name", "a" * 300],
+    ids=["no such folder", "a folder", "a null character in the name", "a name too long"],
+)
+def test_a_model_cannot_be_written_to(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as caught:
+        write_model(model(), tmp_path / name)
+    assert caught.value.reason
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_device_is_not_replaced() -> None:
+    with pytest.raises(UsageError):
+        write_model(model(), Path(os.devnull))
+    assert not Path(os.devnull).is_file()
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["absent.onnx", ".", "no\0name"],
+    ids=["no such file", "a folder", "a null character in the name"],
+)
+def test_a_model_cannot_be_read_from(name: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidModel) as caught:
+        read_model(tmp_path / name)
+    assert "cannot be read" in caught.value.reason
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"text", model().SerializeToString()[:-1]], ids=["empty", "text", "cut off"]
+)
+def test_what_is_in_a_file_is_no_model(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    with pytest.raises(InvalidModel) as caught:
+        read_model(path)
+    assert str(caught.value).startswith(str(path))
+    assert caught.value.remedy
+    with pytest.raises(InvalidModel):
+        read_bytes(data)

@@ -1,0 +1,311 @@
+"""Model-local functions: own opset imports, no initializers, and attributes that the caller gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
+from support.running import assert_equal, build, op_types, opset_of, run, run_reference
+
+from opshift.converter.convert import convert_version, plan_version
+from opshift.converter.errors import ConversionRefused, InvalidModel
+
+X = np.linspace(-3, 3, 12, dtype=np.float32).reshape(1, 3, 4)
+FEEDS = {"x": X}
+
+
+def node(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **stated: Any
+) -> NodeProto:
+    made: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **stated)
+    return made
+
+
+def given(changed: NodeProto, **references: tuple[str, int]) -> NodeProto:
+    """The node with attributes that the call of its function gives: their names there, and their types."""
+    for name, (reference, kind) in references.items():
+        changed.attribute.add(name=name, ref_attr_name=reference, type=kind)
+    return changed
+
+
+def function(
+    name: str,
+    nodes: Sequence[NodeProto],
+    opset: int | Mapping[str, int] = 11,
+    *,
+    domain: str = "local",
+    attributes: Sequence[str] = (),
+) -> FunctionProto:
+    """A function from `a` to `b`."""
+    opsets = {"": opset} if isinstance(opset, int) else opset
+    imports = [helper.make_opsetid(*each) for each in opsets.items()]
+    made: FunctionProto = helper.make_function(
+        domain, name, ["a"], ["b"], list(nodes), imports, attributes=list(attributes)
+    )
+    return made
+
+
+def model(
+    nodes: Sequence[NodeProto], functions: Sequence[FunctionProto], opset: int = 11, domain: str = "local"
+) -> onnx.ModelProto:
+    made = build(nodes, FEEDS, ["y"], {"": opset, domain: 1})
+    made.functions.extend(functions)
+    return made
+
+
+def called(body: FunctionProto, opset: int = 11, **stated: Any) -> onnx.ModelProto:
+    """A model that does nothing but call a function."""
+    return model([node(body.name, ["x"], ["y"], body.domain, **stated)], [body], opset, body.domain)
+
+
+def squeezing() -> list[NodeProto]:
+    return [node("Squeeze", ["a"], ["s"], axes=[0]), node("Softmax", ["s"], ["b"], axis=0)]
+
+
+def nested() -> onnx.ModelProto:
+    """A function that calls a function, and changes itself."""
+    inner = function("Inner", squeezing())
+    outer = function(
+        "Outer",
+        [
+            node("LogSoftmax", ["a"], ["soft"], axis=1),
+            node("Inner", ["soft"], ["i"], "local"),
+            node("Unsqueeze", ["i"], ["b"], axes=[1]),
+        ],
+        {"": 11, "local": 1},
+    )
+    nodes = [node("Outer", ["x"], ["o"], "local"), node("ReduceSum", ["o"], ["y"], axes=[1])]
+    return model(nodes, [outer, inner])
+
+
+def named_as_an_operator() -> onnx.ModelProto:
+    """local.Softmax is a function, the Softmax within is the operator."""
+    return called(function("Softmax", [node("Softmax", ["a"], ["b"], axis=1)]))
+
+
+def twice() -> onnx.ModelProto:
+    nodes = [node("Cut", ["x"], ["c"], "local"), node("Unsqueeze", ["c"], ["d"], axes=[0])]
+    return model([*nodes, node("Cut", ["d"], ["y"], "local")], [function("Cut", squeezing())])
+
+
+def with_graph() -> onnx.ModelProto:
+    """If in a function, whose branches are converted too."""
+    bodies = {
+        name: helper.make_graph(
+            [node("Softmax", ["a"], [output], axis=axis)],
+            name,
+            [],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, None)],
+        )
+        for name, output, axis in (("then_branch", "t", 1), ("else_branch", "e", 2))
+    }
+    nodes = [
+        node("ReduceSum", ["a"], ["sum"], keepdims=0),
+        node("Constant", [], ["zero"], value=helper.make_tensor("zero", TensorProto.FLOAT, [], [0.5])),
+        node("Greater", ["sum", "zero"], ["yes"]),
+        node("If", ["yes"], ["b"], **bodies),
+    ]
+    return called(function("Choose", nodes))
+
+
+@pytest.mark.parametrize("target", [13, 18, 21])
+@pytest.mark.parametrize(
+    "make",
+    [lambda: called(function("Cut", squeezing())), nested, named_as_an_operator, twice, with_graph],
+    ids=[
+        "a function",
+        "a function that calls a function",
+        "a function named as an operator",
+        "a function called twice",
+        "a function with a graph within",
+    ],
+)
+def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto], target: int) -> None:
+    before = make()
+    after = convert_version(before, target)
+    assert {opset_of(each) for each in (after, *after.functions)} == {target}
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
+@pytest.mark.parametrize(
+    ("of_function", "of_model", "target"),
+    [(11, 18, 18), (11, 13, 18), (13, 11, 13), (18, 13, 15), (13, 13, 13)],
+    ids=[
+        "only the function is converted",
+        "both go up, the function further",
+        "only the model is converted",
+        "the model goes up, the function down",
+        "neither is",
+    ],
+)
+def test_a_function_is_converted_from_its_own_opset(of_function: int, of_model: int, target: int) -> None:
+    """Onnxruntime reads a function by the model's opset, so that the reference has to run what came in."""
+    axes: dict[str, Any] = {"axes": [0]} if of_function < 13 else {}
+    constant = node("Constant", [], ["axes"], value=helper.make_tensor("axes", TensorProto.INT64, [1], [0]))
+    squeeze = node("Squeeze", ["a", *([] if axes else ["axes"])], ["b"], **axes)
+    body = function("Cut", [*([] if axes else [constant]), squeeze], of_function)
+    before = called(body, of_model)
+    after = convert_version(before, target)
+    assert {opset_of(each) for each in (after, *after.functions)} == {target}
+    assert_equal(run(after, FEEDS), run_reference(before, FEEDS))
+
+
+def test_a_function_without_opset_imports_has_those_of_its_model() -> None:
+    before = called(function("Cut", squeezing()))
+    del before.functions[0].opset_import[:]
+    after = convert_version(before, 13)
+    assert len(after.functions[0].opset_import) == 0
+    assert len(next(each for each in after.functions[0].node if each.op_type == "Squeeze").input) == 2
+
+
+def test_constants_are_nodes_of_the_function() -> None:
+    after = convert_version(called(function("Cut", squeezing())), 13)
+    assert [each.op_type for each in after.functions[0].node][:2] == ["Constant", "Squeeze"]
+    assert after.functions[0].node[1].input[1] == after.functions[0].node[0].output[0]
+    assert len(after.graph.initializer) == 0
+
+
+def test_new_names_are_in_no_other_function() -> None:
+    after = convert_version(nested(), 13)
+    made = [name for each in (after.graph, *after.functions) for one in each.node for name in one.output]
+    new = [name for name in made if name.startswith(("const", "shape", "flatten"))]
+    assert len(new) == len(set(new)) > 3
+
+
+def test_what_stays_is_as_it_was() -> None:
+    body = function("Plain", [node("Relu", ["a"], ["b"], name="relu", doc_string="kept")])
+    body.doc_string, body.overload = "of the function", "first"
+    body.metadata_props.add(key="k", value="v")
+    after = convert_version(called(body), 13).functions[0]
+    body.opset_import[0].version = 13
+    assert after == body
+
+
+# Attributes that the call gives
+
+
+def test_a_reference_is_kept_on_a_node_that_stays() -> None:
+    leaky = given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
+    before = called(function("Leak", [leaky], attributes=["slope"]), slope=0.25)
+    after = convert_version(before, 13)
+    assert after.functions[0].node[0] == leaky
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
+def test_a_reference_is_kept_on_a_node_whose_other_attributes_change() -> None:
+    reduce = given(node("ReduceMean", ["a"], ["b"], axes=[1]), keepdims=("keep", AttributeProto.INT))
+    before = called(function("Mean", [reduce], 13, attributes=["keep"]), 13, keep=0)
+    after = convert_version(before, 18)
+    assert [each.name for each in after.functions[0].node[1].attribute] == ["keepdims"]
+    assert after.functions[0].node[1].attribute[0].ref_attr_name == "keep"
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
+def test_a_default_that_the_function_states_is_kept() -> None:
+    leaky = given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
+    body = function("Leak", [leaky])
+    body.attribute_proto.append(helper.make_attribute("slope", 0.5))
+    before = called(body)
+    after = convert_version(before, 13)
+    assert after.functions[0].attribute_proto == before.functions[0].attribute_proto
+    assert_equal(run(after, FEEDS), run(before, FEEDS))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attribute", "kind", "name"),
+    [
+        ("Squeeze", "axes", AttributeProto.INTS, "where"),
+        ("Softmax", "axis", AttributeProto.INT, "where"),
+        ("Unsqueeze", "axes", AttributeProto.INTS, "axes"),
+    ],
+    ids=["an attribute that becomes an input", "an attribute that has to be read", "one of the same name"],
+)
+def test_a_reference_is_refused_where_the_value_is_needed(
+    op_type: str, attribute: str, kind: int, name: str
+) -> None:
+    changed = given(node(op_type, ["a"], ["b"], name="changed"), **{attribute: (name, kind)})
+    before = called(function("Change", [changed], attributes=[name]))
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(before, 13)
+    (refusal,) = caught.value.refusals
+    assert refusal.place == "function local.Change, node 'changed'"
+    assert f"attribute {attribute!r}" in refusal.reason
+    assert "inline" in refusal.remedy
+
+
+def test_a_constant_that_the_call_gives_is_no_constant() -> None:
+    axes = given(node("Constant", [], ["axes"]), value_ints=("where", AttributeProto.INTS))
+    body = function("Cut", [axes, node("Squeeze", ["a", "axes"], ["b"])], 13, attributes=["where"])
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(called(body, 13, where=[0]), 12)
+    assert any("not a constant" in each.reason for each in caught.value.refusals)
+
+
+# What a function is called and what it sees
+
+
+@pytest.mark.parametrize("of_function", ["", "ai.onnx"], ids=["empty", "spelled out"])
+@pytest.mark.parametrize("of_node", ["", "ai.onnx"], ids=["empty", "spelled out"])
+def test_a_function_comes_before_an_operator_of_the_default_domain(of_function: str, of_node: str) -> None:
+    """However either spells the domain: this Squeeze keeps its attribute at any opset."""
+    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain=of_function)
+    before = model([node("Squeeze", ["x"], ["y"], of_node, axes=[0])], [body])
+    assert convert_version(before, 13).graph == before.graph
+
+
+def test_a_call_of_a_name_that_no_operator_has_is_no_unknown_operator() -> None:
+    body = function("Nonesuch", squeezing(), domain="")
+    before = build([node("Nonesuch", ["x"], ["y"])], FEEDS, ["y"], 11)
+    before.functions.append(body)
+    assert op_types(convert_version(before, 13)) == ["Nonesuch"]
+
+
+def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
+    before = called(function("Peek", [node("Add", ["a", "x"], ["b"])]))
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(before, 13)
+    assert "'x' is made by no node" in caught.value.reason
+    assert str(caught.value.place).startswith("function local.Peek")
+
+
+def test_a_type_in_a_function_is_known_where_it_is_stated() -> None:
+    clip = node("Clip", ["a"], ["b"], min=0.5)
+    body = function("Cut", [clip], 10)
+    body.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, None))
+    before = called(body, 10)
+    assert_equal(run(convert_version(before, 13), FEEDS), run(before, FEEDS))
+
+
+def test_functions_that_nobody_calls_are_converted() -> None:
+    before = model([node("Relu", ["x"], ["y"])], [function("Cut", squeezing())])
+    assert plan_version(before, 13).functions[0].changes
+
+
+def test_all_refusals_of_all_functions_are_told_at_once() -> None:
+    dropping = [node("Dropout", ["a"], ["b"], name="drop", is_test=0)]
+    functions = [function(name, dropping, 6) for name in ("First", "Second")]
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model([node("First", ["x"], ["y"], "local")], functions, 6), 13)
+    assert [each.place for each in caught.value.refusals] == [
+        "function local.First, node 'drop'",
+        "function local.Second, node 'drop'",
+    ]
+
+
+def test_a_function_imports_the_domain_of_its_new_nodes() -> None:
+    """LabelEncoder-1 becomes nodes of the default domain or stays; either way every domain is imported."""
+    body = function(
+        "Scale", [node("Scaler", ["a"], ["b"], "ai.onnx.ml", offset=[0.0], scale=[2.0])], {"ai.onnx.ml": 1}
+    )
+    before = build(
+        [node("Scale", ["x"], ["y"], "local")], FEEDS, ["y"], {"local": 1, "ai.onnx.ml": 1, "": 11}
+    )
+    before.functions.append(body)
+    after = convert_version(before, {"ai.onnx.ml": 3})
+    used = {each.domain for each in after.functions[0].node}
+    assert used <= {each.domain for each in after.functions[0].opset_import}
+    assert opset_of(after.functions[0], "ai.onnx.ml") == 3
