@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
+
+FLOATS = ("float16", "float", "double")
 
 
 @adapter("Celu", 12, 11)
@@ -77,20 +81,23 @@ def threshold_is_a_choice(node: Node, out: Rewriter) -> None:
 
 @adapter("Shrink", 9, 8)
 def shrink_is_two_choices(node: Node, out: Rewriter) -> None:
-    """`x + bias` below `-lambd`, `x - bias` above `lambd`, and 0 between."""
-    data = node.inputs[0]
-    element_type = out.element_type(data)
-    limit, bias = node.attribute("lambd", 0.5), node.attribute("bias", 0.0)
-    if element_type not in ("float16", "float", "double"):
-        raise CannotConvert(
-            f"{data!r} is {element_type}; no operator before 9 compares or chooses numbers of that type",
-            remedy="cast the data to float around the node",
-        )
+    """`x + bias` below `-lambd`, `x - bias` above `lambd`, and 0 between; whole numbers go through double."""
+    element_type = out.element_type(node.inputs[0])
+    if element_type in FLOATS:
+        _shrink(node.inputs[0], node, element_type, node.outputs, out)
+        return
+    wide = out.emit("Cast", node.inputs, to=BY_NAME["double"].number)
+    shrunk = _shrink(wide, node, "double", 1, out)
+    out.emit("Cast", [shrunk], node.outputs, to=BY_NAME[element_type].number)
+
+
+def _shrink(data: str, node: Node, element_type: str, outputs: Sequence[str] | int, out: Rewriter) -> str:
+    limit = node.attribute("lambd", 0.5)
+    shift = out.constant(node.attribute("bias", 0.0), element_type)
     low = out.emit("Less", [data, out.constant(-limit, element_type)], opset=9)
     high = out.emit("Greater", [data, out.constant(limit, element_type)], opset=9)
-    shift = out.constant(bias, element_type)
     rest = out.emit("Where", [high, out.emit("Sub", [data, shift]), out.constant(0.0, element_type)], opset=9)
-    out.emit("Where", [low, out.emit("Add", [data, shift]), rest], node.outputs, opset=9)
+    return out.emit("Where", [low, out.emit("Add", [data, shift]), rest], outputs, opset=9)
 
 
 def _sigmoid(node: Node, out: Rewriter) -> str:

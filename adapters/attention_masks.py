@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.node import Node, Tensor
-from opshift.adapters.ranges import LONGEST, positions_below
+from opshift.adapters.attention_positions import FLOAT, distance, key_length, positions
+from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.sizes import Size, as_list, dimension, listed, reshaped, total
+from opshift.adapters.sizes import Size, as_list, dimension, listed, reshaped
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
-FLOAT = BY_NAME["float"].number
 UNBOUNDED = -1
 """The size of a window that ends nowhere."""
 
@@ -37,10 +36,11 @@ def windows_become_a_mask(node: Node, out: Rewriter) -> None:
     if left == right == UNBOUNDED:
         out.become(node, attributes=attributes)
         return
-    mask, distance = full_mask(node, out), _distance(node, out)
-    for limit, beyond in ((right, "Greater"), (-left, "Less")):
-        if limit != (UNBOUNDED if beyond == "Greater" else -UNBOUNDED):
-            mask = _restricted(mask, _unless(beyond, distance, limit, out), node, out)
+    mask, gap = full_mask(node, out), distance(node, out)
+    if left != UNBOUNDED:
+        mask = _restricted(mask, _unless("Less", gap, -left, out), node, out)
+    if right != UNBOUNDED:
+        mask = _restricted(mask, _unless("Greater", gap, right, out), node, out)
     out.become(node, inputs=_with_mask(node, mask), attributes=attributes)
 
 
@@ -51,20 +51,19 @@ def padding_becomes_a_mask(node: Node, out: Rewriter) -> None:
     lengths = node.input(6)
     if lengths:
         last = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
-        keys = _positions(_key_length(node, out), out)
+        keys = positions(key_length(node, out), out)
         mask = _restricted(mask, out.emit("Less", [keys, last]), node, out)
         if node.attribute("is_causal", 0):
-            mask = _restricted(mask, _unless("Greater", _distance(node, out), 0, out), node, out)
+            mask = _restricted(mask, _unless("Greater", distance(node, out), 0, out), node, out)
         attributes.pop("is_causal", None)
-    inputs = _with_mask(node, mask)[:6]
-    out.become(node, inputs=inputs, attributes=attributes)
+    out.become(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
 
 def bias(node: Node, out: Rewriter) -> str:
     """What version 23 adds to the scores: its mask, and minus infinity for keys ahead of a causal query."""
     mask = _stated_mask(node, out)
     if node.attribute("is_causal", 0):
-        mask = _restricted(mask, _unless("Greater", _distance(node, out), 0, out), node, out)
+        mask = _restricted(mask, _unless("Greater", distance(node, out), 0, out), node, out)
     return "" if mask is None else _added(mask, node, out)
 
 
@@ -73,9 +72,7 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
     mask = _stated_mask(node, out)
     if mask is None:
         return None
-    shape, length = out.shape(node.inputs[3]), _key_length(node, out)
-    if shape is None:
-        raise CannotConvert(f"the rank of {node.inputs[3]!r} is not known", remedy="add a value_info for it")
+    rank, shape, length = out.rank(node.inputs[3]), out.shape(node.inputs[3]), key_length(node, out)
     if shape and shape[-1] == length:
         return mask
     if not shape or shape[-1] == 1:
@@ -83,9 +80,9 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
             "attn_mask has one column, which may be that of the first key or stand for all",
             remedy="give it a column for every key",
         )
-    columns = dimension(node.inputs[3], len(shape) - 1, out)
+    columns = dimension(node.inputs[3], rank - 1, out)
     missing = _difference(length, columns, out)
-    pads = listed([*[0] * (2 * len(shape) - 1), missing], out)
+    pads = listed([*[0] * (2 * rank - 1), missing], out)
     nothing = out.constant(-math.inf, out.element_type(node.inputs[0]))
     return Mask(out.emit("Pad", [_added(mask, node, out), pads, nothing], opset=13), is_boolean=False)
 
@@ -126,52 +123,8 @@ def _with_mask(node: Node, mask: Mask | None) -> list[str]:
     return inputs
 
 
-def _distance(node: Node, out: Rewriter) -> str:
-    """How far a key lies after a query: the last two dimensions are queries and keys."""
-    queries, lengths, past = _length(node, 0, out), node.input(6), node.input(4)
-    if not lengths:
-        offset = dimension(past, 2, out) if past else 0
-        return out.emit("Sub", [_positions(_key_length(node, out), out), _column(queries, offset, out)])
-    keys = out.emit("Sub", [_positions(_key_length(node, out), out), _column(queries, 0, out)])
-    ends = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
-    first = out.emit("Sub", [ends, _as_float(queries, out)])
-    return out.emit("Sub", [keys, first])
-
-
-def _unless(comparison: str, distance: str, limit: int, out: Rewriter) -> str:
-    return out.emit("Not", [out.emit(comparison, [distance, out.constant(float(limit), "float")])])
-
-
-def _length(node: Node, position: int, out: Rewriter) -> Size:
-    """How many queries, or new keys, there are."""
-    return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
-
-
-def _key_length(node: Node, out: Rewriter) -> Size:
-    new, past = _length(node, 1, out), node.input(4)
-    return total(dimension(past, 2, out), new, out) if past else new
-
-
-def _positions(length: Size, out: Rewriter) -> str:
-    """0, 1, 2 and so on, as float."""
-    if isinstance(length, int) and length <= LONGEST:
-        return out.constant(tuple(map(float, range(length))), "float")
-    return out.emit("Cast", [positions_below(as_list(length, out), out)], to=FLOAT)
-
-
-def _column(length: Size, offset: Size, out: Rewriter) -> str:
-    """The positions from an offset on, one a row."""
-    if isinstance(length, int) and isinstance(offset, int) and length <= LONGEST:
-        numbers = tuple(float(offset + index) for index in range(length))
-        return out.tensor(Tensor("float", (length, 1), numbers))
-    column = reshaped(_positions(length, out), (-1, 1), out)
-    return out.emit("Add", [column, _as_float(offset, out)])
-
-
-def _as_float(size: Size, out: Rewriter) -> str:
-    if isinstance(size, int):
-        return out.constant(float(size), "float")
-    return out.emit("Cast", [size], to=FLOAT)
+def _unless(comparison: str, gap: str, limit: int, out: Rewriter) -> str:
+    return out.emit("Not", [out.emit(comparison, [gap, out.constant(float(limit), "float")])])
 
 
 def _difference(size: Size, other: Size, out: Rewriter) -> Size:

@@ -88,23 +88,37 @@ def _quotient(value: str, power: str, wide: str, out: Rewriter) -> str:
 def digits_are_looked_up(node: Node, out: Rewriter) -> None:
     """The integers are taken apart into digits of four bits, for which a table has the results."""
     element_type = out.element_type(node.inputs[0])
-    places = range(0, WIDTHS[element_type], DIGIT)
-    first, second = (_digits(name, element_type, places, out) for name in node.inputs)
-    base = 1 << DIGIT
-    pair = out.emit("Add", [out.emit("Mul", [first, out.constant(base, "uint64")]), second])
-    results = [LOGIC[node.op_type](one, other) for one in range(base) for other in range(base)]
-    digits = out.emit("Gather", [out.constant(results, "int64"), cast(pair, "int64", out)], axis=0)
-    parts = out.emit("Mul", [digits, out.constant([1 << place for place in places], "int64")])
-    whole = out.emit("ReduceSum", [parts, out.constant([-1], "int64")], keepdims=0)
-    cast(whole, element_type, out, node.outputs)
+    columns = [_column(name, element_type, out) for name in node.inputs]
+    width = WIDTHS[element_type]
+    total = ""
+    # No more than 32 bits are summed up at a time: onnxruntime adds integers as floats.
+    for start in range(0, width, 32):
+        part = _combined(columns, range(start, min(start + 32, width), DIGIT), LOGIC[node.op_type], out)
+        scaled = out.emit("Mul", [part, out.constant(1 << start, "uint64")])
+        total = out.emit("Add", [total, scaled]) if total else scaled
+    cast(total, element_type, out, node.outputs)
 
 
-def _digits(name: str, element_type: str, places: range, out: Rewriter) -> str:
-    """The digits of each number, as a last dimension."""
+def _column(name: str, element_type: str, out: Rewriter) -> str:
+    """The numbers by their bits, without a sign, and with a last dimension for digits."""
     unsigned = name if _is_unsigned(element_type) else cast(name, f"u{element_type}", out)
-    column = out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.constant([-1], "int64")])
-    shifted = out.emit("Div", [column, out.constant([1 << place for place in places], "uint64")])
-    return out.emit("Mod", [shifted, out.constant(1 << DIGIT, "uint64")])
+    return out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.constant([-1], "int64")])
+
+
+def _combined(columns: list[str], places: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
+    """The result in some places, counted from the first of them."""
+    base = 1 << DIGIT
+    powers = out.constant([1 << place for place in places], "uint64")
+    first, second = (
+        out.emit("Mod", [out.emit("Div", [column, powers]), out.constant(base, "uint64")])
+        for column in columns
+    )
+    pair = out.emit("Add", [out.emit("Mul", [first, out.constant(base, "uint64")]), second])
+    results = [logic(one, other) for one in range(base) for other in range(base)]
+    digits = out.emit("Gather", [out.constant(results, "int64"), cast(pair, "int64", out)], axis=0)
+    weights = [1 << (place - places.start) for place in places]
+    parts = out.emit("Mul", [digits, out.constant(weights, "int64")])
+    return cast(out.emit("ReduceSum", [parts, out.constant([-1], "int64")], keepdims=0), "uint64", out)
 
 
 @adapter("BitwiseNot", 18, 17)

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from opshift.adapters.node import Node
 from opshift.adapters.ranges import positions_below
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.sizes import as_list, dimension, listed
 from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
 
 
 @adapter("TensorScatter", 24, 23)
 def places_are_spelled_out(node: Node, out: Rewriter) -> None:
     """ScatterElements takes a place for every element of an update, counted from where its entry starts."""
     cache, update = node.inputs[:2]
+    element_type = out.element_type(cache)
+    if BY_NAME[element_type].number > BY_NAME["bfloat16"].number:
+        raise CannotConvert(f"{cache!r} is {element_type}, which ScatterElements does not take")
     rank = out.rank(cache)
     axis = node.attribute("axis", -2) % rank
     count = dimension(update, axis, out)

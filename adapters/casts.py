@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from opshift.adapters.rewriter import Rewriter
 from opshift.registry.element_types import BY_NAME
 
-FORM = 9
-"""The opset that a Cast here is written for."""
+FORM = 13
+"""The opset that a Cast here is written for: the first with bfloat16, so that older ones refuse it."""
 FLOATS = ("float16", "bfloat16", "float", "double")
 WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 """What to compute in where Add, Sub, Mul and Div lack a type, as before 14."""

@@ -82,7 +82,17 @@ def _log_of_summed_exponentials(node: Node, element_type: str, out: Rewriter) ->
     finite = out.emit("Clip", [greatest, *limits], opset=13)
     powers = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
     logarithm = out.emit("Log", [_sum(node, powers, out.fresh("sum"), out)], opset=13)
-    out.emit("Add", [logarithm, _sum(node, finite, out.fresh("greatest"), out)], node.outputs, opset=13)
+    out.emit("Add", [logarithm, _alike(finite, logarithm, node, out)], node.outputs, opset=13)
+
+
+def _alike(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
+    """The greatest elements without the dimensions that the sums have not."""
+    if node.attribute("keepdims", 1):
+        return kept
+    shape = out.shape(node.inputs[0])
+    if shape is not None and all(shape):
+        return out.emit("Reshape", [kept, out.emit("Shape", [dropped], opset=13)], opset=13)
+    return _sum(node, kept, out.fresh("greatest"), out)
 
 
 def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
@@ -103,8 +113,7 @@ def _reduce_chosen_axes(node: Node, out: Rewriter) -> None:
         return
     keepdims = node.attribute("keepdims", 1)
     chosen = _chosen(node, rank, out)
-    one = out.constant([1], "int64")
-    starts = out.emit("Sub", [one, chosen])
+    starts = out.emit("Sub", [out.constant([1], "int64"), chosen])
     ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.constant([2**31 - 1], "int64")])])
     for axis in range(rank):
         bounds = [out.constant([each], "int64") for each in (axis, axis + 1, 0)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.adapters.casts import FLOATS, WIDER, cast
@@ -18,10 +18,14 @@ DOTS = "..."
 
 
 class _Term(NamedTuple):
-    """A value, and a label for each of its dimensions."""
+    """A value, a label for each of its dimensions, and which dimension of which input has the same size.
+
+    What an ellipsis stands for may be one in either factor: only the product itself has the size then.
+    """
 
     value: str
     labels: tuple[str, ...]
+    origins: Mapping[str, tuple[str, int] | None]
 
 
 @adapter("Einsum", 12, 11)
@@ -31,7 +35,7 @@ def terms_are_multiplied_and_summed(node: Node, out: Rewriter) -> None:
     wide = {**WIDER, **HALVES}.get(element_type, element_type)
     terms, result = _read(node, out)
     if wide != element_type:
-        terms = [_Term(cast(term.value, wide, out), term.labels) for term in terms]
+        terms = [term._replace(value=cast(term.value, wide, out)) for term in terms]
     terms = [_diagonal(term, out) for term in terms]
     current = terms[0]
     for place, term in enumerate(terms[1:], start=2):
@@ -51,7 +55,8 @@ def _read(node: Node, out: Rewriter) -> tuple[list[_Term], tuple[str, ...]]:
     for name, text in zip(node.inputs, left.split(","), strict=True):
         letters = len(text.replace(DOTS, ""))
         hidden = out.rank(name) - letters if DOTS in text else 0
-        terms.append(_Term(name, _labels(text, hidden)))
+        labels = _labels(text, hidden)
+        terms.append(_Term(name, labels, {label: (name, place) for place, label in enumerate(labels)}))
     most = max(sum(label.isdigit() for label in term.labels) for term in terms)
     if arrow:
         return terms, _labels(right, most)
@@ -74,18 +79,18 @@ def _diagonal(term: _Term, out: Rewriter) -> _Term:
     first = term.labels.index(repeated)
     second = term.labels.index(repeated, first + 1)
     rest = [place for place in range(len(term.labels)) if place not in (first, second)]
-    size = dimension(term.value, first, out)
-    if isinstance(size, str):
+    size = _known(term, repeated, out)
+    if size is None:
         raise CannotConvert(
-            f"it takes a diagonal, whose length, dimension {first} of {term.value!r}, is not known",
-            remedy=f"state it: add a value_info for {term.value!r}",
+            f"it takes the diagonal of {repeated!r}, whose length is not known",
+            remedy="state the shapes of its inputs",
         )
-    sizes = [dimension(term.value, place, out) for place in rest]
+    labels = tuple(term.labels[place] for place in rest)
     moved = out.emit("Transpose", [term.value], perm=[first, second, *rest])
-    rows = reshaped(moved, [size * size, *sizes], out)
+    rows = reshaped(moved, [size * size, *_sizes(term, labels, out)], out)
     places = out.constant(tuple(range(0, size * size, size + 1)), "int64")
     value = out.emit("Gather", [rows, places], axis=0)
-    return _diagonal(_Term(value, (repeated, *(term.labels[place] for place in rest))), out)
+    return _diagonal(term._replace(value=value, labels=(repeated, *labels)), out)
 
 
 def _product(one: _Term, other: _Term, needed: set[str], of_floats: bool, out: Rewriter) -> _Term:
@@ -103,7 +108,7 @@ def _product(one: _Term, other: _Term, needed: set[str], of_floats: bool, out: R
         return _matrix_product(one, other, groups, out)
     labels = tuple(label for group in groups for label in group)
     value = out.emit("Mul", [_spread(one, labels, out), _spread(other, labels, out)])
-    return _summed(_Term(value, labels), needed, out)
+    return _summed(_Term(value, labels, _origins(one, other)), needed, out)
 
 
 def _matrix_product(one: _Term, other: _Term, groups: tuple[tuple[str, ...], ...], out: Rewriter) -> _Term:
@@ -118,7 +123,12 @@ def _matrix_product(one: _Term, other: _Term, groups: tuple[tuple[str, ...], ...
     value = out.emit("MatMul", [first, second])
     if len(left) != 1 or len(right) != 1:
         value = reshaped(value, [*kept, *sizes[0], *sizes[2]], out)
-    return _Term(value, (*batch, *left, *right))
+    return _Term(value, (*batch, *left, *right), _origins(one, other))
+
+
+def _origins(one: _Term, other: _Term) -> Mapping[str, tuple[str, int] | None]:
+    both = {label for label in one.labels if label.isdigit() and label in other.labels}
+    return {**one.origins, **other.origins, **dict.fromkeys(both)}
 
 
 def _grouped(value: str, kept: list[Size], groups: list[list[Size]], out: Rewriter) -> str:
@@ -129,7 +139,15 @@ def _grouped(value: str, kept: list[Size], groups: list[list[Size]], out: Rewrit
 
 
 def _sizes(term: _Term, labels: Sequence[str], out: Rewriter) -> list[Size]:
-    return [dimension(term.value, term.labels.index(label), out) for label in labels]
+    return [_size(term, label, out) for label in labels]
+
+
+def _size(term: _Term, label: str, out: Rewriter) -> Size:
+    origin = term.origins[label]
+    if origin is not None:
+        return dimension(*origin, out)
+    place = out.constant([term.labels.index(label)], "int64")
+    return out.emit("Gather", [out.emit("Shape", [term.value]), place], axis=0)
 
 
 def _whole(sizes: list[Size], out: Rewriter) -> Size:
@@ -158,8 +176,9 @@ def _agree(one: _Term, other: _Term, label: str, out: Rewriter) -> bool:
 
 
 def _known(term: _Term, label: str, out: Rewriter) -> int | None:
-    shape = out.shape(term.value)
-    return shape[term.labels.index(label)] if shape is not None else None
+    origin = term.origins[label]
+    shape = out.shape(origin[0]) if origin is not None else None
+    return shape[origin[1]] if origin is not None and shape is not None else None
 
 
 def _summed(term: _Term, needed: set[str], out: Rewriter) -> _Term:
@@ -167,14 +186,14 @@ def _summed(term: _Term, needed: set[str], out: Rewriter) -> _Term:
     if not axes:
         return term
     value = out.emit("ReduceSum", [term.value], axes=axes, keepdims=0)
-    return _Term(value, tuple(label for label in term.labels if label in needed))
+    return term._replace(value=value, labels=tuple(label for label in term.labels if label in needed))
 
 
 def _arranged(term: _Term, labels: Sequence[str], out: Rewriter) -> _Term:
     if term.labels == tuple(labels):
         return term
     order = [term.labels.index(label) for label in labels]
-    return _Term(out.emit("Transpose", [term.value], perm=order), tuple(labels))
+    return term._replace(value=out.emit("Transpose", [term.value], perm=order), labels=tuple(labels))
 
 
 def _spread(term: _Term, labels: Sequence[str], out: Rewriter) -> str:

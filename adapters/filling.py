@@ -5,11 +5,11 @@ from __future__ import annotations
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
+from opshift.adapters.tensor_messages import tensor_of
 
 
 @adapter("ConstantOfShape", 9, 8)
 def one_value_is_expanded(node: Node, out: Rewriter) -> None:
     """The value goes to every place of the shape; without dimensions of its own it adds none."""
-    value = node.attribute("value", Tensor("float", (1,), (0.0,)))
-    scalar = out.emit("Reshape", [out.emit("Constant", [], value=value), out.constant([], "int64")])
-    out.emit("Expand", [scalar, node.inputs[0]], node.outputs)
+    value = tensor_of(node.attribute("value", Tensor("float", (1,), (0.0,))))
+    out.emit("Expand", [out.constant(value.values[0], value.element_type), node.inputs[0]], node.outputs)

@@ -45,9 +45,9 @@ def transform_is_a_product(node: Node, out: Rewriter) -> None:
 def frames_are_transformed(node: Node, out: Rewriter) -> None:
     """Each frame is gathered, weighted by the window, and transformed by DFT."""
     signal, window = node.inputs[0], node.input(2)
+    length = _known(signal, 1, out)
     if out.rank(signal) == 2:
         signal = out.emit("Unsqueeze", [signal, out.constant([2], "int64")])
-    length = _known(signal, 1, out)
     step = int(out.require_constant(node.inputs[1], "input frame_step").values[0])
     if node.input(3):
         size = int(out.require_constant(node.input(3), "input frame_length").values[0])

@@ -24,7 +24,7 @@ def matrix_is_a_constant(node: Node, out: Rewriter) -> None:
     of = int if "int" in element_type else float
     weights = tuple(of(_weight(row, *edges[at : at + 3])) for row in range(rows) for at in range(columns))
     value = Tensor(element_type, (rows, columns), weights)
-    out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
+    out.become(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
 
 
 def _edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:

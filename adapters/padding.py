@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Sequence
 
-from opshift.adapters.legal_types import require_types
+from opshift.adapters.clip import FLOAT_MAX
 from opshift.adapters.node import Node, Tensor
+from opshift.adapters.padding_computed import gather_padded
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 from opshift.adapters.wider_types import wider_type
 from opshift.registry.element_types import BY_NAME
 
-FLOATS = ("tensor(float)", "tensor(double)")
+FLOATS = ("float16", "float", "double")
+WIDER = ("tensor(float)", "tensor(double)")
 
 
 @adapter("Pad", 18, 13)
@@ -53,15 +56,18 @@ def _zeros(data: str, out: Rewriter) -> str:
 
 @adapter("Pad", 11, 2)
 def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
-    """They have to be constants; the value is a 32-bit float for every type of data."""
-    pads = out.require_constant(node.input(1), "input pads").values
-    attributes = {**node.attributes, "pads": pads}
-    if node.input(2) and node.attribute("mode", b"constant") == b"constant":
-        attributes["value"] = _as_float(out.require_constant(node.input(2), "input constant_value"), out)
+    """Constants that a 32-bit float holds; with others, elements are gathered from where they come from."""
+    amounts = out.constant_value(node.input(1))
     element_type = out.element_type(node.inputs[0])
-    wider = wider_type(element_type, FLOATS, "order")
-    if element_type in ("float16", "float", "double") or wider is None:
-        require_types(node, out)
+    wider = element_type if element_type in FLOATS else wider_type(element_type, WIDER, "order")
+    is_filled = node.attribute("mode", b"constant") == b"constant" and bool(node.input(2))
+    number = _number(out.constant_value(node.input(2))) if is_filled else 0.0
+    if amounts is None or wider is None or number is None:
+        gather_padded(node, out)
+        return
+    value = {"value": number} if is_filled else {}
+    attributes = {**node.attributes, "pads": amounts.values, **value}
+    if wider == element_type:
         out.become(node, inputs=node.inputs[:1], attributes=attributes)
         return
     wide = out.emit("Cast", [node.inputs[0]], opset=10, to=BY_NAME[wider].number)
@@ -70,13 +76,13 @@ def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
     out.emit("Cast", [padded], node.outputs, opset=10, to=BY_NAME[element_type].number)
 
 
-def _as_float(value: Tensor, out: Rewriter) -> float:
-    number = float(value.scalar)
-    narrow: float
-    (narrow,) = struct.unpack("<f", struct.pack("<f", number)) if abs(number) < 3.4028235e38 else (number,)
-    if narrow != number and number == number:
-        out.concede("approximate", f"constant_value is {number}, which a 32-bit float attribute rounds")
-    return number
+def _number(value: Tensor | None) -> float | None:
+    """The value, if it is constant and a 32-bit float holds it."""
+    number = float(value.scalar) if value is not None else None
+    if number is None or not math.isfinite(number):
+        return number
+    is_held = abs(number) <= FLOAT_MAX and struct.unpack("<f", struct.pack("<f", number)) == (number,)
+    return number if is_held else None
 
 
 @adapter("Pad", 2, 1)

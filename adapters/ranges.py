@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-from typing import Any
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
@@ -13,7 +12,11 @@ from opshift.registry.element_types import BY_NAME
 
 LONGEST = 1 << 16
 """The most elements that are written out as a constant."""
+FARTHEST = 1e38
+"""The distance from which on a float may no longer hold it."""
 HALVES = ("float16", "bfloat16")
+ALL_NUMBERS = 14
+"""From this opset on arithmetic takes numbers of every type."""
 
 
 @adapter("Range", 27, 11)
@@ -39,7 +42,8 @@ def numbers_are_listed_or_computed(node: Node, out: Rewriter) -> None:
     start, _, delta = node.inputs
     element_type = out.element_type(start)
     positions = out.emit("Cast", [positions_below(_count(node, out), out)], to=BY_NAME[element_type].number)
-    out.emit("Add", [start, out.emit("Mul", [positions, delta])], node.outputs)
+    distances = out.emit("Mul", [positions, delta], opset=ALL_NUMBERS)
+    out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMBERS)
 
 
 def positions_below(count: str, out: Rewriter) -> str:
@@ -49,14 +53,22 @@ def positions_below(count: str, out: Rewriter) -> str:
     return out.emit("Reshape", [found, out.constant([-1], "int64")], opset=9)
 
 
+def as_float(number: float) -> float:
+    """A number as 32 bits hold it."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+
+
 def _numbers(inputs: list[Tensor]) -> Tensor | None:
     if len(inputs) != 3:
         return None
     start, limit, delta = (each.scalar for each in inputs)
-    distance = _rounded(limit - start, inputs[0].element_type)
-    count = max(math.ceil(distance / delta), 0) if delta else LONGEST + 1
-    if count > LONGEST:
+    steps = (limit - start) / delta if delta else math.inf
+    if not (steps <= LONGEST and abs(limit - start) < FARTHEST):
         return None
+    if inputs[0].element_type == "float":
+        # How many steps there are can hang on the last bit.
+        steps = as_float(limit - start) / delta
+    count = max(math.ceil(steps), 0)
     return Tensor(inputs[0].element_type, (count,), tuple(start + index * delta for index in range(count)))
 
 
@@ -65,14 +77,9 @@ def _count(node: Node, out: Rewriter) -> str:
     start, limit, delta = node.inputs
     double = BY_NAME["double"].number
     distance, step = (
-        out.emit("Cast", [name], to=double) for name in (out.emit("Sub", [limit, start]), delta)
+        out.emit("Cast", [name], to=double)
+        for name in (out.emit("Sub", [limit, start], opset=ALL_NUMBERS), delta)
     )
     steps = out.emit("Ceil", [out.emit("Div", [distance, step])])
     count = out.emit("Cast", [out.emit("Relu", [steps])], to=BY_NAME["int64"].number)
     return out.emit("Reshape", [count, out.constant([1], "int64")])
-
-
-def _rounded(number: Any, element_type: str) -> Any:
-    """A number as its type holds it: how many steps there are can hang on the last bit."""
-    code = f"<{BY_NAME[element_type].code}"
-    return struct.unpack(code, struct.pack(code, number))[0]

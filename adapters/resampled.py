@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from opshift.adapters.finishing import finish
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.resampling import ONE, Axis, Filter, Samples, samples
@@ -42,15 +43,6 @@ def same_samples(
         if not _equal(samples(each, how, vectors), samples(others[axis], other, vectors)):
             return False
     return True
-
-
-def finish(value: str, node: Node, out: Rewriter) -> None:
-    """Let what was emitted last, if it makes `value`, make the node's output."""
-    last = out.emitted[-1] if out.emitted else None
-    if last is None or last.node.outputs != (value,):
-        out.emit("Identity", [value], node.outputs[:1], opset=OPSET)
-        return
-    out.emitted[-1] = last._replace(node=last.node.with_(outputs=node.outputs[:1]))
 
 
 def _types(node: Node, how: Filter, out: Rewriter) -> tuple[str, str]:

@@ -179,7 +179,9 @@ def _half_pixel_symmetric(axis: Axis, index: Vector, vectors: Vectors) -> Vector
     adjustment = vectors.divide(axis.length, vectors.multiply(axis.scale, axis.size))
     centre = vectors.divide(axis.size, (2.0,))
     offset = vectors.multiply(centre, vectors.subtract(ONE, adjustment))
-    return vectors.add(offset, _half_pixel(axis, index, vectors))
+    double = vectors.in_double()
+    moved = double.add(offset, _without_shift(axis, index, double))
+    return vectors.to_single(double.subtract(moved, HALF))
 
 
 def _asymmetric(axis: Axis, index: Vector, vectors: Vectors) -> Vector:
@@ -193,8 +195,8 @@ def _align_corners(axis: Axis, index: Vector, vectors: Vectors) -> Vector:
 
 def _crop(axis: Axis, index: Vector, vectors: Vectors) -> Vector:
     last = vectors.subtract(axis.size, ONE)
-    extent = vectors.multiply(vectors.subtract(axis.end, axis.start), last)
-    moved = vectors.divide(vectors.multiply(index, extent), _steps(axis, vectors))
+    share = vectors.multiply(index, vectors.subtract(axis.end, axis.start))
+    moved = vectors.divide(vectors.multiply(share, last), _steps(axis, vectors))
     centre = vectors.multiply(vectors.multiply(HALF, vectors.add(axis.start, axis.end)), last)
     place = vectors.add(vectors.multiply(axis.start, last), moved)
     return vectors.choose(_is_single(axis, vectors), centre, place)

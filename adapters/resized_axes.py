@@ -194,7 +194,7 @@ def doubt(axes: Mapping[int, Axis], how: Filter, by_scales: bool) -> str:
     """What onnxruntime and the definition disagree on for these axes; empty if nothing."""
     changed = [axis for axis in axes.values() if not is_untouched(axis, how)]
     same = [axis for axis in changed if axis.length == axis.size]
-    if how.coordinates in ("tf_crop_and_resize", "tf_half_pixel_for_nn"):
+    if how.antialias or how.coordinates.startswith("tf_"):
         same += [axis for axis in changed if isinstance(axis.length, str)]
     if same and (len(same) == len(changed) or how.antialias or how.coordinates.startswith("tf_")):
         return (

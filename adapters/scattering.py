@@ -59,18 +59,14 @@ def tuples_become_rows_to_write(node: Node, out: Rewriter) -> None:
 
 def _combine(node: Node, out: Rewriter) -> None:
     """Each element with all updates that go there, by a table of which do: for small data of known shape."""
-    data, indices, updates = node.inputs
+    data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
     if element_type not in (*BITS, *FLOATS):
         raise CannotConvert(f"it combines values of {element_type} by {reduction.decode()!r}")
     two, many = COMBINED[reduction]
     rows, row, count = _sizes(node, out)
-    if node.op_type == "ScatterND":
-        flat = flat_tuples(data, indices, out)
-    else:
-        flat = flat_elements(data, indices, node.attribute("axis", 0) % out.rank(data), out)
-    places = out.emit("Reshape", [flat, out.constant([count, 1, 1], "int64")])
+    places = out.emit("Reshape", [_flat_indices(node, out), out.constant([count, 1, 1], "int64")])
     every_place = out.emit("Reshape", [out.constant(range(rows), "int64"), out.constant([rows, 1], "int64")])
     goes_there = out.emit("Equal", [places, every_place])
     listed = out.emit("Reshape", [updates, out.constant([count, 1, row], "int64")])
@@ -78,6 +74,13 @@ def _combine(node: Node, out: Rewriter) -> None:
     combined = out.emit(many, [table], opset=11, axes=[0], keepdims=0)
     shaped = out.emit("Reshape", [combined, out.emit("Shape", [data])])
     out.emit(two, [data, shaped], node.outputs)
+
+
+def _flat_indices(node: Node, out: Rewriter) -> str:
+    data, indices = node.inputs[:2]
+    if node.op_type == "ScatterND":
+        return flat_tuples(data, indices, out)
+    return flat_elements(data, indices, node.attribute("axis", 0) % out.rank(data), out)
 
 
 def _nothing(reduction: bytes, element_type: str, out: Rewriter) -> str:

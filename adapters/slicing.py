@@ -49,13 +49,19 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
             remedy="make starts, ends and steps constant, and state the shape of the data",
         )
     if plain or not others:
-        attributes = {"axes": [cut.axis for cut in plain]} | {
-            f"{name}s": [getattr(cut, name) for cut in plain] for name in ("start", "end")
-        }
         data = out.fresh("slice") if others else node.outputs[0]
-        out.become(node, inputs=node.inputs[:1], outputs=[data], attributes=attributes)
-    for cut, listed in zip(others, indices, strict=True):
-        outputs: Sequence[str] | int = node.outputs if cut is others[-1] else 1
+        axes, starts, ends, _ = zip(*plain, strict=True) if plain else ((),) * 4
+        bounds = {"axes": axes, "starts": starts, "ends": ends}
+        out.become(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
+    _pick(data, others, indices, node, out)
+
+
+def _pick(
+    data: str, cuts: list[Cut], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
+) -> None:
+    """Gather what is known by index, and mask the rest, one axis after another."""
+    for cut, listed in zip(cuts, indices, strict=True):
+        outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
         if listed is None:
             data = pick_by_mask(data, node.inputs[0], cut, outputs, out)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters.computed_axes import MASKS_CAME
+from opshift.adapters.legal_types import require_types
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
@@ -73,6 +74,7 @@ def sizes_are_written_out(node: Node, out: Rewriter) -> None:
 @adapter("Split", 2, 1)
 def axis_is_stated(node: Node, out: Rewriter) -> None:
     """Version 1 names no default `axis`."""
+    require_types(node, out)
     out.become(node, attributes={"axis": 0, **node.attributes})
 
 

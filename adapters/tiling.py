@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
+
+FLOATS = ("float16", "float", "double")
 
 
 @adapter("Tile", 1, 6)
@@ -32,6 +35,8 @@ def counts_for_every_dimension(node: Node, out: Rewriter) -> None:
 def one_dimension_after_another(node: Node, out: Rewriter) -> None:
     """Each dimension that is repeated takes a node of its own, its count and axis in the data's type."""
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    if element_type not in FLOATS:
+        raise CannotConvert(f"{data!r} is {element_type}, and before 6 only floating point is repeated")
     counts = out.require_constant(node.inputs[1], "input repeats").values
     repeated = [(axis, count) for axis, count in enumerate(counts) if count != 1]
     if not repeated:

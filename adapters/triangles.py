@@ -26,7 +26,8 @@ def one_side_is_chosen(node: Node, out: Rewriter) -> None:
     if element_type == "bool":
         out.emit("And", [data, out.emit("Not", [outside])], node.outputs)
         return
-    out.emit("Where", [outside, out.constant(_zero(element_type), element_type), data], node.outputs)
+    zero = out.constant(_zero(element_type), element_type)
+    out.emit("Where", [outside, zero, data], node.outputs, opset=16)
 
 
 def _outside(node: Node, out: Rewriter) -> str:
@@ -73,4 +74,4 @@ def matrix_is_written_out(node: Node, out: Rewriter) -> None:
     values = [column - row == k for row in range(rows or 0) for column in range(columns or 0)]
     of = bool if element_type == "bool" else int if "int" in element_type else float
     value = Tensor(element_type, (rows or 0, columns or 0), tuple(map(of, values)))
-    out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
+    out.become(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})

@@ -25,8 +25,17 @@ def rounded(value: float) -> float:
 class Vectors:
     """The operations, each rounded to 32 bits as a runtime rounds it."""
 
-    def __init__(self, out: Rewriter) -> None:
+    def __init__(self, out: Rewriter, rounding: Callable[[float], float] = rounded) -> None:
         self._out = out
+        self._rounded = rounding
+
+    def in_double(self) -> Vectors:
+        """The same operations, which on constants keep 64 bits."""
+        return Vectors(self._out, float)
+
+    def to_single(self, vector: Vector) -> Vector:
+        """Constants rounded to 32 bits."""
+        return tuple(map(rounded, vector)) if isinstance(vector, tuple) else vector
 
     def add(self, first: Vector, second: Vector) -> Vector:
         """The sum."""
@@ -124,9 +133,9 @@ class Vectors:
         self, op_type: str, function: Callable[[float, float], float], first: Vector, second: Vector
     ) -> Vector:
         if isinstance(first, tuple) and isinstance(second, tuple):
-            length = max(len(first), len(second))
+            length = max(len(first), len(second)) if first and second else 0
             pairs = zip(spread(first, length), spread(second, length), strict=True)
-            return tuple(rounded(function(one, other)) for one, other in pairs)
+            return tuple(self._rounded(function(one, other)) for one, other in pairs)
         return self._emit(op_type, self.name(first), self.name(second))
 
 

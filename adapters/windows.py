@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from opshift.adapters.node import Node, Tensor
-from opshift.adapters.ranges import LONGEST, positions_below
+from opshift.adapters.ranges import LONGEST, as_float, positions_below
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
@@ -23,18 +23,23 @@ FLOATS = ("float", "double", "float16", "bfloat16")
 
 @adapter(tuple(WEIGHTS), 17, 16)
 def window_is_a_sum_of_cosines(node: Node, out: Rewriter) -> None:
-    """A constant where the size is; else the cosines of as many angles."""
+    """A constant where the size is; else the cosines of as many angles.
+
+    Whether a whole number is 0 or 1 hangs on the last bit of a float.
+    """
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
     weights, periodic = WEIGHTS[node.op_type], bool(node.attribute("periodic", 1))
     size = out.constant_value(node.inputs[0])
     if size is not None and size.scalar <= LONGEST:
         values = _window(int(size.scalar), weights, periodic)
         if element_type not in FLOATS:
-            values = tuple(map(int, values))
+            values = tuple(int(as_float(value)) for value in values)
         value = Tensor(element_type, (len(values),), values)
         out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
         return
     window = _computed(node.inputs[0], weights, periodic, out)
+    if element_type not in FLOATS:
+        window = out.emit("Cast", [window], to=BY_NAME["float"].number)
     out.emit("Cast", [window], node.outputs, to=BY_NAME[element_type].number)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters.node import Node
+from opshift.adapters.positions import around, pair, steps
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
@@ -46,8 +47,8 @@ def _positions(node: Node, place: int, amounts: tuple[int, int], out: Rewriter) 
     shape = out.shape(node.inputs[0])
     size = shape[place] if shape else None
     if size is None:
-        pair = [out.constant([amount], "int64") for amount in amounts]
-        return _computed_positions(node.inputs[0], pair[0], pair[1], place, out)
+        lists = [out.constant([amount], "int64") for amount in amounts]
+        return around(steps(node.inputs[0], lists[0], lists[1], place, out), out)
     left = range(max(-before, 0), size - max(-after, 0))
     if not left:
         raise CannotConvert(f"dimension {place} is empty, so nothing can be continued")
@@ -58,29 +59,7 @@ def _positions(node: Node, place: int, amounts: tuple[int, int], out: Rewriter) 
 
 def _gather_computed(value: str, pads: str, places: tuple[int, ...], out: Rewriter) -> str:
     for position, place in enumerate(places):
-        before = out.emit("Gather", [pads, out.constant([position], "int64")], axis=0)
-        after = out.emit("Gather", [pads, out.constant([len(places) + position], "int64")], axis=0)
-        value = out.emit("Gather", [value, _computed_positions(value, before, after, place, out)], axis=place)
+        before, after = pair(pads, position, len(places), out)
+        wrapped = around(steps(value, before, after, place, out), out)
+        value = out.emit("Gather", [value, wrapped], axis=place)
     return value
-
-
-def _computed_positions(value: str, before: str, after: str, place: int, out: Rewriter) -> str:
-    """As `_positions`, found at run time; `before` and `after` are lists of one."""
-    first, last = (_if_positive(out.emit("Neg", [amount]), out) for amount in (before, after))
-    size = out.emit("Gather", [out.emit("Shape", [value]), out.constant([place], "int64")], axis=0)
-    count = out.emit("Sub", [out.emit("Sub", [size, first]), last])
-    start = out.emit("Neg", [_if_positive(before, out)])
-    limit = out.emit("Add", [count, _if_positive(after, out)])
-    scalars = [_scalar(each, out) for each in (start, limit)]
-    steps = out.emit("Range", [*scalars, out.constant(1, "int64")])
-    return out.emit("Add", [out.emit("Mod", [steps, count]), first])
-
-
-def _if_positive(value: str, out: Rewriter) -> str:
-    """The number, or 0 if it is negative; Max takes no integers before 12."""
-    twice = out.emit("Add", [value, out.emit("Abs", [value])])
-    return out.emit("Div", [twice, out.constant([2], "int64")])
-
-
-def _scalar(value: str, out: Rewriter) -> str:
-    return out.emit("Squeeze", [value, out.constant([0], "int64")])

@@ -28,21 +28,21 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
         ) from error
 
 
-def read_model(path: Path) -> ModelProto:
+def read_model(path: str | os.PathLike[str]) -> ModelProto:
     """Read a model from a file.
 
     Raises:
         InvalidModel: it cannot be read, or is no model.
     """
     try:
-        data = path.read_bytes()
+        data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", error)
         raise InvalidModel(f"cannot be read: {reason}", place=str(path)) from error
     return read_bytes(data, str(path))
 
 
-def write_model(model: ModelProto, path: Path) -> None:
+def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
     """Write a model to a file: completely, or the file stays as it was.
 
     Of a link, the file that it leads to is written.

@@ -131,6 +131,8 @@ class Planner:
         self._functions = frozenset((canonical_domain(each.domain), each.name) for each in model.functions)
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
+        self._unresolved: dict[tuple[str, str, int], ResolveError] = {}
+        """Why nodes name no operator: to look for near names takes long."""
         self._refusals: list[Refusal] = []
 
     def plan(self) -> Plan:
@@ -217,7 +219,8 @@ class Planner:
             return Standing(has_step=False, has_graphs=True)
         try:
             route = self._router(scope.opsets).route(proto.domain, proto.op_type, opset)
-        except ResolveError:
+        except ResolveError as error:
+            self._unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
             return Standing(has_step=True, has_graphs=True)
         standing = Standing(bool(route.steps), route.has_subgraphs)
         return QUIET if standing == QUIET else standing
@@ -251,6 +254,9 @@ class Planner:
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)
             assert opset is not None
+            unresolved = self._unresolved.get((original.domain, original.op_type, opset))
+            if unresolved:
+                raise unresolved.with_traceback(None)
             result = rewrite(original, opset, scope, router)
         except (CannotConvert, ResolveError) as error:
             place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
@@ -265,7 +271,8 @@ class Planner:
         """As much as can be told of what a node is."""
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain, 0)
-        if not self._registry.has(proto.op_type, opset, domain):
+        unresolved = (proto.domain, proto.op_type, opset) in self._unresolved
+        if unresolved or not self._registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.converter.lineage import Edge
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
-from opshift.converter.soundness import require_sound
+from opshift.converter.soundness import require_sound, require_writable
 from opshift.registry.models import OperatorVersion
 
 MOST_STEPS = 10_000
 """More steps than any node needs; beyond it two steps undo each other."""
+UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"
 
 
 class Written(NamedTuple):
@@ -56,6 +58,8 @@ def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
                 break
             current = emitted[0].node
         else:
+            if current is not node:
+                require_writable(current, route.final)
             done.append(Written(current, route.final, successor))
         if len(taken) > MOST_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not end")
@@ -75,7 +79,13 @@ def _take(step: Edge, node: Node, scope: Scope, router: Router) -> list[Emitted]
     """What a step emits for a node, last first; one of it is the successor."""
     out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None
-    step.function(node, out)
+    try:
+        step.function(node, out)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise
+        reason = f"it breaks a rule that the step relies on ({type(error).__name__}: {error})"
+        raise CannotConvert(reason, remedy=UNSOUND) from error
     emitted = out.emitted
     if len(emitted) == 1:
         return emitted if emitted[0].successor else [emitted[0]._replace(successor=True)]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from opshift.adapters.node import Node
+from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.converter.errors import InvalidModel
+from opshift.converter.tensors import can_pack
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
-    "FLOAT": lambda value: isinstance(value, int | float),
-    "INT": lambda value: isinstance(value, int),
-    "STRING": lambda value: isinstance(value, bytes),
-    "TENSOR": lambda value: hasattr(value, "raw_data"),
+    "FLOAT": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    "STRING": lambda value: isinstance(value, bytes | str),
+    "TENSOR": lambda value: hasattr(value, "raw_data") or (isinstance(value, Tensor) and can_pack(value)),
     "GRAPH": lambda value: hasattr(value, "node"),
 }
 
@@ -46,11 +47,27 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
 def _has_type(stated: Any, kind: str, node: Node, name: str) -> bool:
     if stated.ref_attr_name or not (stated.type or stated.ByteSize() > 2 + len(name)):
         return True
-    value = node.attribute(name)
+    return _holds(node.attribute(name), kind)
+
+
+def _holds(value: Any, kind: str) -> bool:
     if not kind.endswith("S"):
         return kind not in _KINDS or _KINDS[kind](value)
     element = _KINDS.get(kind.removesuffix("S"), lambda value: True)
-    return isinstance(value, tuple) and all(map(element, value))
+    return isinstance(value, tuple | list) and all(map(element, value))
+
+
+def require_writable(node: Node, operator: OperatorVersion) -> None:
+    """Check the attributes that steps gave a node.
+
+    Raises:
+        CannotConvert: one is not the operator's, or it cannot hold the value.
+    """
+    for name, value in node.attributes.items():
+        declared = operator.attributes.get(name)
+        if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):
+            continue
+        raise _unsound(f"attribute {name!r} of {operator.id} would have to be {value!r}")
 
 
 def _unsound(reason: str) -> CannotConvert:

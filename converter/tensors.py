@@ -89,6 +89,15 @@ def _bfloat16(value: float) -> int:
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
+def can_pack(tensor: Tensor) -> bool:
+    """Whether the type can hold the values."""
+    try:
+        pack(tensor)
+    except CannotConvert:
+        return False
+    return True
+
+
 def can_write(element_type: str) -> bool:
     """Whether `write_tensor` knows the type."""
     kind = BY_NAME.get(element_type)

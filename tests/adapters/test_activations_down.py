@@ -99,9 +99,15 @@ def test_celu_with_a_negative_alpha_is_refused(refusal: Callable[..., Refusal]) 
     assert found.reason == "alpha is -1.0; only above 0 is Celu one curve"
 
 
-def test_nan_is_not_beyond_a_limit() -> None:
-    data = np.array([np.nan, 2.0], np.float32)
-    for op, since in (("ThresholdedRelu", 10), ("Shrink", 9)):
-        model = _model(op, data, since)
-        result = run(convert_version(model, 9), {"x": data}) if since == 10 else run(model, {"x": data})
-        assert_equal(result, [np.array([0.0, 2.0], np.float32)])
+@pytest.mark.parametrize(("op", "since"), [("ThresholdedRelu", 10), ("Shrink", 9)])
+@pytest.mark.parametrize("target", [8, 9])
+def test_nan_is_beyond_no_limit(op: str, since: int, target: int) -> None:
+    data = np.array([np.nan, 2.0, -np.inf], np.float32)
+    result = run(convert_version(_model(op, data, since), target), {"x": data})
+    assert_equal(result, [np.array([0.0, 2.0, -np.inf if op == "Shrink" else 0.0], np.float32)])
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8], ids=lambda kind: kind.__name__)
+def test_shrink_of_whole_numbers(kind: type[np.generic], converted: Converted) -> None:
+    data = np.array([0, 1, 2, 3, 100] if kind is np.uint8 else [-100, -3, -2, 0, 1, 3], kind)
+    converted(_model("Shrink", data, 9, lambd=1.5, bias=1.0), 8, {"x": data})

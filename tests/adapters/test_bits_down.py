@@ -31,7 +31,7 @@ def _counts(kind: type, beyond: bool) -> Array:
 
 
 def _model(op: str, opset: int, kind: type, *arrays: Array, **attributes: str) -> onnx.ModelProto:
-    feeds = {f"x{place}": array for place, array in enumerate(arrays)}
+    feeds: dict[str, Array] = {f"x{place}": array for place, array in enumerate(arrays)}
     node = helper.make_node(op, list(feeds), ["y"], name="node", **attributes)
     return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(kind))}, opset)
 
@@ -59,7 +59,7 @@ def test_shifts_of_unsigned_integers(kind: type, direction: str, target: int, co
     values, counts = _ends(kind), _counts(kind, beyond=False)
     model = _model("BitShift", 11, kind, values, counts, direction=direction)
     expected = [_shifted(values, counts, direction)]
-    converted(model, target, {"x0": values, "x1": counts}, expected)
+    converted(model, target, {"x0": values, "x1": counts}, expected, 0)
 
 
 @pytest.mark.parametrize("target", [7, 10, 13])
@@ -71,7 +71,7 @@ def test_counts_beyond_the_width(kind: type, direction: str, target: int, conver
         counts = np.concatenate([counts, np.array([[-1], [np.iinfo(kind).min]], kind)])
     model = _model("BitShift", 28, kind, values, counts, direction=direction)
     expected = [_shifted(values, counts, direction)]
-    converted(model, target, {"x0": values, "x1": counts}, expected)
+    converted(model, target, {"x0": values, "x1": counts}, expected, 0)
 
 
 @pytest.mark.parametrize("target", [7, 9, 13, 17])
@@ -79,17 +79,19 @@ def test_counts_beyond_the_width(kind: type, direction: str, target: int, conver
 @pytest.mark.parametrize("kind", [*UNSIGNED, *SIGNED])
 def test_logic_of_bits(kind: type, op: str, target: int, converted: Converted) -> None:
     first = _ends(kind)
-    second = np.random.default_rng(0).permutation(np.concatenate([first, first // 7])).reshape(2, -1, 1)
+    second: Array = (
+        np.random.default_rng(0).permutation(np.concatenate([first, first // 7])).reshape(2, -1, 1)
+    )
     operation = {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}[op]
     model = _model(op, 18, kind, first, second)
-    converted(model, target, {"x0": first, "x1": second}, [operation(first, second)])
+    converted(model, target, {"x0": first, "x1": second}, [operation(first, second)], 0)
 
 
 @pytest.mark.parametrize("target", [7, 17])
 @pytest.mark.parametrize("kind", [*UNSIGNED, *SIGNED])
 def test_inverted_bits(kind: type, target: int, converted: Converted) -> None:
     values = _ends(kind)
-    converted(_model("BitwiseNot", 18, kind, values), target, {"x0": values}, [~values])
+    converted(_model("BitwiseNot", 18, kind, values), target, {"x0": values}, [~values], 0)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_bits_of_integers_are_kept(source: type, to: type, converted: Converted)
     number = helper.np_dtype_to_tensor_dtype(np.dtype(to))
     node = helper.make_node("BitCast", ["x0"], ["y"], name="node", to=number)
     model = build([node], {"x0": values}, {"y": number}, 26)
-    converted(model, 7, {"x0": values}, [values.view(to)])
+    converted(model, 7, {"x0": values}, [values.view(to)], 0)
 
 
 def test_bits_of_floats_are_refused(refusal: Refusing) -> None:

@@ -48,6 +48,7 @@ ATTRIBUTES = [
     pytest.param((2, 3, 4), (2, 1, 4), {}, ["Tile", "Div"], id="ones in between are repeated"),
     pytest.param((3, 4), (2, 3, 4), {}, ["Reshape", "Tile", "Div"], id="the first is repeated"),
     pytest.param((2, 1), (1, 3), {}, ["Tile", "Tile", "Div"], id="both are repeated"),
+    pytest.param((3,), (1, 3), {}, ["Reshape", "Div"], id="the first has fewer dimensions"),
 ]
 
 

@@ -54,7 +54,7 @@ INFERENCE = [
 def test_inference(
     inputs: Sequence[str],
     constants: Mapping[str, Array],
-    more: Mapping[str, int],
+    more: Mapping[str, Any],
     stated: Sequence[str],
     target: int,
     converted: Converted,

@@ -93,6 +93,13 @@ def test_mixed_types(kinds: Sequence[Any], target: int, training: bool, converte
     assert "Cast" in op_types(converted(model, target, feeds, expected, tolerance=2e-3))
 
 
+def test_halves_are_trained_in_float(converted: Converted) -> None:
+    feeds = _feeds((2, 3, 4), (np.float16,) * 3)
+    model = _model(15, feeds, ["y", "m", "v"], training_mode=1)
+    result = converted(model, 13, feeds, _normal(feeds, True), tolerance=2e-3)
+    assert "Cast" in op_types(result)
+
+
 def test_version_6_is_told_that_it_tests() -> None:
     feeds = _feeds((2, 3, 4))
     (node,) = there_and_back(_model(7, feeds), 6, feeds).graph.node

@@ -19,10 +19,15 @@ Refusing = Callable[..., Refusal]
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)
 ODD = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.5, 6e4, -6e4, 6e-8]
+LARGE: dict[type, list[float]] = {
+    np.float16: [65504.0],
+    np.float32: [8388609.0, 2**24 + 2, 1e30],
+    np.float64: [2**52 + 1.0, 1e300],
+}
 
 
 def _model(op: str, opset: int, output: type, *arrays: Array, **attributes: int) -> onnx.ModelProto:
-    feeds = {f"x{place}": array for place, array in enumerate(arrays)}
+    feeds: dict[str, Array] = {f"x{place}": array for place, array in enumerate(arrays)}
     node = helper.make_node(op, list(feeds), ["y"], name="node", **attributes)
     return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output))}, opset)
 
@@ -32,8 +37,8 @@ def _model(op: str, opset: int, output: type, *arrays: Array, **attributes: int)
 @pytest.mark.parametrize("kind", INTEGERS)
 def test_remainders_of_integers(kind: type, fmod: int, target: int, converted: Converted) -> None:
     low = -7 if np.iinfo(kind).min else 1
-    values = np.array([*range(low, 8), np.iinfo(kind).max], kind)
-    divisors = np.array([d for d in range(low, 8) if d], kind).reshape(-1, 1)
+    values: Array = np.array([*range(low, 8), np.iinfo(kind).max], kind)
+    divisors: Array = np.array([d for d in range(low, 8) if d], kind).reshape(-1, 1)
     model = _model("Mod", 10, kind, values, divisors, fmod=fmod)
     expected = np.fmod(values, divisors) if fmod else np.mod(values, divisors)
     converted(model, target, {"x0": values, "x1": divisors}, [expected])
@@ -44,8 +49,8 @@ def test_remainders_of_integers(kind: type, fmod: int, target: int, converted: C
 def test_remainders_of_floats_with_the_sign_of_the_divisor(
     kind: type, target: int, converted: Converted
 ) -> None:
-    values = np.array([*ODD, 5.25, -5.25, 7.0], kind)
-    divisors = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], kind).reshape(-1, 1)
+    values: Array = np.array([*ODD, 5.25, -5.25, 7.0], kind)
+    divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], kind).reshape(-1, 1)
     model = _model("Mod", 28, kind, values, divisors)
     with np.errstate(invalid="ignore"):
         expected = np.mod(values, divisors)
@@ -53,7 +58,7 @@ def test_remainders_of_floats_with_the_sign_of_the_divisor(
 
 
 def test_remainders_of_floats_are_approximate(refusal: Refusing) -> None:
-    data = np.array([5.5, -5.5, 3.0, 1e-3], np.float32)
+    data: Array = np.array([5.5, -5.5, 3.0, 1e-3], np.float32)
     model = _model("Mod", 10, np.float32, data, data[::-1].copy(), fmod=1)
     found = refusal(model, 9)
     assert found.reason == "the remainder of floats is computed from a quotient, which is rounded"
@@ -66,7 +71,7 @@ def test_remainders_of_floats_are_approximate(refusal: Refusing) -> None:
 def test_rounding(kind: type, target: int, converted: Converted) -> None:
     """Halves, odd and even, on both sides of zero, and numbers that are whole already."""
     halves = np.arange(-6, 6.5, 0.5)
-    data = np.array([*ODD, *halves, 0.49999997, -0.49999997, 8388609.0, 2**24 + 2, 1e30], kind)
+    data: Array = np.array([*ODD, *halves, 0.49999997, -0.49999997, 2049, *LARGE[kind]], kind)
     converted(_model("Round", 11, kind, data), target, {"x0": data}, [np.rint(data)])
 
 
@@ -82,7 +87,7 @@ def test_rounding(kind: type, target: int, converted: Converted) -> None:
 )
 @pytest.mark.parametrize("kind", FLOATS)
 def test_infinities(kind: type, sides: dict[str, int], target: int, converted: Converted) -> None:
-    data = np.array([*ODD, np.finfo(kind).max, np.finfo(kind).min], kind)
+    data: Array = np.array([*ODD, np.finfo(kind).max, np.finfo(kind).min], kind)
     expected = (np.isposinf(data) & bool(sides.get("detect_positive", 1))) | (
         np.isneginf(data) & bool(sides.get("detect_negative", 1))
     )
@@ -93,7 +98,7 @@ def test_infinities(kind: type, sides: dict[str, int], target: int, converted: C
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("kind", FLOATS)
 def test_no_numbers(kind: type, target: int, converted: Converted) -> None:
-    data = np.array([*ODD, np.finfo(kind).max], kind)
+    data: Array = np.array([*ODD, np.finfo(kind).max], kind)
     converted(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
 
 
@@ -102,7 +107,7 @@ def test_no_numbers(kind: type, target: int, converted: Converted) -> None:
 def test_signs(kind: type, target: int, converted: Converted) -> None:
     low = -3 if kind in FLOATS or np.iinfo(kind).min else 0
     ends = [-math.inf, math.inf, 6e-8] if kind in FLOATS else [np.iinfo(kind).min, np.iinfo(kind).max]
-    data = np.array([low, 0, 1, 5, *ends], kind)
+    data: Array = np.array([low, 0, 1, 5, *ends], kind)
     converted(_model("Sign", 9, kind, data), target, {"x0": data}, [np.sign(data)])
 
 
@@ -121,7 +126,7 @@ def test_signs(kind: type, target: int, converted: Converted) -> None:
 def test_functions_that_are_approximate(
     op: str, low: float, high: float, function: Callable[[Array], Array], kind: type, refusal: Refusing
 ) -> None:
-    data = np.linspace(low, high, 41).astype(kind)
+    data: Array = np.linspace(low, high, 41).astype(kind)
     model = _model(op, 9, kind, data)
     assert refusal(model, 8).remedy == "allow 'approximate', if the model can bear it"
     moved = convert_version(model, 7, allow="approximate")
@@ -130,7 +135,7 @@ def test_functions_that_are_approximate(
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 def test_determinants_are_approximate(size: int, refusal: Refusing) -> None:
-    data = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
+    data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
     model = _model("Det", 11, np.float32, data)
     assert refusal(model, 10).remedy == "allow 'approximate', if the model can bear it"
     moved = convert_version(model, 7, allow="approximate")
@@ -138,6 +143,6 @@ def test_determinants_are_approximate(size: int, refusal: Refusing) -> None:
 
 
 def test_large_determinants_are_refused(refusal: Refusing) -> None:
-    data = np.ones((5, 5), np.float32)
+    data: Array = np.ones((5, 5), np.float32)
     reason = refusal(_model("Det", 11, np.float32, data), 10).reason
     assert reason == "the matrices in 'x0' are not known to be of size 1 to 4"

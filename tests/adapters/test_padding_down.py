@@ -78,6 +78,14 @@ def test_wrapping_by_computed_amounts(pads: Sequence[int], converted: Converted)
     converted(model, 18, {"x": DATA, **feeds}, [_wrapped(pads)])
 
 
+def test_wrapping_by_an_unknown_number_of_amounts(converted: Converted) -> None:
+    """The rank of the data tells it."""
+    feeds = {"pads": np.array([1, 0, 2, 0, 0, 1], np.int64)}
+    model = _model(19, [], feeds=feeds, mode="wrap")
+    model.graph.input[1].type.tensor_type.ClearField("shape")
+    converted(model, 18, {"x": DATA, **feeds}, [_wrapped([1, 0, 2, 0, 0, 1])])
+
+
 def test_wrapping_without_known_sizes(converted: Converted) -> None:
     pads = [1, 0, 2, 0, 0, 1]
     converted(_model(19, pads, shapes=False, mode="wrap"), 18, {"x": DATA}, [_wrapped(pads)])
@@ -135,52 +143,58 @@ def test_the_first_version_called_them_paddings() -> None:
     assert {each.name for each in result.graph.node[0].attribute} == {"paddings"}
 
 
-@pytest.mark.parametrize(
-    ("model", "target", "reason"),
-    [
-        pytest.param(
-            _model(11, [0] * 6, feeds={"pads": np.zeros(6, np.int64)}),
-            10,
-            "input pads ('pads') is not a constant",
-            id="computed pads",
-        ),
-        pytest.param(
-            _model(11, [0] * 6, feeds={"v": np.array(0, np.float32)}, inputs=["x", "pads", "v"]),
-            10,
-            "input constant_value ('v') is not a constant",
-            id="a computed value",
-        ),
-        pytest.param(
-            _model(11, [0] * 6, data=DATA.astype(np.int64)),
-            10,
-            "'x' is tensor(int64), which ai.onnx.Pad:2 does not take",
-            id="64 bits",
-        ),
-        pytest.param(
-            _model(19, [1] * 6, {"a": np.array([0, 1, 2])}, inputs=["x", "pads", "", "a"], shapes=False),
-            11,
-            "",
-            id="pads of computed places are no obstacle before attributes",
-        ),
-    ],
-)
-def test_refusals(model: onnx.ModelProto, target: int, reason: str, refusal: Refusing) -> None:
-    if not reason:
-        convert_version(model, target)
-        return
-    assert refusal(model, target).reason == reason
+GATHERED = [0, -1, 2, 0, 1, 0]
+
+
+@pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("kind", [np.float32, np.int64], ids=["float", "int64"])
+def test_computed_pads_are_gathered(mode: str, target: int, kind: Any, converted: Converted) -> None:
+    data = DATA.astype(kind)
+    feeds = {"pads": np.array(GATHERED, np.int64)}
+    model = _model(11, GATHERED, data=data, feeds=feeds, mode=mode)
+    assert "Pad" not in op_types(converted(model, target, {"x": data, **feeds}))
+
+
+def test_a_size_of_one_is_not_reflected(converted: Converted) -> None:
+    """Where nothing is added, there is nothing to count."""
+    data = DATA.reshape(1, 4, 6)
+    feeds = {"pads": np.array([0, 2, 0, 0, 1, 5], np.int64)}
+    model = _model(11, [], data=data, feeds=feeds, mode="reflect")
+    converted(model, 10, {"x": data, **feeds})
+
+
+FILLED = [
+    pytest.param(np.float32, 1.5, True, id="a computed value"),
+    pytest.param(np.float64, 0.1, False, id="a value that a float rounds"),
+    pytest.param(np.float64, 1e300, False, id="a value that no float holds"),
+    pytest.param(np.int32, 2**24 + 1, False, id="a whole value that a float rounds"),
+    pytest.param(np.int64, 2**60 + 1, False, id="64 bits"),
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "computed"), FILLED)
+def test_filling_gathered_data(kind: Any, value: float, computed: bool, converted: Converted) -> None:
+    data, constant = DATA.astype(kind), {"v": np.array(value, kind)}
+    feeds = constant if computed else {}
+    inputs = ["x", "pads", "v"]
+    model = _model(11, GATHERED, {} if computed else constant, data=data, inputs=inputs, feeds=feeds)
+    assert "Pad" not in op_types(converted(model, 10, {"x": data, **feeds}))
+
+
+def test_infinity_stays_an_attribute(converted: Converted) -> None:
+    model = _model(11, [1] * 6, {"v": np.array(np.inf, np.float32)}, inputs=["x", "pads", "v"])
+    assert op_types(converted(model, 10, {"x": DATA})) == ["Pad"]
+
+
+def test_positions_cannot_be_counted_before_9(refusal: Refusing) -> None:
+    found = refusal(_model(11, [0] * 6, feeds={"pads": np.zeros(6, np.int64)}), 8)
+    assert found.reason
 
 
 def test_negative_amounts_are_refused_at_first(refusal: Refusing) -> None:
     found = refusal(_model(11, [0, -1, 0, 0, 0, 0]), 1)
     assert found.reason == "pads is [0, -1, 0, 0, 0, 0]; Pad-1 cannot cut off"
-
-
-def test_a_value_that_a_float_rounds_has_to_be_allowed(refusal: Refusing) -> None:
-    constants = {"value": np.array(0.1, np.float64)}
-    model = _model(11, [1] * 6, constants, data=DATA.astype(np.float64), inputs=["x", "pads", "value"])
-    assert refusal(model, 10).reason == "constant_value is 0.1, which a 32-bit float attribute rounds"
-    assert convert_version(model, 10, allow="approximate").graph.node[0].op_type == "Pad"
 
 
 def test_an_empty_dimension_has_nothing_to_continue() -> None:

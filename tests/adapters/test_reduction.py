@@ -74,7 +74,7 @@ def test_the_logarithm_of_whole_numbers(refusal: Refusing) -> None:
     assert refusal(model, 13).reason == "it is the logarithm of whole numbers, which Log does not take"
 
 
-@pytest.mark.parametrize("target", [17, 14, 13, 12, 11, 10, 9])
+@pytest.mark.parametrize("target", [17, 13, 12, 9])
 @KEEPDIMS
 @pytest.mark.parametrize("axes", [[1], [0, -1], [-3, 1, 2], []], ids=["one", "two", "all", "empty"])
 @REDUCTIONS
@@ -115,7 +115,7 @@ def test_exponentials_do_not_overflow(converted: Converted) -> None:
 
 
 @pytest.mark.parametrize("name", ["Max", "Min"])
-@pytest.mark.parametrize("target", [19, 17, 12, 11])
+@pytest.mark.parametrize("target", [19, 17, 12])
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
 def test_booleans(constant: bool, target: int, name: str, converted: Converted) -> None:
     data = np.array([[True, False], [False, False], [True, True]])

@@ -86,5 +86,5 @@ def test_axis_becomes_an_attribute(
 
 def test_a_computed_axis_is_refused(refusal: Refusing) -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
-    feeds = {"x": SIGNAL, "axis": np.array(1, np.int64)}
+    feeds: dict[str, Array] = {"x": SIGNAL, "axis": np.array(1, np.int64)}
     assert refusal(build([node], feeds, ["y"], 20), 19).reason == "input axis ('axis') is not a constant"

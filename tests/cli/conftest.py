@@ -69,11 +69,11 @@ def old_model(folder: Path) -> Path:
 
 @pytest.fixture
 def new_model(folder: Path) -> Path:
-    """`new.onnx`, of opset 18, whose two Mish are not in opset 10."""
+    """`new.onnx`, of opset 18, whose two Unique are beyond opset 10."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
-        helper.make_node("Mish", ["a"], ["b"], name="mish1"),
-        helper.make_node("Mish", ["b"], ["y"], name="mish2"),
+        helper.make_node("Unique", ["a"], ["b"], name="unique1"),
+        helper.make_node("Unique", ["b"], ["y"], name="unique2"),
     ]
     path = folder / "new.onnx"
     onnx.save(make_model(nodes, {"": 18}), path)

@@ -24,9 +24,11 @@ def model(name: str = "y") -> ModelProto:
     return ModelProto.FromString(made.SerializeToString())
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
-    write_model(model(), tmp_path / "model.onnx")
-    assert read_model(tmp_path / "model.onnx") == model()
+@pytest.mark.parametrize("kind", [Path, str], ids=["a Path", "text"])
+def test_what_is_written_is_read(kind: type[Path] | type[str], tmp_path: Path) -> None:
+    path = kind(tmp_path / "model.onnx")
+    write_model(model(), path)
+    assert read_model(path) == model()
     assert onnx.load(tmp_path / "model.onnx").SerializeToString() == model().SerializeToString()
 
 

@@ -237,14 +237,6 @@ def test_a_reference_is_refused_where_the_value_is_needed(
     assert "inline" in refusal.remedy
 
 
-def test_a_constant_that_the_call_gives_is_no_constant() -> None:
-    axes = given(node("Constant", [], ["axes"]), value_ints=("where", AttributeProto.INTS))
-    body = function("Cut", [axes, node("Squeeze", ["a", "axes"], ["b"])], 13, attributes=["where"])
-    with pytest.raises(ConversionRefused) as caught:
-        convert_version(called(body, 13, where=[0]), 12)
-    assert any("not a constant" in each.reason for each in caught.value.refusals)
-
-
 # What a function is called and what it sees
 
 

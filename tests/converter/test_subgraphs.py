@@ -315,21 +315,6 @@ def test_a_constant_of_the_graph_around_is_known_within() -> None:
     assert_equal(run(result, feeds), run(model, feeds))
 
 
-def test_an_inner_value_hides_a_constant_around_it_by_the_same_name() -> None:
-    """Checkers refuse this, runtimes take it; what is converted is what the nodes mean."""
-    nodes = [
-        branch(
-            [node("Identity", ["given"], ["axes"]), node("Squeeze", ["x", "axes"], ["t"])],
-            [node("Relu", ["x"], ["e"])],
-        )
-    ]
-    feeds = {"x": X, "yes": YES, "given": np.array([0])}
-    model = build(nodes, feeds, ["y"], 13, initializers={"axes": np.array([1])})
-    with pytest.raises(ConversionRefused) as caught:
-        convert_version(model, 11)
-    assert "not a constant" in caught.value.reason
-
-
 def test_a_value_that_only_a_body_reads_is_used() -> None:
     """The mask of Dropout became boolean in 10: the branch gets it as it was."""
     nodes = [

@@ -1,0 +1,127 @@
+"""QuantizeLinear and DequantizeLinear: an axis, more types, blocks and a precision came one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opshift.adapters.node import Node, Tensor
+from opshift.adapters.quantized import (
+    Scheme,
+    cast,
+    dequantize,
+    is_single,
+    named_type,
+    quantize,
+    require_type,
+    scalar,
+    scheme_of,
+)
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+
+
+@adapter("QuantizeLinear", 28, 25)
+@adapter("QuantizeLinear", 25, 24)
+@adapter("QuantizeLinear", 24, 23)
+@adapter("QuantizeLinear", 23, 21)
+@adapter("QuantizeLinear", 21, 19)
+@adapter("QuantizeLinear", 19, 13)
+@adapter("QuantizeLinear", 13, 10)
+@adapter("QuantizeLinear", 10, 9)
+def less_can_be_quantized(node: Node, out: Rewriter) -> None:
+    """Inputs are cast to what the older version takes; what it cannot do at all becomes arithmetic."""
+    scheme, result, precision = scheme_of(node), _result(node, out), _precision(node, out)
+    require_type(result, node.outputs[0], out)
+    require_type(out.element_type(scheme.scale), scheme.scale, out)
+    if not _has_form(scheme, out) or not _takes(result, "y", out):
+        quantize(node, scheme, precision, result, out)
+        return
+    wanted = precision if _takes(precision, "y_scale", out) and precision != "int32" else "float"
+    data, scale = scheme.data, scheme.scale
+    if out.opset < 23 or not _takes(out.element_type(scale), "y_scale", out):
+        data, scale = (cast(name, out.element_type(name), wanted, out) for name in (data, scale))
+    zero = scheme.zero or (_zeros(scheme, result, out) if result != "uint8" else "")
+    inputs = _fitting([data, scale, *([zero] if zero else [])], out)
+    out.become(node, inputs=inputs, attributes=_kept(node, result, out))
+
+
+@adapter("DequantizeLinear", 28, 25)
+@adapter("DequantizeLinear", 25, 24)
+@adapter("DequantizeLinear", 24, 23)
+@adapter("DequantizeLinear", 23, 21)
+@adapter("DequantizeLinear", 21, 19)
+@adapter("DequantizeLinear", 19, 13)
+@adapter("DequantizeLinear", 13, 10)
+@adapter("DequantizeLinear", 10, 9)
+def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
+    """The scale is cast to what the older version takes; what it cannot do at all becomes arithmetic."""
+    scheme = scheme_of(node)
+    source, kind = out.element_type(scheme.data), out.element_type(scheme.scale)
+    result = named_type(node.attribute("output_dtype", 0)) or kind
+    require_type(source, scheme.data, out)
+    require_type(kind, scheme.scale, out)
+    if not _has_form(scheme, out) or not (_takes(source, "x", out) and _takes(result, "x_scale", out)):
+        dequantize(node, scheme, result, out)
+        return
+    scale = scheme.scale if out.opset >= 23 else cast(scheme.scale, kind, result, out)
+    inputs = _fitting([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
+    out.become(node, inputs=inputs, attributes=_kept(node, "", out))
+
+
+def _result(node: Node, out: Rewriter) -> str:
+    """The type to quantize to: that of the zero point, or the one that is named, or uint8."""
+    if node.input(2):
+        return out.element_type(node.input(2))
+    return named_type(node.attribute("output_dtype", 0)) or "uint8"
+
+
+def _precision(node: Node, out: Rewriter) -> str:
+    """The type to divide in: the one that is named, or that of the scale."""
+    return named_type(node.attribute("precision", 0)) or out.element_type(node.inputs[1])
+
+
+def _has_form(scheme: Scheme, out: Rewriter) -> bool:
+    """Whether the older version has blocks, or an axis, if the node needs them."""
+    if out.target is None:
+        return False
+    if out.opset < 13:
+        return is_single(scheme, out)
+    return not scheme.block or out.opset >= 21
+
+
+def _takes(element_type: str, parameter: str, out: Rewriter) -> bool:
+    """Whether a parameter of the older version may have a type."""
+    assert out.target is not None
+    found = out.target.input_named(parameter) or out.target.output_named(parameter)
+    return found is not None and f"tensor({element_type})" in out.target.types_of(found[1])
+
+
+def _zeros(scheme: Scheme, result: str, out: Rewriter) -> str:
+    """A zero point that only tells the type."""
+    shape = out.shape(scheme.scale)
+    if shape is None or None in shape:
+        raise CannotConvert(
+            f"output_dtype is {result} without a zero point, and the shape that one needs is not known",
+            remedy=f"add a zero point, or a value_info for {scheme.scale!r}",
+        )
+    dims = tuple(dim for dim in shape if dim is not None)
+    count = 1
+    for dim in dims:
+        count *= dim
+    return out.tensor(Tensor(result, dims, (0,) * count))
+
+
+def _fitting(inputs: list[str], out: Rewriter) -> list[str]:
+    """Before 13 scale and zero point have no dimension."""
+    return [inputs[0], *(scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
+
+
+def _kept(node: Node, result: str, out: Rewriter) -> Mapping[str, Any]:
+    """The attributes that the older version has."""
+    assert out.target is not None
+    kept = {name: value for name, value in node.attributes.items() if name in out.target.attributes}
+    if out.opset >= 21 and result and not node.input(2):
+        kept.pop("output_dtype", None)
+    return kept

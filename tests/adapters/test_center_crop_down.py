@@ -1,0 +1,59 @@
+"""CenterCropPad before 18."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.dynamic import symbolic
+from support.running import Array, build, op_types
+
+Converted = Callable[..., onnx.ModelProto]
+DATA = np.random.default_rng(18).standard_normal((5, 4, 3)).astype(np.float32)
+CASES = [
+    pytest.param((3, 4, 3), {}, ["Slice"], id="an even part is cut off"),
+    pytest.param((2, 1, 3), {}, ["Slice"], id="an odd part is cut off"),
+    pytest.param((5, 8, 3), {}, ["Pad"], id="an even part is padded"),
+    pytest.param((6, 7, 4), {}, ["Pad"], id="an odd part is padded"),
+    pytest.param((2, 9, 3), {}, ["Slice", "Pad"], id="one is cut, another padded"),
+    pytest.param((5, 4, 3), {}, ["Identity"], id="all sizes are there already"),
+    pytest.param((6, 1), {"axes": [2, 0]}, ["Slice", "Pad"], id="some axes"),
+    pytest.param((6,), {"axes": [-2]}, ["Pad"], id="an axis from the back"),
+]
+
+
+def _model(
+    shape: tuple[int, ...], attributes: dict[str, Any], *, constant: bool
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    node = helper.make_node("CenterCropPad", ["x", "shape"], ["y"], name="node", **attributes)
+    feeds, sizes = {"x": DATA}, {"shape": np.array(shape)}
+    if constant:
+        return build([node], feeds, ["y"], 18, initializers=sizes), feeds
+    return build([node], feeds | sizes, ["y"], 18), feeds | sizes
+
+
+@pytest.mark.parametrize(("shape", "attributes", "made_of"), CASES)
+def test_known_sizes(
+    shape: tuple[int, ...], attributes: dict[str, Any], made_of: list[str], converted: Converted
+) -> None:
+    model, feeds = _model(shape, attributes, constant=True)
+    assert op_types(converted(model, 17, feeds)) == made_of
+    converted(model, 7, feeds)
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["constant sizes", "computed sizes"])
+@pytest.mark.parametrize(("shape", "attributes", "made_of"), CASES)
+def test_computed_sizes(
+    shape: tuple[int, ...],
+    attributes: dict[str, Any],
+    made_of: list[str],
+    constant: bool,
+    converted: Converted,
+) -> None:
+    model, feeds = _model(shape, attributes, constant=constant)
+    for target in (11, 17):
+        converted(symbolic(model), target, feeds)

@@ -1,0 +1,138 @@
+"""GatherND, GatherElements, ScatterND, ScatterElements: batches, combinations, and opsets without them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from support.running import Array, build, op_types
+
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes not known"])
+Feeds = dict[str, Array]
+
+
+def _model(
+    op: str, feeds: Feeds, opset: int, *, shapes: bool = True, known: Sequence[str] = (), **attributes: Any
+) -> onnx.ModelProto:
+    """`known` names the inputs whose sizes are stated even where those of the others are not."""
+    node = helper.make_node(op, list(feeds), ["y"], **attributes)
+    element = helper.np_dtype_to_tensor_dtype(feeds["x"].dtype)
+    model = build([node], feeds, {"y": element}, opset)
+    for value in model.graph.input if not shapes else ():
+        for dim in value.type.tensor_type.shape.dim if value.name not in known else ():
+            dim.ClearField("dim_value")
+    return model
+
+
+@pytest.mark.parametrize("target", [11, 10, 9])
+@pytest.mark.parametrize(
+    ("batch_dims", "indices"),
+    [
+        pytest.param(0, [[0, 1, 2], [-1, -2, 0]], id="whole elements"),
+        pytest.param(0, [[[1]], [[-2]]], id="matrices"),
+        pytest.param(0, [[0, 2], [1, -1]], id="rows"),
+        pytest.param(1, [[1], [-1]], id="rows of a batch"),
+        pytest.param(1, [[[1, 0], [2, -1]], [[0, 0], [-3, 3]]], id="elements of a batch"),
+        pytest.param(2, [[[1], [0], [3]], [[2], [-1], [0]]], id="elements of two batch dimensions"),
+    ],
+)
+def test_gathered_tuples(batch_dims: int, indices: list[object], target: int, converted: Converted) -> None:
+    feeds = {"x": X, "i": np.array(indices)}
+    if batch_dims and target < 11:
+        return
+    for shapes in (True, False):
+        model = _model("GatherND", feeds, 12, shapes=shapes, known=["i"], batch_dims=batch_dims)
+        converted(model, target, feeds)
+
+
+def test_tuples_of_unknown_length(refusal: Refusing) -> None:
+    feeds = {"x": X, "i": np.array([[0, 1]])}
+    found = refusal(_model("GatherND", feeds, 11, shapes=False), 10)
+    assert found.reason == "how long the index tuples 'i' are is not known"
+
+
+@pytest.mark.parametrize("target", [10, 9])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("kind", [np.int64, np.int32], ids=["int64", "int32"])
+@SIZES
+def test_gathered_elements(
+    shapes: bool, kind: type[np.generic], axis: int, target: int, converted: Converted
+) -> None:
+    feeds = {"x": X, "i": np.array([[[1, 0], [-1, 1]]], kind)}
+    converted(_model("GatherElements", feeds, 13, shapes=shapes, axis=axis), target, feeds)
+
+
+def test_elements_of_a_list_are_gathered(converted: Converted) -> None:
+    feeds = {"x": X[0, 0], "i": np.array([1, -1, 1])}
+    result = converted(_model("GatherElements", feeds, 13), 10, feeds)
+    assert op_types(result)[-1] == "Gather"
+
+
+@pytest.mark.parametrize("target", [13, 10, 9])
+@SIZES
+def test_scattered_tuples(shapes: bool, target: int, converted: Converted) -> None:
+    updates = np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.float32)
+    feeds = {"x": X, "i": np.array([[1, 0], [0, -1]]), "u": updates}
+    converted(_model("ScatterND", feeds, 18, shapes=shapes, known=["i"]), target, feeds)
+
+
+COMBINED = pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.int64])
+
+
+@pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 10])
+@COMBINED
+@KINDS
+def test_combined_tuples(kind: type[np.generic], reduction: str, target: int, converted: Converted) -> None:
+    updates = np.array([[9, -8, 7, 0], [5, 4, -3, 2], [1, 20, 3, -40]], kind)
+    feeds: Feeds = {"x": X.astype(kind), "i": np.array([[1, 0], [0, -1], [1, 0]]), "u": updates}
+    model = _model("ScatterND", feeds, 18, reduction=reduction)
+    combined = feeds["x"].copy()
+    function = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
+    function.at(combined, tuple(feeds["i"].T), updates)
+    converted(model, target, feeds, [combined])
+
+
+@pytest.mark.parametrize("target", [17, 15, 13, 10])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@COMBINED
+def test_combined_elements(reduction: str, axis: int, target: int, converted: Converted) -> None:
+    indices = np.array([[[1, 0, 1], [-1, 1, 0], [0, 0, -1]]])
+    feeds = {"x": X, "i": indices, "u": np.linspace(-9, 9, 9, dtype=np.float32).reshape(1, 3, 3)}
+    converted(_model("ScatterElements", feeds, 18, axis=axis, reduction=reduction), target, feeds)
+
+
+NOTHING: tuple[dict[str, Any], ...] = ({}, {"reduction": "none"})
+
+
+@pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
+def test_nothing_is_combined(op: str, converted: Converted) -> None:
+    indices = np.array([[[0, 1, 2]]]) if op == "ScatterND" else np.zeros((1, 1, 1), np.int64)
+    updates = np.ones((1, 1) if op == "ScatterND" else (1, 1, 1), np.float32)
+    feeds = {"x": X, "i": indices, "u": updates}
+    for stated in NOTHING:
+        result = converted(_model(op, feeds, 18, **stated), 13, feeds)
+        assert op_types(result) == [op]
+        assert "reduction" not in [each.name for each in result.graph.node[0].attribute]
+
+
+def test_combinations_of_unknown_sizes(refusal: Refusing) -> None:
+    feeds = {"x": X, "i": np.array([[0]]), "u": X[:1]}
+    found = refusal(_model("ScatterND", feeds, 18, shapes=False, reduction="add"), 15)
+    assert found.reason == "it combines values, and the shapes of its inputs are not known"
+
+
+def test_combinations_too_large(refusal: Refusing) -> None:
+    data, updates = np.zeros((4096, 8), np.float32), np.zeros((64, 8), np.float32)
+    feeds: Feeds = {"x": data, "i": np.zeros((64, 1), np.int64), "u": updates}
+    found = refusal(_model("ScatterND", feeds, 18, reduction="max"), 17)
+    assert found.reason == "it combines 64 updates with 32768 elements, too many for a table"

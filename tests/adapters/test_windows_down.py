@@ -1,0 +1,34 @@
+"""Windows before 17."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import build, op_types
+
+Converted = Callable[..., onnx.ModelProto]
+OPERATORS = ("HannWindow", "HammingWindow", "BlackmanWindow")
+KINDS = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "int32": TensorProto.INT32}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("periodic", [0, 1], ids=["symmetric", "periodic"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_constant_size_makes_a_constant(op: str, periodic: int, kind: str, converted: Converted) -> None:
+    node = helper.make_node(op, ["size"], ["y"], name="node", periodic=periodic, output_datatype=KINDS[kind])
+    model = build([node], {}, {"y": KINDS[kind]}, 17, initializers={"size": np.array(12)})
+    assert op_types(converted(model, 16, {}, tolerance=1e-6)) == ["Constant"]
+    converted(model, 7, {}, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("periodic", [0, 1], ids=["symmetric", "periodic"])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_a_computed_size(op: str, periodic: int, converted: Converted) -> None:
+    node = helper.make_node(op, ["size"], ["y"], name="node", periodic=periodic)
+    feeds = {"size": np.array(9, np.int32)}
+    for target in (9, 16):
+        converted(build([node], feeds, ["y"], 17), target, feeds, tolerance=1e-6)
