@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from opshift.adapters.flat_indices import ONE, depth_of, flat_elements, flat_tuples
+from itertools import product
+from math import prod
+
+from opshift.adapters.flat_indices import LONGEST, ONE, depth_of, flat_elements, flat_tuples
 from opshift.adapters.negative_indices import OPSET, nonnegative
-from opshift.adapters.node import Node
+from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
@@ -55,6 +58,11 @@ def elements_become_flat(node: Node, out: Rewriter) -> None:
 
 def _batch_places(indices: str, batch_dims: int, last: int, out: Rewriter) -> str:
     """For each tuple its indices in the leading dimensions."""
+    outer_sizes = (out.shape(indices) or ())[:last]
+    sizes = [size for size in outer_sizes if size is not None]
+    if len(sizes) == last and prod(sizes) <= LONGEST:
+        places = (place for full in product(*map(range, sizes)) for place in full[:batch_dims])
+        return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(places)))
     shape = out.emit("Shape", [indices])
     bounds = [out.constant([each], "int64") for each in (0, batch_dims, last)]
     batch = out.emit("Slice", [shape, *bounds[:2], bounds[0]])

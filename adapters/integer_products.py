@@ -1,4 +1,4 @@
-"""Products of 8-bit integers, which came with 10: in float, where every sum is a whole number that it holds."""
+"""Products of 8-bit integers came with 10; before, float holds them where every sum is small enough."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from opshift.adapters.finishing import finish
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.quantized import (
     Scheme,
@@ -65,9 +66,15 @@ def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
     if not _has_form(scheme, out) or not (_takes(source, "x", out) and _takes(result, "x_scale", out)):
         dequantize(node, scheme, result, out)
         return
-    scale = scheme.scale if out.opset >= 23 else cast(scheme.scale, kind, result, out)
+    same = out.opset >= 23 or kind == result
+    scale = scheme.scale if same else cast(scheme.scale, kind, "float", out)
     inputs = _fitting([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
-    out.become(node, inputs=inputs, attributes=_kept(node, "", out))
+    if same or result == "float":
+        out.become(node, inputs=inputs, attributes=_kept(node, "", out))
+        return
+    wide = out.fresh("dequantized")
+    out.become(node, inputs=inputs, outputs=[wide], attributes=_kept(node, "", out))
+    finish(cast(wide, "float", result, out), node, out)
 
 
 def _result(node: Node, out: Rewriter) -> str:

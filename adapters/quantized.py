@@ -81,8 +81,7 @@ def dequantize(node: Node, scheme: Scheme, result: str, out: Rewriter) -> None:
     """Take off the zero point and multiply by the scale."""
     source = out.element_type(scheme.data)
     compute = "float" if result in ("float16", "bfloat16") else result
-    scale = cast(scheme.scale, out.element_type(scheme.scale), result, out)
-    scale = spread(cast(scale, result, compute, out), scheme, out)
+    scale = spread(cast(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out)
     found = scheme.data
     if scheme.zero and not is_zero(scheme.zero, out):
         zero = spread(scheme.zero, scheme, out)

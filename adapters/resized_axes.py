@@ -220,12 +220,13 @@ def _is_whole(axis: Axis) -> bool:
 
 
 def scales_for(axes: Mapping[int, Axis], rank: int) -> Sequence[float] | None:
-    """Scales that give the same output sizes when rounded down, as version 10 reads them; if there are."""
+    """Scales that give the same output sizes when rounded down, in single and in double precision."""
     found = [1.0] * rank
     for axis, each in axes.items():
         if isinstance(each.size, str) or isinstance(each.length, str) or isinstance(each.scale, str):
             return None
-        if math.floor(rounded(each.size[0] * each.scale[0])) != each.length[0]:
+        exact = each.size[0] * each.scale[0]
+        if not math.floor(exact) == math.floor(rounded(exact)) == each.length[0]:
             return None
         found[axis] = each.scale[0]
     return found

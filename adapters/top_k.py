@@ -57,7 +57,7 @@ def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
 
 
 def _order_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
-    """64 bits are ordered by their lower half and then, as equal elements keep their order, by their upper."""
+    """64 bits are ordered by their lower half and then, as equal ones keep their order, by their upper."""
     data, count = node.inputs
     width = out.constant(1 << 32, out.element_type(data))
     upper = out.emit("Div", [data, width])
@@ -66,7 +66,8 @@ def _order_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
     upper_by_lower = _taken(upper, by_lower, axis, 1, out)
     by_both = _places(upper_by_lower, count, axis, node, out)
     places = _taken(by_lower, by_both, axis, [node.output(1) or out.fresh("places")], out)
-    _taken(data, places, axis, node.outputs[:1], out)
+    if node.outputs[0]:
+        _taken(data, places, axis, node.outputs[:1], out)
 
 
 def _places(numbers: str, count: str, axis: int, node: Node, out: Rewriter) -> str:

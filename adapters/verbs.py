@@ -88,7 +88,7 @@ def _(verb: RenameAttribute, source: OperatorVersion, target: OperatorVersion | 
     def change(node: Node, out: Rewriter) -> Node:
         if verb.attribute not in node.attributes:
             return node
-        renamed = {**node.without(verb.attribute), verb.to: node.attribute(verb.attribute)}
+        renamed = {**node.without(verb.attribute), verb.to: node.attributes[verb.attribute]}
         return node.with_(attributes=renamed)
 
     return change

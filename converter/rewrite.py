@@ -10,12 +10,21 @@ from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.converter.lineage import Edge
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
-from opshift.converter.soundness import require_sound, require_writable
+from opshift.converter.soundness import MAYBE_UNSOUND, require_sound, require_writable
 from opshift.registry.models import OperatorVersion
 
 MOST_STEPS = 10_000
 """More steps than any node needs; beyond it two steps undo each other."""
-UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"
+BROKEN_RULES = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    StopIteration,
+    RuntimeError,
+)
+"""What a step raises that reads something which is not there, or not as every sound node has it."""
 
 
 class Written(NamedTuple):
@@ -81,11 +90,11 @@ def _take(step: Edge, node: Node, scope: Scope, router: Router) -> list[Emitted]
     assert step.function is not None
     try:
         step.function(node, out)
-    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+    except BROKEN_RULES as error:
         if isinstance(error, UnicodeDecodeError):
             raise
         reason = f"it breaks a rule that the step relies on ({type(error).__name__}: {error})"
-        raise CannotConvert(reason, remedy=UNSOUND) from error
+        raise CannotConvert(reason, remedy=MAYBE_UNSOUND) from error
     emitted = out.emitted
     if len(emitted) == 1:
         return emitted if emitted[0].successor else [emitted[0]._replace(successor=True)]

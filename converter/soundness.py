@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from opshift.adapters.node import Node, Tensor
@@ -11,6 +11,7 @@ from opshift.converter.errors import InvalidModel
 from opshift.converter.tensors import can_pack
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
+MAYBE_UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "FLOAT": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
@@ -54,7 +55,7 @@ def _holds(value: Any, kind: str) -> bool:
     if not kind.endswith("S"):
         return kind not in _KINDS or _KINDS[kind](value)
     element = _KINDS.get(kind.removesuffix("S"), lambda value: True)
-    return isinstance(value, tuple | list) and all(map(element, value))
+    return isinstance(value, Sequence) and not isinstance(value, bytes | str) and all(map(element, value))
 
 
 def require_writable(node: Node, operator: OperatorVersion) -> None:
@@ -67,7 +68,8 @@ def require_writable(node: Node, operator: OperatorVersion) -> None:
         declared = operator.attributes.get(name)
         if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):
             continue
-        raise _unsound(f"attribute {name!r} of {operator.id} would have to be {value!r}")
+        reason = f"attribute {name!r} of {operator.id} would have to be {value!r}"
+        raise CannotConvert(reason, remedy=MAYBE_UNSOUND)
 
 
 def _unsound(reason: str) -> CannotConvert:

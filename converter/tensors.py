@@ -96,9 +96,3 @@ def can_pack(tensor: Tensor) -> bool:
     except CannotConvert:
         return False
     return True
-
-
-def can_write(element_type: str) -> bool:
-    """Whether `write_tensor` knows the type."""
-    kind = BY_NAME.get(element_type)
-    return kind is not None and bool(kind.code or element_type in ("string", "bfloat16"))

@@ -24,12 +24,7 @@ def fill_node(proto: Any, written: Written, origin: Any) -> None:
     proto.input.extend(node.inputs)
     proto.output.extend(node.outputs)
     for name, value in node.attributes.items():
-        attribute = proto.attribute.add()
-        if _is_message(value):
-            attribute.CopyFrom(_converted(value, origin))
-            attribute.name = name
-        else:
-            _write(attribute, name, value, written)
+        _add_attribute(proto, name, value, written, origin)
 
 
 def update_node(proto: Any, written: Written, original: Node) -> None:
@@ -44,18 +39,22 @@ def update_node(proto: Any, written: Written, original: Node) -> None:
     if original.outputs != node.outputs:
         _set(proto.output, node.outputs)
     kept = {name for name, value in node.attributes.items() if value is original.attributes.get(name)}
-    for index in reversed(range(len(proto.attribute))):
+    before = len(proto.attribute)
+    for name, value in node.attributes.items():
+        if name not in kept:
+            _add_attribute(proto, name, value, written, proto)
+    for index in reversed(range(before)):
         if proto.attribute[index].name not in kept:
             del proto.attribute[index]
-    for name, value in node.attributes.items():
-        if name in kept:
-            continue
-        attribute = proto.attribute.add()
-        if _is_message(value):
-            attribute.CopyFrom(value)
-            attribute.name = name
-        else:
-            _write(attribute, name, value, written)
+
+
+def _add_attribute(proto: Any, name: str, value: Any, written: Written, origin: Any) -> None:
+    attribute = proto.attribute.add()
+    if _is_message(value):
+        attribute.CopyFrom(_converted(value, origin))
+        attribute.name = name
+    else:
+        _write(attribute, name, value, written)
 
 
 def _set(field: Any, values: Sequence[str]) -> None:

@@ -20,10 +20,12 @@ AttributeType = Literal[
 ]  # fmt: skip
 Scalar = int | float | str
 Value = Scalar | tuple[Scalar, ...]
-Bridge = Literal["order", "ring", "real"]
+Bridge = Literal["order", "extreme", "ring", "real"]
 """What an operator does with the values of a type, and so in which wider types its result is the same.
 
 `order`  it moves, selects or compares them: any type that holds them all, in their order.
+`extreme` it takes the least or the greatest, and of no values the type's own limit: types whose limits,
+         cast back, are those of the narrow one.
 `ring`   it adds and multiplies them: wider integers, since a cast back wraps as the narrow type does;
          and wider floats, rounded once at the end.
 `real`   it computes a function of real numbers: wider floats, rounded once at the end.

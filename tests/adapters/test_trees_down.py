@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from support.forests import ML, Array, Forest, classifier, data, regressor, votes
-from support.running import assert_equal, build, opset_of, run
+from support.forests import ML, Forest, classifier, data, regressor, votes
+from support.running import Array, assert_equal, build, opset_of, run
 
 from opshift import ConversionRefused, convert_version
 

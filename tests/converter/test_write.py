@@ -1,0 +1,123 @@
+"""Attributes on their way into messages: moved, renamed, with what is converted within them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import AttributeProto, TensorProto, helper, numpy_helper
+from support.running import build
+
+from opshift.converter.convert import convert_version
+from opshift.registry.catalogue import Registry, default_registry
+from opshift.registry.messages import ModelProto
+
+X = np.ones((1, 3), np.float32)
+CHOOSE = """
+domain: com.acme
+name: Choose
+description: Runs one of two graphs.
+versions:
+- since_version: 1
+  inputs:
+  - {name: X, type: T}
+  outputs:
+  - {name: Y, type: T}
+  attributes:
+    body: {type: GRAPH}
+    table: {type: TENSOR}
+    sizes: {type: INTS}
+    label: {type: STRING}
+  type_constraints:
+    T: [tensor(float)]
+- since_version: 2
+  step:
+    change: Every attribute has another name.
+    up:
+    - rename_attribute: {attribute: body, to: graph}
+    - rename_attribute: {attribute: table, to: tensor}
+    - rename_attribute: {attribute: sizes, to: lengths}
+    - rename_attribute: {attribute: label, to: title}
+    - add_attribute: {attribute: kind, value: new}
+    - add_attribute: {attribute: scales, value: [0.5, 2]}
+  inputs:
+  - {name: X, type: T}
+  outputs:
+  - {name: Y, type: T}
+  attributes:
+    graph: {type: GRAPH}
+    tensor: {type: TENSOR}
+    lengths: {type: INTS}
+    title: {type: STRING}
+    kind: {type: STRING, default: old}
+    scales: {type: FLOATS}
+  type_constraints:
+    T: [tensor(float)]
+"""
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Registry:
+    (tmp_path / "com.acme").mkdir()
+    (tmp_path / "com.acme" / "Choose.yaml").write_text(CHOOSE.lstrip())
+    return default_registry().with_folder(tmp_path)
+
+
+def body() -> onnx.GraphProto:
+    output = helper.make_tensor_value_info("s", TensorProto.FLOAT, None)
+    squeeze = helper.make_node("Squeeze", ["x"], ["s"], "inner", axes=[0])
+    made: onnx.GraphProto = helper.make_graph([squeeze], "body", [], [output])
+    return made
+
+
+def model(**stated: Any) -> onnx.ModelProto:
+    choose = helper.make_node("Choose", ["x"], ["y"], "choose", domain="com.acme", **stated)
+    return build([choose], {"x": X}, ["y"], {"": 11, "com.acme": 1})
+
+
+def attributes(converted: Any) -> dict[str, Any]:
+    return {each.name: each for each in converted.graph.node[0].attribute}
+
+
+@pytest.mark.parametrize("parse", [onnx.ModelProto.FromString, ModelProto.FromString], ids=["onnx", "own"])
+@pytest.mark.parametrize("inplace", [False, True], ids=["a copy", "in place"])
+def test_a_graph_under_another_name_is_converted_within(
+    parse: Any, inplace: bool, registry: Registry
+) -> None:
+    given = parse(model(body=body()).SerializeToString())
+    result = convert_version(given, {"": 13, "com.acme": 2}, inplace=inplace, registry=registry)
+    found = attributes(result)["graph"]
+    assert found.type == AttributeProto.GRAPH
+    assert len(found.g.node[0].input) == 2
+    assert [each.name for each in found.g.initializer] == [found.g.node[0].input[1]]
+
+
+def test_values_of_every_type_are_moved(registry: Registry) -> None:
+    table = numpy_helper.from_array(X, "table")
+    before = model(table=table, sizes=[1, 2], label="text")
+    found = attributes(convert_version(before, {"com.acme": 2}, registry=registry))
+    assert {name: helper.get_attribute_value(each) for name, each in found.items()} == {
+        "tensor": table,
+        "lengths": [1, 2],
+        "title": b"text",
+        "kind": b"new",
+        "scales": [0.5, 2.0],
+    }
+    assert [found[name].type for name in ("kind", "scales")] == [AttributeProto.STRING, AttributeProto.FLOATS]
+
+
+def test_a_renamed_attribute_keeps_its_notes_and_what_its_call_gives(registry: Registry) -> None:
+    before = model(label="text")
+    before.graph.node[0].attribute[0].doc_string = "a note"
+    function = helper.make_function(
+        "local", "F", ["x"], ["y"], [before.graph.node[0]], [helper.make_opsetid("com.acme", 1)], ["given"]
+    )
+    function.node[0].attribute[0].ref_attr_name = "given"
+    before.functions.append(function)
+    result = convert_version(before, {"com.acme": 2}, registry=registry)
+    assert attributes(result)["title"].doc_string == "a note"
+    (title,) = (each for each in result.functions[0].node[0].attribute if each.name == "title")
+    assert title.ref_attr_name == "given"
