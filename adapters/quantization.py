@@ -8,6 +8,7 @@ from typing import Any
 from opshift.adapters.finishing import finish
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.quantized import (
+    FIRST_OPSET,
     Scheme,
     cast,
     dequantize,
@@ -43,9 +44,10 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
     data, scale = scheme.data, scheme.scale
     if out.opset < 23 or not _takes(out.element_type(scale), "y_scale", out):
         data, scale = (cast(name, out.element_type(name), wanted, out) for name in (data, scale))
-    zero = scheme.zero or (_zeros(scheme, result, out) if result != "uint8" else "")
+    named = out.opset >= 21 or result == "uint8"
+    zero = scheme.zero or ("" if named else _zeros(scheme, result, out))
     inputs = _fitting([data, scale, *([zero] if zero else [])], out)
-    out.become(node, inputs=inputs, attributes=_kept(node, result, out))
+    out.become(node, inputs=inputs, attributes=_kept(node, out))
 
 
 @adapter("DequantizeLinear", 28, 25)
@@ -70,10 +72,10 @@ def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
     scale = scheme.scale if same else cast(scheme.scale, kind, "float", out)
     inputs = _fitting([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
     if same or result == "float":
-        out.become(node, inputs=inputs, attributes=_kept(node, "", out))
+        out.become(node, inputs=inputs, attributes=_kept(node, out))
         return
     wide = out.fresh("dequantized")
-    out.become(node, inputs=inputs, outputs=[wide], attributes=_kept(node, "", out))
+    out.become(node, inputs=inputs, outputs=[wide], attributes=_kept(node, out))
     finish(cast(wide, "float", result, out), node, out)
 
 
@@ -117,6 +119,8 @@ def _zeros(scheme: Scheme, result: str, out: Rewriter) -> str:
     count = 1
     for dim in dims:
         count *= dim
+    if result in FIRST_OPSET:
+        return cast(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)
     return out.tensor(Tensor(result, dims, (0,) * count))
 
 
@@ -125,10 +129,7 @@ def _fitting(inputs: list[str], out: Rewriter) -> list[str]:
     return [inputs[0], *(scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
 
 
-def _kept(node: Node, result: str, out: Rewriter) -> Mapping[str, Any]:
+def _kept(node: Node, out: Rewriter) -> Mapping[str, Any]:
     """The attributes that the older version has."""
     assert out.target is not None
-    kept = {name: value for name, value in node.attributes.items() if name in out.target.attributes}
-    if out.opset >= 21 and result and not node.input(2):
-        kept.pop("output_dtype", None)
-    return kept
+    return {name: value for name, value in node.attributes.items() if name in out.target.attributes}

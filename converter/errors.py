@@ -16,6 +16,10 @@ class UsageError(OpshiftError):
     """The request itself makes no sense: a target below 1, an output that is the input."""
 
 
+class CannotWrite(OpshiftError):
+    """The output cannot be written: no room, no right; the file stays as it was."""
+
+
 @dataclass(frozen=True)
 class Refusal:
     """One node that cannot be converted.

@@ -6,7 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from opshift.converter.errors import InvalidModel, UsageError
+from opshift.converter.errors import CannotWrite, InvalidModel, UsageError
 from opshift.registry.messages import DecodeError, ModelProto, parse_model
 
 
@@ -48,17 +48,20 @@ def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
     Of a link, the file that it leads to is written.
 
     Raises:
-        UsageError: it cannot be written, because the folder does not exist or the disk is full, say.
+        UsageError: it is no file, or its folder does not exist.
+        CannotWrite: it cannot be written, because the disk is full, say.
     """
     data = model.SerializeToString()
     try:
         home = Path(os.path.realpath(path))
         if home.exists() and not home.is_file():
             raise UsageError("is no file", place=str(path), remedy="name a file to write")
+        if not home.parent.is_dir():
+            raise UsageError("its folder does not exist", place=str(path), remedy=f"create {home.parent} first")
         _replace(home, data)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", error)
-        raise UsageError(f"cannot be written: {reason}", place=str(path)) from error
+        raise CannotWrite(f"cannot be written: {reason}", place=str(path)) from error
 
 
 def _replace(path: Path, data: bytes) -> None:

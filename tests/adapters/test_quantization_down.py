@@ -1,0 +1,195 @@
+"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear on their way down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import Array, build, op_types
+
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+RANDOM = np.random.default_rng(0)
+DATA = (RANDOM.standard_normal((3, 4, 6)) * 20).astype(np.float32)
+SCALE = np.array(0.3, np.float32)
+ALONG = RANDOM.uniform(0.1, 0.5, 4).astype(np.float32)
+BLOCKS = RANDOM.uniform(0.1, 0.5, (3, 2, 6)).astype(np.float32)
+TARGETS = [24, 22, 20, 18, 12, 10, 9, 7]
+Given = Mapping[str, Array]
+
+
+def _model(
+    op: str, data: Array, given: Given, opset: int, result: type, constant: bool, **attributes: Any
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    node = helper.make_node(op, ["x", *given], ["y"], name="node", **attributes)
+    element = helper.np_dtype_to_tensor_dtype(np.dtype(result))
+    feeds = {"x": data} if constant else {"x": data, **given}
+    held = given if constant else {}
+    return build([node], feeds, {"y": element}, opset, initializers=held, ir_version=10), feeds
+
+
+QUANTIZED: dict[str, tuple[Given, int, type, dict[str, Any]]] = {
+    "one scale": ({"s": SCALE}, 25, np.uint8, {}),
+    "one scale, in a list": ({"s": SCALE[None]}, 25, np.uint8, {}),
+    "a zero point": ({"s": SCALE, "z": np.array(-7, np.int8)}, 25, np.int8, {}),
+    "a scale for each channel": (
+        {"s": ALONG, "z": np.arange(4, dtype=np.uint8)},
+        25,
+        np.uint8,
+        {"axis": -2},
+    ),
+    "blocks": ({"s": BLOCKS}, 25, np.uint8, {"axis": 1, "block_size": 2}),
+    "blocks with zero points": (
+        {"s": BLOCKS, "z": np.full((3, 2, 6), 3, np.int8)},
+        25,
+        np.int8,
+        {"axis": 1, "block_size": 2},
+    ),
+    "a type by its name": ({"s": SCALE}, 25, np.int8, {"output_dtype": TensorProto.INT8}),
+    "a type by its name, for each channel": (
+        {"s": ALONG},
+        25,
+        np.int8,
+        {"axis": 1, "output_dtype": TensorProto.INT8},
+    ),
+    "16 bits": ({"s": np.array(0.003, np.float32), "z": np.array(5, np.int16)}, 25, np.int16, {}),
+    "saturate stated, which is about 8-bit floats": ({"s": SCALE}, 19, np.uint8, {"saturate": 0}),
+}
+
+
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("given", "opset", "result", "attributes"), QUANTIZED.values(), ids=QUANTIZED)
+def test_quantize(
+    given: Given,
+    opset: int,
+    result: type,
+    attributes: Mapping[str, Any],
+    target: int,
+    constant: bool,
+    converted: Converted,
+) -> None:
+    if target >= opset:
+        pytest.skip("no step down")
+    model, feeds = _model("QuantizeLinear", DATA, given, opset, result, constant, **attributes)
+    converted(model, target, feeds, tolerance=0)
+
+
+@pytest.mark.parametrize("target", [22, 18, 10, 9])
+@pytest.mark.parametrize("precision", [{}, {"precision": TensorProto.FLOAT}], ids=["default", "float"])
+def test_half_precision_is_quantized_in_float(
+    precision: Mapping[str, Any], target: int, converted: Converted
+) -> None:
+    given = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
+    data = DATA.astype(np.float16)
+    model, feeds = _model("QuantizeLinear", data, given, 25, np.uint8, True, **precision)
+    converted(model, target, feeds, tolerance=0)
+
+
+DEQUANTIZED: dict[str, tuple[type, Given, type, dict[str, Any]]] = {
+    "one scale": (np.uint8, {"s": SCALE}, np.float32, {}),
+    "a zero point": (np.int8, {"s": SCALE, "z": np.array(-7, np.int8)}, np.float32, {}),
+    "whole numbers of 32 bits": (np.int32, {"s": SCALE, "z": np.array(0, np.int32)}, np.float32, {}),
+    "a scale for each channel": (
+        np.uint8,
+        {"s": ALONG, "z": np.arange(4, dtype=np.uint8)},
+        np.float32,
+        {"axis": 1},
+    ),
+    "blocks": (np.int8, {"s": BLOCKS}, np.float32, {"axis": 1, "block_size": 2}),
+    "16 bits": (np.uint16, {"s": SCALE, "z": np.array(700, np.uint16)}, np.float32, {}),
+    "half precision": (np.uint8, {"s": SCALE.astype(np.float16)}, np.float16, {}),
+    "a narrower result": (np.uint8, {"s": SCALE}, np.float16, {"output_dtype": TensorProto.FLOAT16}),
+    "a wider result": (
+        np.uint8,
+        {"s": SCALE.astype(np.float16)},
+        np.float32,
+        {"output_dtype": TensorProto.FLOAT},
+    ),
+}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("kind", "given", "result", "attributes"), DEQUANTIZED.values(), ids=DEQUANTIZED)
+def test_dequantize(
+    kind: type, given: Given, result: type, attributes: Mapping[str, Any], target: int, converted: Converted
+) -> None:
+    low = 0 if np.iinfo(kind).min == 0 else -100
+    data = RANDOM.integers(low, 120, (3, 4, 6)).astype(kind)
+    model, feeds = _model("DequantizeLinear", data, given, 25, result, True, **attributes)
+    converted(model, target, feeds)
+
+
+@pytest.mark.parametrize(
+    ("given", "attributes", "target", "expected"),
+    [
+        pytest.param({"s": SCALE}, {}, 10, ["QuantizeLinear"], id="one scale needs no arithmetic"),
+        pytest.param({"s": SCALE[None]}, {}, 10, ["QuantizeLinear"], id="nor does one in a list"),
+        pytest.param({"s": ALONG}, {"axis": 1}, 13, ["QuantizeLinear"], id="nor do channels from 13 on"),
+        pytest.param({"s": BLOCKS}, {"axis": 1, "block_size": 2}, 21, ["QuantizeLinear"], id="nor blocks"),
+        pytest.param(
+            {"s": SCALE}, {"output_dtype": TensorProto.INT8}, 13, ["QuantizeLinear"], id="a zero tells a type"
+        ),
+    ],
+)
+def test_direct_forms(
+    given: Given, attributes: Mapping[str, Any], target: int, expected: Sequence[str], converted: Converted
+) -> None:
+    result = np.int8 if attributes.get("output_dtype") else np.uint8
+    model, feeds = _model("QuantizeLinear", DATA, given, 25, result, True, **attributes)
+    assert op_types(converted(model, target, feeds, tolerance=0)) == expected
+
+
+REFUSED = {
+    "a result of 8-bit floats": (TensorProto.FLOAT8E5M2, 18, "float8e5m2", 19),
+    "a result of 4 bits": (TensorProto.INT4, 20, "int4", 21),
+    "a result of 4-bit floats": (TensorProto.FLOAT4E2M1, 22, "float4e2m1", 23),
+    "a result of 2 bits": (TensorProto.UINT2, 24, "uint2", 25),
+}
+
+
+@pytest.mark.parametrize(("element", "target", "name", "since"), REFUSED.values(), ids=REFUSED)
+def test_types_that_no_older_model_holds(
+    element: int, target: int, name: str, since: int, refusal: Refusing
+) -> None:
+    node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element)
+    model = build([node], {"x": DATA}, {"y": element}, 25, initializers={"s": SCALE}, ir_version=13)
+    assert refusal(model, target).reason == f"'y' is tensor({name}), which came with opset {since}"
+
+
+def test_blocks_of_an_unknown_size_are_refused(refusal: Refusing) -> None:
+    model, _ = _model("QuantizeLinear", DATA, {"s": BLOCKS}, 21, np.uint8, True, axis=1, block_size=2)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
+    assert refusal(model, 20).reason == (
+        "how many elements share a scale in the last block of 'x' is not known"
+    )
+
+
+def test_a_named_type_needs_the_shape_of_the_scale(refusal: Refusing) -> None:
+    node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=TensorProto.INT8)
+    feeds = {"x": DATA, "s": SCALE}
+    model = build([node], feeds, {"y": TensorProto.INT8}, 21, shapes=False)
+    assert "the shape that one needs is not known" in refusal(model, 20).reason
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(DATA, id="both signs"),
+        pytest.param(np.abs(DATA) + 1, id="positive"),
+        pytest.param(-np.abs(DATA) - 1, id="negative"),
+        pytest.param(np.zeros((2, 3), np.float32), id="nothing but zeros"),
+    ],
+)
+@pytest.mark.parametrize("target", [10, 9, 7])
+def test_dynamic_quantization(data: Array, target: int, converted: Converted) -> None:
+    node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"], name="node")
+    kinds = {"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8}
+    model = build([node], {"x": data}, kinds, 11)
+    converted(model, target, {"x": data}, tolerance=1e-6)
