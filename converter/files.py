@@ -57,7 +57,9 @@ def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
         if home.exists() and not home.is_file():
             raise UsageError("is no file", place=str(path), remedy="name a file to write")
         if not home.parent.is_dir():
-            raise UsageError("its folder does not exist", place=str(path), remedy=f"create {home.parent} first")
+            raise UsageError(
+                "its folder does not exist", place=str(path), remedy=f"create {home.parent} first"
+            )
         _replace(home, data)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", error)

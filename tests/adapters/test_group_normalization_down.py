@@ -1,0 +1,67 @@
+"""GroupNormalization on its way down: groups become images with one dimension."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import Array, assert_equal, build, run
+
+from opshift import convert_version
+
+Converted = Callable[..., onnx.ModelProto]
+RANDOM = np.random.default_rng(0)
+DATA = RANDOM.standard_normal((2, 6, 3, 4)).astype(np.float32)
+SCALE, BIAS = RANDOM.standard_normal((2, 6)).astype(np.float32)
+TARGETS = [20, 18, 17, 12, 9, 7]
+
+
+def _model(data: Array, scale: Array, bias: Array, opset: int, **more: Any) -> onnx.ModelProto:
+    attributes = {"num_groups": 3, **more}
+    node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], name="node", **attributes)
+    element = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build([node], {"x": data, "s": scale, "b": bias}, {"y": element}, opset)
+
+
+def _normal(data: Array, scale: Array, bias: Array, epsilon: float) -> Array:
+    apart = data.reshape(2, 3, -1).astype(np.float64)
+    normal = (apart - apart.mean(2, keepdims=True)) / np.sqrt(apart.var(2, keepdims=True) + epsilon)
+    column = (-1, *[1] * (data.ndim - 2))
+    return np.asarray(normal.reshape(data.shape) * scale.reshape(column) + bias.reshape(column), data.dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("epsilon", [None, 0.1], ids=["default epsilon", "an epsilon"])
+@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6, 12), (2, 6)], ids=["2-D", "1-D", "no pixels"])
+def test_values_of_each_channel(
+    shape: tuple[int, ...], epsilon: float | None, target: int, converted: Converted
+) -> None:
+    data = DATA.reshape(-1)[: np.prod(shape)].reshape(shape)
+    stated = {"epsilon": epsilon} if epsilon else {}
+    feeds = {"x": data, "s": SCALE, "b": BIAS}
+    expected = _normal(data, SCALE, BIAS, epsilon or 1e-5)
+    converted(_model(data, SCALE, BIAS, 21, **stated), target, feeds, [expected], tolerance=1e-4)
+
+
+@pytest.mark.parametrize("target", [17, 12, 9, 7])
+@pytest.mark.parametrize("known", [True, False], ids=["known shape", "unknown shape"])
+def test_values_of_each_group(known: bool, target: int) -> None:
+    scale, bias = SCALE[:3], BIAS[:3]
+    model = _model(DATA, scale, bias, 18)
+    if not known:
+        model.graph.input[0].type.tensor_type.ClearField("shape")
+    found = run(convert_version(model, target), {"x": DATA, "s": scale, "b": bias})
+    assert_equal(found, [_normal(DATA, np.repeat(scale, 2), np.repeat(bias, 2), 1e-5)], 1e-4)
+
+
+@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.FLOAT16], ids=["float", "its own"])
+def test_half_precision_is_normalised_in_the_stash_type(stash_type: int) -> None:
+    data, scale, bias = (each.astype(np.float16) for each in (DATA, SCALE, BIAS))
+    model = convert_version(_model(data, scale, bias, 21, stash_type=stash_type), 17)
+    assert ("Cast" in [node.op_type for node in model.graph.node]) == (stash_type == TensorProto.FLOAT)
+    found = run(model, {"x": data, "s": scale, "b": bias})
+    assert_equal(found, [_normal(data, scale, bias, 1e-5)], 2e-2)

@@ -1,0 +1,144 @@
+"""GridSample, DeformConv and Col2Im on their way down: pixels are looked up in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import Array, build, op_types
+
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+RANDOM = np.random.default_rng(0)
+IMAGES = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)
+GRID = RANDOM.uniform(-1.7, 1.7, (2, 3, 6, 2)).astype(np.float32)
+
+
+def _sampling(opset: int, mode: str, padding: str, **more: Any) -> onnx.ModelProto:
+    node = helper.make_node(
+        "GridSample", ["x", "g"], ["y"], name="node", mode=mode, padding_mode=padding, **more
+    )
+    return build([node], {"x": IMAGES, "g": GRID}, ["y"], opset)
+
+
+@pytest.mark.parametrize("target", [19, 16, 15, 11, 9, 7])
+@pytest.mark.parametrize("aligned", [0, 1], ids=["edges", "corners"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_grids(mode: str, padding: str, aligned: int, target: int, converted: Converted) -> None:
+    if (mode, padding) == ("cubic", "border") and target < 16:
+        pytest.skip("runtimes disagree")
+    model = _sampling(20, mode, padding, align_corners=aligned)
+    result = converted(model, target, {"x": IMAGES, "g": GRID}, tolerance=1e-4)
+    assert (op_types(result) == ["GridSample"]) == (target >= 16)
+
+
+@pytest.mark.parametrize("target", [19, 15, 9])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_volumes(mode: str, padding: str, target: int, converted: Converted) -> None:
+    feeds = {
+        "x": RANDOM.standard_normal((2, 3, 3, 4, 5)).astype(np.float32),
+        "g": RANDOM.uniform(-1.5, 1.5, (2, 2, 3, 4, 3)).astype(np.float32),
+    }
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node", mode=mode, padding_mode=padding)
+    converted(build([node], feeds, ["y"], 20), target, feeds, tolerance=1e-4)
+
+
+def test_an_infinite_pixel_stays_where_it_is(converted: Converted) -> None:
+    data = IMAGES.copy()
+    data[0, 0, 0, 0] = np.inf
+    feeds = {"x": data, "g": np.full((2, 1, 2, 2), [[0.1, 0.2], [3, 3]], np.float32)}
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
+    converted(build([node], feeds, ["y"], 16), 15, feeds)
+
+
+def test_a_border_of_cubics_is_refused(refusal: Refusing) -> None:
+    found = refusal(_sampling(16, "bicubic", "border"), 15)
+    assert found.reason.startswith("onnxruntime moves pixels of a cubic to the border")
+
+
+def test_images_of_unknown_size_are_refused(refusal: Refusing) -> None:
+    node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
+    model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
+    assert refusal(model, 15).reason == "the shape of 'x', by which pixels are found, is not known"
+
+
+DEFORMED: dict[str, tuple[dict[str, Any], int, int, bool]] = {
+    "plain": ({}, 1, 1, False),
+    "with a mask and a bias": ({"pads": [1, 0, 1, 2]}, 1, 1, True),
+    "strides and dilations": ({"strides": [2, 1], "dilations": [1, 2], "pads": [1, 1, 1, 1]}, 1, 1, False),
+    "groups": ({"pads": [1, 1, 1, 1]}, 2, 1, True),
+    "groups that move alike": ({"pads": [1, 1, 1, 1]}, 1, 2, True),
+    "groups of both kinds": ({"pads": [1, 1, 1, 1]}, 2, 4, False),
+}
+
+
+@pytest.mark.parametrize("target", [18, 11, 9, 7])
+@pytest.mark.parametrize(("attributes", "group", "moved", "full"), DEFORMED.values(), ids=DEFORMED)
+def test_deformed_convolutions(
+    attributes: dict[str, Any], group: int, moved: int, full: bool, target: int, converted: Converted
+) -> None:
+    data = RANDOM.standard_normal((2, 4, 6, 7)).astype(np.float32)
+    weight = RANDOM.standard_normal((6, 4 // group, 2, 3)).astype(np.float32)
+    pads, strides = attributes.get("pads", [0] * 4), attributes.get("strides", [1, 1])
+    dilations = attributes.get("dilations", [1, 1])
+    places = [
+        (data.shape[2 + i] + pads[i] + pads[i + 2] - (weight.shape[2 + i] - 1) * dilations[i] - 1)
+        // strides[i]
+        + 1
+        for i in range(2)
+    ]
+    offset = RANDOM.uniform(-2, 2, (2, moved * 12, *places)).astype(np.float32)
+    feeds: dict[str, Array] = {"x": data, "w": weight, "o": offset}
+    names = ["x", "w", "o"]
+    if full:
+        feeds |= {"b": np.arange(6, dtype=np.float32)}
+        feeds |= {"m": RANDOM.uniform(0, 1, (2, moved * 6, *places)).astype(np.float32)}
+        names += ["b", "m"]
+    attributes = {**attributes, "group": group, "offset_group": moved}
+    node = helper.make_node("DeformConv", names, ["y"], name="node", **attributes)
+    converted(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
+
+
+COLUMNS: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
+    "blocks that overlap": ([5, 5], [3, 3], {}),
+    "blocks side by side": ([6, 4], [3, 2], {"strides": [3, 2]}),
+    "blocks with gaps": ([7, 5], [2, 1], {"strides": [3, 2]}),
+    "padding": ([5, 5], [1, 5], {"pads": [0, 1, 1, 2]}),
+    "dilations": ([6, 6], [2, 2], {"dilations": [1, 5]}),
+    "three dimensions": ([4, 3, 5], [1, 2, 3], {"strides": [1, 1, 2]}),
+}
+
+
+@pytest.mark.parametrize("target", [17, 12, 9, 7])
+@pytest.mark.parametrize(("image", "block", "attributes"), COLUMNS.values(), ids=COLUMNS)
+def test_columns(
+    image: list[int], block: list[int], attributes: dict[str, Any], target: int, converted: Converted
+) -> None:
+    rank = len(image)
+    pads, strides = attributes.get("pads", [0] * 2 * rank), attributes.get("strides", [1] * rank)
+    dilations = attributes.get("dilations", [1] * rank)
+    counts = [
+        (image[i] + pads[i] + pads[i + rank] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1
+        for i in range(rank)
+    ]
+    shape = (2, 3 * int(np.prod(block)), int(np.prod(counts)))
+    data = {"x": RANDOM.standard_normal(shape).astype(np.float32)}
+    held = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
+    node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node", **attributes)
+    converted(build([node], data, ["y"], 18, initializers=held), target, data)
+
+
+def test_blocks_that_are_computed_are_refused(refusal: Refusing) -> None:
+    node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
+    feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "b": np.array([2, 2], np.int64)}
+    held = {"i": np.array([3, 3], np.int64)}
+    model = build([node], feeds, {"y": TensorProto.FLOAT}, 18, initializers=held)
+    assert refusal(model, 17).reason == "block_shape ('b') is not a constant"
