@@ -51,30 +51,30 @@ def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...]:
 
 def _lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:
     """For each pixel the elements on it, as lists of one element a pixel; and what stands for none."""
-    rank = len(image)
-    dilations = node.attribute("dilations") or (1,) * rank
-    strides = node.attribute("strides") or (1,) * rank
-    pads = node.attribute("pads") or (0,) * (2 * rank)
-    counts = [
-        (image[i] + pads[i] + pads[rank + i] - (block[i] - 1) * dilations[i] - 1) // strides[i] + 1
-        for i in range(rank)
-    ]
-    along = []
-    for i in range(rank):
-        steps = product(range(block[i]), range(counts[i]))
-        along.append([(tap, at, at * strides[i] + tap * dilations[i] - pads[i]) for tap, at in steps])
+    along = [_places(axis, image, block, node) for axis in range(len(image))]
+    counts = [len(places) // extent for places, extent in zip(along, block, strict=True)]
     found: dict[int, list[int]] = {}
     for places in product(*along):
-        if all(0 <= place[2] < size for place, size in zip(places, image, strict=True)):
-            tap = _flat([place[0] for place in places], block)
-            at = _flat([place[1] for place in places], counts)
-            found.setdefault(_flat([place[2] for place in places], image), []).append(
-                tap * _size(counts) + at
-            )
+        taps, blocks, pixels = zip(*places, strict=True)
+        if all(0 <= pixel < size for pixel, size in zip(pixels, image, strict=True)):
+            element = _flat(taps, block) * _size(counts) + _flat(blocks, counts)
+            found.setdefault(_flat(pixels, image), []).append(element)
     missing = _size(block) * _size(counts)
     longest = max(map(len, found.values()), default=1)
-    pixels = [found.get(pixel, []) for pixel in range(_size(image))]
-    return [[each[n] if n < len(each) else missing for each in pixels] for n in range(longest)], missing
+    pixels_of = [found.get(pixel, []) for pixel in range(_size(image))]
+    return [[each[n] if n < len(each) else missing for each in pixels_of] for n in range(longest)], missing
+
+
+def _places(axis: int, image: Sequence[int], block: Sequence[int], node: Node) -> list[tuple[int, int, int]]:
+    """Along an axis: an element of the block, which block, and the pixel that it falls on."""
+    rank = len(image)
+    dilation = (node.attribute("dilations") or (1,) * rank)[axis]
+    stride = (node.attribute("strides") or (1,) * rank)[axis]
+    pads = node.attribute("pads") or (0,) * (2 * rank)
+    reach = (block[axis] - 1) * dilation + 1
+    count = (image[axis] + pads[axis] + pads[rank + axis] - reach) // stride + 1
+    steps = product(range(block[axis]), range(count))
+    return [(tap, at, at * stride + tap * dilation - pads[axis]) for tap, at in steps]
 
 
 def _flat(place: Sequence[int], sizes: Sequence[int]) -> int:

@@ -60,10 +60,8 @@ def sample(node: Node, out: Rewriter) -> None:
     wide = element_type if rule.mode == "nearest" else COMPUTED_IN.get(element_type)
     if wide is None:
         raise CannotConvert(f"it interpolates {element_type}, and how that is rounded is not defined")
-    images = data if wide == element_type else _cast(data, wide, out)
-    table = table_of(images, dims[0], dims[1], dims[2:], wide, out)
-    if out.element_type(grid) != "float":
-        grid = _cast(grid, "float", out)
+    table = table_of(_cast(data, wide, out), dims[0], dims[1], dims[2:], wide, out)
+    grid = _cast(grid, "float", out)
     axes = [
         _taps(_place(grid, axis, size, dims, rule, out), size, rule, wide, out)
         for axis, size in enumerate(dims[2:])
@@ -71,7 +69,7 @@ def sample(node: Node, out: Rewriter) -> None:
     turned = out.emit("Transpose", [rows_at(table, axes, out)], opset=OPSET, perm=[0, 2, 1])
     shape = out.constant([dims[0], dims[1], *places[1:-1]], "int64")
     found = out.emit("Reshape", [turned, shape], opset=OPSET)
-    finish(found if wide == element_type else _cast(found, element_type, out), node, out)
+    finish(found if wide == element_type else _narrowed(found, element_type, out), node, out)
 
 
 def _rule(node: Node) -> Rule:
@@ -104,7 +102,7 @@ def _taps(place: str, size: int, rule: Rule, element_type: str, out: Rewriter) -
     for offset, weight in weights.items():
         pixel = _with("Add", low, float(offset), out) if offset else low
         named = weight(share, out)
-        named = named if element_type == "float" else _cast(named, element_type, out)
+        named = named if element_type == "float" else _narrowed(named, element_type, out)
         found.append(_tap(pixel, named, size, rule, out))
     return found
 
@@ -147,7 +145,16 @@ def _with(op_type: str, value: str, number: float, out: Rewriter) -> str:
 
 
 def _cast(value: str, element_type: str, out: Rewriter) -> str:
-    opset = 13 if "bfloat16" in (element_type, out.known_element_type(value)) else OPSET
+    source = out.element_type(value)
+    if source == element_type:
+        return value
+    opset = 13 if "bfloat16" in (source, element_type) else OPSET
+    return out.emit("Cast", [value], opset=opset, to=BY_NAME[element_type].number)
+
+
+def _narrowed(value: str, element_type: str, out: Rewriter) -> str:
+    """A value in float in another type."""
+    opset = 13 if element_type == "bfloat16" else OPSET
     return out.emit("Cast", [value], opset=opset, to=BY_NAME[element_type].number)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
@@ -33,6 +34,8 @@ def normalise_the_last_dimension(node: Node, out: Rewriter) -> None:
         return
     rank = out.rank(data)
     last, axis = rank - 1, axis + rank if axis < 0 else axis
+    if not 0 <= axis <= last:
+        raise CannotConvert(f"axis is {node.attribute('axis', -1)}, and {data!r} has {rank} dimensions")
     if axis == last:
         out.become(node, attributes={"axis": last})
         return

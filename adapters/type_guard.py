@@ -13,6 +13,8 @@ from opshift.registry.models import OperatorVersion, Parameter
 
 Lost = dict[str, frozenset[str]]
 """By type variable: the types that the source takes and the target does not."""
+NUMBERED_CAST = 6
+"""From this opset on Cast names a type by its number."""
 Guard = Callable[[Node, Rewriter], bool]
 
 
@@ -94,10 +96,11 @@ def _bridge(node: Node, wanting: list[tuple[str, str, str]], lost: Lost, out: Re
     if not wider:
         return False
     opset = out.source.since_version
+    cast_opset = max(opset, NUMBERED_CAST)
     inputs, outputs = list(node.inputs), list(node.outputs)
     for position, (name, variable) in _positions(out.source.inputs, node.inputs):
         if variable in wider:
-            inputs[position] = out.emit("Cast", [name], domain="", opset=opset, to=wider[variable][1])
+            inputs[position] = out.emit("Cast", [name], domain="", opset=cast_opset, to=wider[variable][1])
     back = []
     for position, (name, variable) in _positions(out.source.outputs, node.outputs):
         if variable in wider:
@@ -105,7 +108,7 @@ def _bridge(node: Node, wanting: list[tuple[str, str, str]], lost: Lost, out: Re
             back.append((outputs[position], name, wider[variable][0]))
     out.become(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, name, narrow in back:
-        out.emit("Cast", [wide], [name], domain="", opset=opset, to=narrow)
+        out.emit("Cast", [wide], [name], domain="", opset=cast_opset, to=narrow)
     return True
 
 

@@ -76,7 +76,10 @@ def _clip(chain: Chain) -> None:
 
 
 def _dropout(chain: Chain) -> None:
-    chain.add("Dropout", **({"ratio": 0.25} if chain.opset < 12 else {}))
+    if chain.opset < 12:
+        chain.add("Dropout", ratio=0.25)
+    else:
+        chain.add("Dropout")
 
 
 def _slice(chain: Chain) -> None:

@@ -29,7 +29,7 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
         InvalidModel: a name is no text.
     """
     # Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
-    if not all(isinstance(name, str) for name in (*node.inputs, *node.outputs, *node.attributes)):
+    if not {*map(type, node.inputs), *map(type, node.outputs), *map(type, node.attributes)} <= {str}:
         raise InvalidModel("a name in the model is not UTF-8 text")
     for kind, names, least, most in (
         ("input", node.inputs, operator.min_input, operator.max_input),
@@ -38,10 +38,12 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
         if not least <= len(names) <= most and (len(names) < least or any(names[most:])):
             counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
             raise _unsound(f"has {len(names)} {kind}s; {operator.id} has {counts}")
-    for name, declared in operator.attributes.items():
-        if name not in node.attributes and declared.required:
+    for name in operator.required_attributes:
+        if name not in node.attributes:
             raise _unsound(f"has no attribute {name!r}, which {operator.id} requires")
-        if name in node.attributes and not _has_type(node.attributes[name], declared.type, node, name):
+    for name, stated in node.attributes.items():
+        declared = operator.attributes.get(name)
+        if declared and not _has_type(stated, declared.type, node, name):
             raise _unsound(f"attribute {name!r} is not of type {declared.type}")
 
 

@@ -163,25 +163,30 @@ class OperatorVersion(Frozen):
         """Whether the version only says what replaced the operator."""
         return self.deprecation is not None
 
-    @property
+    @cached_property
     def min_input(self) -> int:
         """The least number of inputs a node may list."""
         return _least(self.inputs)
 
-    @property
+    @cached_property
     def max_input(self) -> int:
         """The greatest number of inputs a node may list; `UNBOUNDED` if the last is variadic."""
         return _most(self.inputs)
 
-    @property
+    @cached_property
     def min_output(self) -> int:
         """The least number of outputs a node may list."""
         return _least(self.outputs)
 
-    @property
+    @cached_property
     def max_output(self) -> int:
         """The greatest number of outputs a node may list; `UNBOUNDED` if the last is variadic."""
         return _most(self.outputs)
+
+    @cached_property
+    def required_attributes(self) -> tuple[str, ...]:
+        """The names of the attributes that every node states."""
+        return tuple(name for name, attribute in self.attributes.items() if attribute.required)
 
     def types_of(self, parameter: Parameter) -> tuple[str, ...]:
         """The types a value bound to `parameter` may have."""
