@@ -22,7 +22,7 @@ def rebuild(node: Node, out: Rewriter) -> None:
     element_type, wide = _types(node, how, out)
     request = request_of(node, out)
     axes = axes_of(node, request, out, vectors)
-    if found := doubt(axes, how, bool(request.scales)):
+    if found := doubt(axes, how, request):
         out.concede("approximate", found)
     axes = {axis: each for axis, each in axes.items() if not is_untouched(each, how)}
     data = _cast(request.data, element_type, wide, out)
@@ -73,7 +73,7 @@ def _weighted(
 ) -> str:
     total = ""
     for pixel, weight in found.taps:
-        if isinstance(weight, tuple) and not any(weight):
+        if isinstance(weight, tuple) and weight and not any(weight):
             continue
         part = out.emit("Gather", [data, vectors.whole(pixel)], opset=OPSET, axis=axis)
         if weight != ONE:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.vectors import Vector, Vectors
+from opshift.adapters.vectors import Vector, Vectors, spread
 
 ONE: Vector = (1.0,)
 ZERO: Vector = (0.0,)
@@ -58,14 +58,17 @@ class Samples(NamedTuple):
 def samples(axis: Axis, how: Filter, vectors: Vectors) -> Samples:
     """The input pixels, and their shares, of every output pixel."""
     last = vectors.subtract(axis.size, ONE)
-    place = _PLACES[how.coordinates](axis, vectors.counting(axis.length), vectors)
+    index = vectors.counting(axis.length)
+    place = _PLACES[how.coordinates](axis, index, vectors)
+    if isinstance(place, tuple) and isinstance(index, tuple):
+        place = tuple(spread(place, len(index)))
     inside: Vector = ONE
     if how.coordinates == "tf_crop_and_resize":
         outside = vectors.larger(vectors.below(place, ZERO), vectors.below(last, place))
         inside = vectors.subtract(ONE, outside)
     if how.mode == "nearest":
-        index = vectors.clip(_ROUNDINGS[how.rounding](place, axis, vectors), ZERO, last)
-        return Samples((Tap(index),), inside)
+        pixel = vectors.clip(_ROUNDINGS[how.rounding](place, axis, vectors), ZERO, last)
+        return Samples((Tap(pixel),), inside)
     if how.antialias:
         return Samples(_wide(place, axis, how, vectors), inside)
     taps = _linear(place, last, vectors) if how.mode == "linear" else _cubic(place, axis, how, vectors)

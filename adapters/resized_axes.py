@@ -190,17 +190,16 @@ def is_untouched(axis: Axis, how: Filter) -> bool:
     return axis.scale == ONE
 
 
-def doubt(axes: Mapping[int, Axis], how: Filter, by_scales: bool) -> str:
+def doubt(axes: Mapping[int, Axis], how: Filter, request: Request) -> str:
     """What onnxruntime and the definition disagree on for these axes; empty if nothing."""
     changed = [axis for axis in axes.values() if not is_untouched(axis, how)]
-    same = [axis for axis in changed if axis.length == axis.size]
-    if how.antialias or how.coordinates.startswith("tf_"):
-        same += [axis for axis in changed if isinstance(axis.length, str)]
-    if same and (len(same) == len(changed) or how.antialias or how.coordinates.startswith("tf_")):
+    free = bool(request.scales) or request.policy != STRETCH
+    kept = [axis for axis in changed if _may_keep_its_size(axis, how, free)]
+    if kept and (len(kept) == len(changed) or how.antialias or how.coordinates.startswith("tf_")):
         return (
             "onnxruntime leaves a dimension that keeps its size as it is, where the definition moves pixels"
         )
-    if not by_scales or how.coordinates not in FROM_LENGTHS:
+    if not request.scales or how.coordinates not in FROM_LENGTHS:
         return ""
     fractions = [axis for axis in changed if not _is_whole(axis)]
     if how.coordinates == "pytorch_half_pixel":
@@ -210,6 +209,15 @@ def doubt(axes: Mapping[int, Axis], how: Filter, by_scales: bool) -> str:
             f"onnxruntime rounds a size of a fraction down before it applies {how.coordinates}, others do not"
         )
     return ""
+
+
+def _may_keep_its_size(axis: Axis, how: Filter, free: bool) -> bool:
+    """Whether the size may stay though pixels move; `free`: the scale is not the ratio of the sizes."""
+    if isinstance(axis.length, tuple) and isinstance(axis.size, tuple):
+        return axis.length == axis.size
+    if how.antialias or how.coordinates.startswith("tf_"):
+        return True
+    return free and (isinstance(axis.scale, str) or 1 < axis.scale[0] < 2)
 
 
 def _is_whole(axis: Axis) -> bool:

@@ -107,7 +107,7 @@ def every_dimension_is_listed(node: Node, out: Rewriter) -> None:
         return
     if is_known(node, request, out):
         axes = axes_of(node, request, out, vectors)
-        full = None if doubt(axes, how, bool(request.scales)) else scales_for(axes, request.rank)
+        full = None if doubt(axes, how, request) else scales_for(axes, request.rank)
         if full and same_samples(axes, how, axes, how._replace(antialias=False), vectors):
             region, _, _ = _in_full(node, request, out)
             inputs = [request.data, region, out.constant(full, "float")]

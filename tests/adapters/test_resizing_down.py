@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version
@@ -124,6 +124,20 @@ def test_sizes_that_are_computed(
     given: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
     model, feeds = _model(given, 18, constant=False, **attributes)
+    (expected,) = run(model, feeds)
+    stated = helper.make_tensor_value_info("y", TensorProto.FLOAT, expected.shape)
+    model.graph.output[0].CopyFrom(stated)
+    converted(model, target, feeds, tolerance=1e-4)
+
+
+def test_computed_scales_that_may_change_no_size_are_refused(refusal: Refusing) -> None:
+    model, _ = _model(BY_SCALE, 13, constant=False, mode="linear")
+    assert refusal(model, 10).reason == KEPT
+
+
+@pytest.mark.parametrize("target", [10, 9])
+def test_computed_sizes_need_no_shape(target: int, converted: Converted) -> None:
+    model, feeds = _model(TO_SIZE, 13, constant=False, mode="linear")
     converted(model, target, feeds, tolerance=1e-4)
 
 
