@@ -92,15 +92,19 @@ WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize(("given", "opset", "attributes"), WAYS.values(), ids=WAYS)
-@pytest.mark.parametrize("target", [18, 17, 12, 10, 9, 7])
+# What lies outside is told apart by Where, which is not there before 9 for floats of unknown shape.
+WAYS_DOWN = [
+    pytest.param(*row, target, id=f"{name} to {target}")
+    for name, row in WAYS.items()
+    for target in (18, 17, 12, 10, 9, 7)
+    if target < row[1] and (target >= 9 or "extrapolation_value" not in row[2])
+]
+
+
+@pytest.mark.parametrize(("given", "opset", "attributes", "target"), WAYS_DOWN)
 def test_constant_sizes(
     given: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
-    if target >= opset:
-        pytest.skip("no step down")
-    if target < 9 and "extrapolation_value" in attributes:
-        pytest.skip("Where has its own tests")
     model, feeds = _model(given, opset, **attributes)
     converted(model, target, feeds, tolerance=1e-4)
 
