@@ -58,7 +58,7 @@ def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
     taken: list[Edge] = []
     while waiting:
         current, opset, successor = waiting.pop()
-        route = router.route(current.domain, current.op_type, opset)
+        route = first if current is node else router.route(current.domain, current.op_type, opset)
         for step in route.steps:
             taken.append(step)
             emitted = _take(step, current, scope, router)

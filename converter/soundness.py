@@ -12,6 +12,12 @@ from opshift.converter.tensors import can_pack
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
 MAYBE_UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"
+ATTRIBUTE_TYPES = {
+    "FLOAT": 1, "INT": 2, "STRING": 3, "TENSOR": 4, "GRAPH": 5, "FLOATS": 6, "INTS": 7, "STRINGS": 8,
+    "TENSORS": 9, "GRAPHS": 10, "SPARSE_TENSOR": 11, "SPARSE_TENSORS": 12, "TYPE_PROTO": 13,
+    "TYPE_PROTOS": 14,
+}  # fmt: skip
+"""`AttributeProto.AttributeType`."""
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "FLOAT": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
@@ -28,16 +34,9 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
         CannotConvert: it has too few, too many, or something else.
         InvalidModel: a name is no text.
     """
-    # Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
-    if not {*map(type, node.inputs), *map(type, node.outputs), *map(type, node.attributes)} <= {str}:
-        raise InvalidModel("a name in the model is not UTF-8 text")
-    for kind, names, least, most in (
-        ("input", node.inputs, operator.min_input, operator.max_input),
-        ("output", node.outputs, 0, operator.max_output),
-    ):
-        if not least <= len(names) <= most and (len(names) < least or any(names[most:])):
-            counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
-            raise _unsound(f"has {len(names)} {kind}s; {operator.id} has {counts}")
+    _require_text(node)
+    _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
+    _require_count("output", node.outputs, 0, operator.max_output, operator)
     for name in operator.required_attributes:
         if name not in node.attributes:
             raise _unsound(f"has no attribute {name!r}, which {operator.id} requires")
@@ -47,7 +46,24 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
             raise _unsound(f"attribute {name!r} is not of type {declared.type}")
 
 
+def _require_text(node: Node) -> None:
+    """Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back."""
+    try:
+        "".join((*node.inputs, *node.outputs, *node.attributes))
+    except TypeError as error:
+        raise InvalidModel("a name in the model is not UTF-8 text") from error
+
+
+def _require_count(kind: str, names: Sequence[str], least: int, most: int, operator: OperatorVersion) -> None:
+    if least <= len(names) <= most or (len(names) > most and not any(names[most:])):
+        return
+    counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
+    raise _unsound(f"has {len(names)} {kind}s; {operator.id} has {counts}")
+
+
 def _has_type(stated: Any, kind: str, node: Node, name: str) -> bool:
+    if stated.type == ATTRIBUTE_TYPES[kind]:
+        return True
     if stated.ref_attr_name or not (stated.type or stated.ByteSize() > 2 + len(name)):
         return True
     return _holds(node.attribute(name), kind)
