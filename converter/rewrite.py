@@ -8,7 +8,7 @@ from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.converter.lineage import Edge
-from opshift.converter.route import Router
+from opshift.converter.route import Route, Router
 from opshift.converter.scope import Scope
 from opshift.converter.soundness import MAYBE_UNSOUND, require_sound, require_writable
 from opshift.registry.models import OperatorVersion
@@ -51,8 +51,17 @@ def rewrite(node: Node, source: int, scope: Scope, router: Router) -> Rewritten:
         ResolveError: a node that a step emitted is not in its set.
     """
     first = router.route(node.domain, node.op_type, source)
-    if first.steps:
+    try:
+        result = _follow(node, source, first, scope, router)
+    except CannotConvert:
         require_sound(node, first.operator)
+        raise
+    if len(result.nodes) != 1 or result.nodes[0].node is not node:
+        require_sound(node, first.operator)
+    return result
+
+
+def _follow(node: Node, source: int, first: Route, scope: Scope, router: Router) -> Rewritten:
     waiting = [Emitted(node, source, True)]
     done: list[Written] = []
     taken: list[Edge] = []
