@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
-from struct import calcsize, unpack
 from typing import TypeVar
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.tensors import read_tensor
 from opshift.adapters.tree_structure import LEAF, MODES, Forest, Vote
 from opshift.registry.element_types import BY_NUMBER
 
@@ -51,13 +50,10 @@ def _numbers(node: Node, name: str) -> Tensor:
     kind = BY_NUMBER.get(message.data_type)
     if listed or kind is None or kind.name not in ("float", "double"):
         raise CannotConvert(f"{name}_as_tensor is neither float nor double, or stands beside {name}")
-    count = prod(message.dims)
-    layout = f"<{count}{kind.code}"
-    is_raw = len(message.raw_data) == calcsize(layout)
-    values = unpack(layout, message.raw_data) if is_raw else tuple(getattr(message, kind.field))
-    if len(values) != count:
+    found = read_tensor(message)
+    if found is None:
         raise CannotConvert(f"{name}_as_tensor does not hold its values")
-    return Tensor(kind.name, (len(values),), values)
+    return Tensor(found.element_type, (len(found.values),), found.values)
 
 
 @dataclass(frozen=True)

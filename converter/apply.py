@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from opshift.adapters.node import Tensor
+from opshift.adapters.tensors import write_tensor
 from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
 from opshift.converter.plan import ContainerPlan, NodeChange, Plan
-from opshift.converter.tensors import write_tensor
 from opshift.converter.write import fill_node, update_node
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.adapters.node import Node, Tensor
-from opshift.converter.tensors import read_tensor
+from opshift.adapters.tensors import read_tensor
 from opshift.converter.types import Shape
 from opshift.registry.element_types import BY_NUMBER
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain

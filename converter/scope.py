@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Concession
+from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.inference import infer_shape, infer_type
 from opshift.converter.names import Names
-from opshift.converter.tensors import pack
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.catalogue import Registry
 from opshift.registry.element_types import BY_NUMBER

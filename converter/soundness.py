@@ -7,8 +7,8 @@ from typing import Any
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.tensors import can_pack
 from opshift.converter.errors import InvalidModel
-from opshift.converter.tensors import can_pack
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
 MAYBE_UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"

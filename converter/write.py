@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from opshift.adapters.node import Node, Tensor
+from opshift.adapters.tensors import write_tensor
 from opshift.converter.rewrite import Written
-from opshift.converter.tensors import write_tensor
 
 _TYPES = {
     "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"), "TENSOR": (4, "t"), "GRAPH": (5, "g"),

@@ -12,8 +12,8 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from support.running import build
 
 from opshift.adapters.node import Tensor
+from opshift.adapters.tensors import read_tensor, write_tensor
 from opshift.converter.scope import Scope
-from opshift.converter.tensors import read_tensor, write_tensor
 
 Scoping = Callable[..., Scope]
 X = np.ones((2, 3), np.float32)

@@ -20,11 +20,8 @@ def read_tensor(proto: Any) -> Tensor | None:
     if kind is None or proto.data_location == EXTERNAL:
         return None
     dims = tuple(proto.dims)
-    count = 1
-    for dim in dims:
-        count *= dim
     values = _values(proto, kind.code, kind.field, kind.name)
-    return Tensor(kind.name, dims, values) if values is not None and len(values) == count else None
+    return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
 
 
 def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
