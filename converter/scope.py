@@ -5,7 +5,7 @@ Everything is found when first asked for, of that one value, and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -15,7 +15,8 @@ from opshift.adapters.rewriter import Concession
 from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
-from opshift.converter.inference import infer_shape, infer_type
+from opshift.converter.following import Following
+from opshift.converter.inference import infer_shapes, infer_types, shape_link, type_link
 from opshift.converter.names import Names
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.catalogue import Registry
@@ -24,8 +25,6 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
 
 _name_of = attrgetter("name")
-Link = Callable[[OperatorVersion, int], int | None]
-"""Of an operator's output: the position of an input that it is sure to share a fact with."""
 
 
 class Producer(NamedTuple):
@@ -54,8 +53,8 @@ class Scope:
         opsets: its opset imports, by domain.
         known: the names made here; the survey completes them.
         standings: what is known of the default domain's operators at these opsets.
-        types, shapes: what inference has found.
         new_constants: the constants that adapters asked for, by name.
+        emitted: the nodes that adapters wrote, and the opset of each.
     """
 
     def __init__(
@@ -75,17 +74,21 @@ class Scope:
         self.standings = standings
         self.names = names
         self.concessions = concessions
-        self.types: dict[str, str | None] = {}
-        self.shapes: dict[str, Shape | None] = {}
         self.new_constants: dict[str, Tensor] = {}
+        self.emitted: list[tuple[Node, int]] = []
         self.is_function = not hasattr(container, "initializer")
         self.known = self.declared()
         names.sets.append(self.known)
         self._constant_names: dict[tuple[Any, ...], str] = {}
-        self._emitted: dict[str, tuple[Node, int, int]] = {}
+        self._made_anew: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
-        self._links: dict[tuple[Link, str, str, int], int | None] = {}
+        self._types: Following[str] = Following(
+            self, self.stated_type, self._around_type, type_link, infer_types
+        )
+        self._shapes: Following[Shape] = Following(
+            self, self.stated_shape, self._around_shape, shape_link, infer_shapes
+        )
 
     def child(self, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node holds."""
@@ -128,9 +131,10 @@ class Scope:
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the new values of a node that an adapter wrote known to inference."""
+        self.emitted.append((node, opset))
         for position, name in enumerate(node.outputs):
             if name in self.names.made:
-                self._emitted[name] = (node, position, opset)
+                self._made_anew[name] = (node, position, opset)
 
     def producer(self, name: str) -> Producer | None:
         """The node of this scope that makes a value."""
@@ -138,19 +142,13 @@ class Scope:
             self._producers[name] = self._find_producer(name)
         return self._producers[name]
 
-    def linked_input(self, name: str, link: Link) -> str | None:
-        """The input that `link` names for the node that makes a value, if nothing is stated of the value."""
-        made = self._made_by.get(name)
-        if made is None or name in self._stated:
-            return None
-        proto, position = made
-        key = (link, proto.domain, proto.op_type, position)
-        found = self._links.get(key, -1)
-        if found == -1:
-            opset = self.opsets.get(canonical_domain(proto.domain), 0)
-            operator = self.registry.at(proto.op_type, opset, proto.domain)
-            found = self._links[key] = link(operator, position) if operator else None
-        return proto.input[found] if found is not None and found < len(proto.input) else None
+    def opset_of(self, domain: str) -> int:
+        """The opset of a domain here; 0 if it is not imported."""
+        return self.opsets.get(canonical_domain(domain), 0)
+
+    def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+        """What an operator is under the opset imports here."""
+        return self.registry.at(op_type, self.opset_of(domain), domain)
 
     def is_used(self, name: str) -> bool:
         """Whether a node here or in a graph below reads the value, or it is an output."""
@@ -158,7 +156,7 @@ class Scope:
 
     def is_local(self, name: str) -> bool:
         """Whether the value is made here, not in a graph around this one."""
-        return name in self.known or name in self._emitted or name in self.new_constants
+        return name in self.known or name in self._made_anew or name in self.new_constants
 
     @property
     def outputs(self) -> Iterator[str]:
@@ -169,15 +167,11 @@ class Scope:
 
     def element_type(self, name: str) -> str | None:
         """The element type of a tensor, such as `float16`; of other values their type string."""
-        if name not in self.types:
-            infer_type(self, name)
-        return self.types[name]
+        return self._types.of(name)
 
     def shape(self, name: str) -> Shape | None:
         """The dimensions of a value; `None` for each, or for all, that are not known."""
-        if name not in self.shapes:
-            infer_shape(self, name)
-        return self.shapes[name]
+        return self._shapes.of(name)
 
     def constant(self, name: str) -> Tensor | None:
         """The value, if every run has the same: an initializer no caller overrides, or a Constant."""
@@ -190,6 +184,10 @@ class Scope:
     def is_overridable(self, name: str) -> bool:
         """Whether a caller may give the value: it is an input of the graph or function."""
         return name in self._inputs
+
+    def is_stated(self, name: str) -> bool:
+        """Whether the model says anything about the type of a value."""
+        return name in self._stated
 
     def stated_type(self, name: str) -> str | None:
         """The element type that the model, or a constant, states."""
@@ -218,15 +216,21 @@ class Scope:
         sparse = (each.values.name for each in graph.sparse_initializer)
         return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
 
+    def _around_type(self, name: str) -> str | None:
+        return self.parent.element_type(name) if self.parent else None
+
+    def _around_shape(self, name: str) -> Shape | None:
+        return self.parent.shape(name) if self.parent else None
+
     def _find_producer(self, name: str) -> Producer | None:
-        if name in self._emitted:
-            node, position, opset = self._emitted[name]
+        if name in self._made_anew:
+            node, position, opset = self._made_anew[name]
         else:
             made = self._made_by.get(name)
             if made is None:
                 return None
             node, position = Node.of(made[0]), made[1]
-            opset = self.opsets.get(canonical_domain(node.domain), 0)
+            opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
     @cached_property

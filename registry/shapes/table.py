@@ -38,4 +38,7 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
 
 def _possible(shape: Shape | None) -> Shape | None:
-    return None if shape is None else tuple(dim if dim is not None and dim >= 0 else None for dim in shape)
+    for dim in shape or ():
+        if dim is not None and dim < 0:
+            return tuple(dim if dim is not None and dim >= 0 else None for dim in shape or ())
+    return shape

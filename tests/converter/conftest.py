@@ -10,7 +10,8 @@ import pytest
 from opshift.converter.concessions import Concessions
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
-from opshift.converter.scope import Scope
+from opshift.converter.scope import Scope, Standing
+from opshift.converter.survey import survey
 from opshift.registry.catalogue import default_registry
 
 
@@ -21,8 +22,7 @@ def scope_of() -> Callable[..., Scope]:
     def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
         opsets = opset_imports(imports)
         scope = Scope(container, opsets, default_registry(), Names(), Concessions(), {}, parent)
-        for node in container.node:
-            scope.known.update(node.output)
+        survey(scope, "graph", lambda node, here: Standing(has_step=False, has_graphs=True))
         return scope
 
     return make

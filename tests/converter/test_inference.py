@@ -183,13 +183,6 @@ def test_a_value_is_inferred_once(scope_of: Scoping, monkeypatch: pytest.MonkeyP
     assert found.shape("v39") == (2, 3)
 
 
-def test_a_cycle_ends(scope_of: Scoping) -> None:
-    """The planner refuses cycles before anyone asks; inference still comes to an end."""
-    found = scope(scope_of, node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]))
-    assert found.element_type("b") in ("float", None)
-    assert found.shape("b") is None
-
-
 # Graphs within, and functions
 
 
