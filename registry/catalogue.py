@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from opshift.registry.definition_files import CONSUMERS, OPSETS, definition_files
 from opshift.registry.errors import (
-    DefinitionError,
     DomainNotImported,
     NotYetIntroduced,
     OperatorRemoved,
@@ -48,20 +47,26 @@ class LocalFunction(NamedTuple):
 
 
 class Registry:
-    """Operator definitions from one or more folders, each `<domain>/<operator>.yaml`.
+    """Operator definitions from folders, each `<domain>/<operator>.yaml`, and from operator-set documents.
 
-    A registry never changes: `with_folder` returns another. Files are read when first asked for.
+    A registry never changes: `with_folder` and `with_document` return another. The files of folders are read
+    when first asked for.
     """
 
-    def __init__(self, folders: tuple[Path, ...]) -> None:
+    def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...] = ()) -> None:
         self._folders = folders
+        self._documents = documents
         self._types = TypeSets({})
         for folder in folders:
             self._types = self._types.merged(TypeSets.load(folder / "types.yaml"))
-        self._files = _definition_files(folders)
+        self._files = definition_files(folders)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._releases: Releases | None = None
         self._newest: dict[str, int] = {}
+        self._in_force: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
+        """The versions found so far, by domain as nodes spell it, opset (`None`: the newest) and name."""
+        for document in documents:
+            self._take(document)
 
     def with_folder(self, folder: Path | str) -> Registry:
         """This registry and the definitions in `folder`, under the same rules.
@@ -69,7 +74,16 @@ class Registry:
         Raises:
             DefinitionError: the folder holds none, or defines an operator that is there already.
         """
-        return Registry((*self._folders, Path(folder)))
+        return Registry((*self._folders, Path(folder)), self._documents)
+
+    def with_document(self, path: Path | str) -> Registry:
+        """This registry and the operator set in a document, which is all that there is of its domain.
+
+        Raises:
+            DocumentError: the file is no such document, or its domain is defined already.
+            DefinitionError: a definition in it is wrong.
+        """
+        return Registry(self._folders, (*self._documents, Path(path)))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -77,11 +91,25 @@ class Registry:
         return self._folders
 
     @property
+    def documents(self) -> tuple[Path, ...]:
+        """The documents whose domains are there too."""
+        return self._documents
+
+    @property
+    def types(self) -> TypeSets:
+        """The named type sets of all folders."""
+        return self._types
+
+    @property
     def releases(self) -> Releases:
-        """ONNX's releases and the runtimes'."""
+        """ONNX's releases, the runtimes', and what other programs take."""
         if self._releases is None:
-            path = self._folders[0] / "releases.yaml"
-            self._releases = Releases.load(path) if path.exists() else Releases()
+            path = self._folders[0] / "releases.yaml" if self._folders else None
+            found = Releases.load(path) if path and path.exists() else Releases()
+            for folder in self._folders:
+                if (folder / CONSUMERS).exists():
+                    found = found.with_consumers(folder / CONSUMERS)
+            self._releases = found
         return self._releases
 
     def domains(self) -> tuple[str, ...]:
@@ -105,6 +133,10 @@ class Registry:
                 return None
             self._operators[key] = load_operator(path, self._types)
         return self._operators[key]
+
+    def file_of(self, op_type: str, domain: str = "") -> Path:
+        """The file that defines an operator, of which there is one."""
+        return self._files[canonical_domain(domain)][op_type]
 
     def operators(self, domain: str | None = None) -> Iterator[Operator]:
         """Every operator of a domain, or of all."""
@@ -140,7 +172,7 @@ class Registry:
         self,
         node: NodeLike,
         opset_imports: Mapping[str, int],
-        functions: Container[tuple[str, str, str]] = (),
+        functions: Collection[tuple[str, str, str]] = (),
     ) -> OperatorVersion | LocalFunction:
         """The operator that a node means under its model's opset imports.
 
@@ -152,6 +184,12 @@ class Registry:
         Raises:
             ResolveError: one of its kinds, with a remedy.
         """
+        if not functions:
+            try:
+                domain = node.domain
+                return self._in_force[domain][opset_imports[domain]][node.op_type]
+            except KeyError:
+                pass
         call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
         other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain)
         if call in functions:
@@ -165,7 +203,7 @@ class Registry:
                 f"{node.op_type} is of domain {domain!r}, which has no opset import",
                 remedy=f"add an opset import for {domain!r}",
             )
-        return self.get_schema(node.op_type, opset, domain)
+        return self.get_schema(node.op_type, opset, node.domain)
 
     def get_schema(
         self, op_type: str, max_inclusive_version: int | None = None, domain: str = ""
@@ -175,14 +213,21 @@ class Registry:
         Raises:
             UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved.
         """
-        domain = canonical_domain(domain)
+        try:
+            return self._in_force[domain][max_inclusive_version][op_type]
+        except KeyError:
+            found = self._find(op_type, max_inclusive_version, canonical_domain(domain))
+        self._in_force.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
+        return found
+
+    def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
         newest = self.newest_opset(domain)
-        opset = newest if max_inclusive_version is None else max_inclusive_version
+        opset = newest if opset is None else opset
         operator = self.operator(op_type, domain)
         found = operator.at(opset) if operator and 1 <= opset <= newest else None
-        if found is not None:
-            return found
-        raise self._why_not(operator, op_type, opset, domain)
+        if found is None:
+            raise self._why_not(operator, op_type, opset, domain)
+        return found
 
     def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
         """Whether `get_schema` would find one."""
@@ -195,6 +240,18 @@ class Registry:
     def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
         """Every version of every operator, also of those that were removed."""
         return tuple(version for operator in self.operators() for version in operator.versions)
+
+    def _take(self, document: Path) -> None:
+        """Add the operators of a document."""
+        from opshift.registry.documents.errors import WrongDomain
+        from opshift.registry.documents.files import read_document
+
+        found = read_document(document)
+        if found.domain in self._files:
+            raise WrongDomain(f"{found.domain} is defined already", place=Place(str(document)))
+        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), document)
+        self._operators |= {(each.domain, each.name): each for each in found.operators}
+        self._newest[found.domain] = found.opset_version
 
     def _why_not(self, operator: Operator | None, op_type: str, opset: int, domain: str) -> ResolveError:
         newest = self.newest_opset(domain)
@@ -219,28 +276,10 @@ class Registry:
         )
 
 
-def _definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
-    found: dict[str, dict[str, Path]] = {}
-    for folder in folders:
-        paths = sorted(folder.glob("*/*.yaml"))
-        if not paths:
-            raise DefinitionError(
-                "holds no operator definitions",
-                place=Place(str(folder)),
-                remedy="lay them out as <domain>/<operator>.yaml",
-            )
-        for path in paths:
-            names = found.setdefault(path.parent.name, {})
-            if path.stem in names:
-                raise DefinitionError(f"is defined in {names[path.stem]} too", place=Place(str(path)))
-            names[path.stem] = path
-    return found
-
-
 @cache
 def default_registry() -> Registry:
     """The registry over the project's own `opsets/`."""
-    return Registry((Path(str(files("opshift.opsets"))),))
+    return Registry((OPSETS,))
 
 
 __all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry"]

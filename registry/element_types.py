@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -56,3 +58,8 @@ def type_string(number: int) -> str | None:
     """`tensor(float)` for 1; `None` for a number that is no element type."""
     found = BY_NUMBER.get(number)
     return f"tensor({found.name})" if found else None
+
+
+def element_names(type_text: str) -> Iterator[str]:
+    """The element types within a type string: `int64` and `float` of `map(int64, tensor(float))`."""
+    return (word for word in re.findall(r"\w+", type_text) if word in BY_NAME)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,20 +33,45 @@ def load_operator(path: Path, types: TypeSets) -> Operator:
     Raises:
         DefinitionError: the file is not YAML, breaks the format, or does not hold what its path says.
     """
+    return read_operator(path, types, domain=path.parent.name, name=path.stem)
+
+
+def read_operator(path: Path, types: TypeSets, *, domain: str, name: str) -> Operator:
+    """Read the definition of an operator from a file of any name.
+
+    Raises:
+        DefinitionError: the file is not YAML, breaks the format, or is about another operator.
+    """
     data = load_yaml(path)
     try:
-        return _operator(data, path, types)
+        return _operator(data, {"domain": domain, "name": name}, types)
     except _Fault as fault:
         place = Place(str(path), line_of(path, fault.keys))
         raise DefinitionError(fault.reason, place=place) from fault.__cause__
 
 
-def _operator(data: Any, path: Path, types: TypeSets) -> Operator:
+def operator_of(data: Any, types: TypeSets) -> Operator:
+    """Read the definition of an operator from plain data, as its file would have it.
+
+    Raises:
+        DefinitionError: it breaks the format; the place names the operator.
+    """
+    named = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
+    place = f"{named['domain']}.{named['name']}"
+    if not all(isinstance(each, str) for each in named.values()):
+        raise DefinitionError("a definition has no domain or no name", place=place)
+    try:
+        return _operator(data, {}, types)
+    except _Fault as fault:
+        raise DefinitionError(fault.reason, place=place) from fault.__cause__
+
+
+def _operator(data: Any, wanted: Mapping[str, str], types: TypeSets) -> Operator:
     if not isinstance(data, dict):
         raise _Fault((), "is not an operator definition")
-    for key, wanted in (("domain", path.parent.name), ("name", path.stem)):
-        if data.get(key) != wanted:
-            raise _Fault((key,), f"{key} must be {wanted}, as the path says")
+    for key, value in wanted.items():
+        if data.get(key) != value:
+            raise _Fault((key,), f"{key} must be {value}, as the path says")
     try:
         return Operator.model_validate(_whole(data, types))
     except ValidationError as error:

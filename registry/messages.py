@@ -8,21 +8,20 @@ No other module of the project imports ``google.protobuf``. The fields and their
 ``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
 """
 
-from importlib.resources import files
 from typing import Final
 
-from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message_factory import GetMessageClass
+
+from opshift.registry.definition_files import OPSETS
 
 
 def _pool() -> DescriptorPool:
     pool = DescriptorPool()
-    data = (files("opshift.opsets") / "onnx.binpb").read_bytes()
-    for file in FileDescriptorSet.FromString(data).file:
-        pool.AddSerializedFile(file.SerializeToString())
+    pool.AddSerializedFile((OPSETS / "onnx.binpb").read_bytes())
     return pool
 
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Final, Literal
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer, RepeatedScalarFieldContainer
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import DecodeError as DecodeError
+from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message import Message as Message
 
 Version: EnumTypeWrapper

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
+from opshift.registry.function_bodies import Body
 from opshift.registry.names import OperatorId
 from opshift.registry.steps import Answer, Step, answer_of
 
@@ -136,8 +137,11 @@ class OperatorVersion(Frozen):
     removal: Removal | None = None
     step: Step | None = None
     """How the version before this one becomes this one, and back; `None` for the first."""
-    before: Annotated[Answer | None, BeforeValidator(answer_of)] = None
-    """Of a first version: how a node is expressed in the opset before it, which lacks the operator."""
+    before: Annotated[Answer | Literal["body"] | None, BeforeValidator(answer_of)] = None
+    """Of a first version: how a node is expressed in the opset before it, which lacks the operator; `body`
+    says by the nodes of its body."""
+    body: Body | None = None
+    """The same in terms of other operators, for a function."""
 
     @model_validator(mode="after")
     def _types_are_known(self) -> Self:
@@ -146,6 +150,8 @@ class OperatorVersion(Frozen):
                 raise ValueError(
                     f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable"
                 )
+        if self.before == "body" and self.body is None:
+            raise ValueError("before is body, and there is none")
         return self
 
     @cached_property
@@ -162,6 +168,13 @@ class OperatorVersion(Frozen):
     def deprecated(self) -> bool:
         """Whether the version only says what replaced the operator."""
         return self.deprecation is not None
+
+    @cached_property
+    def has_plain_attributes(self) -> bool:
+        """Whether all attributes are numbers, texts, or lists of them."""
+        return all(
+            each.type.removesuffix("S") in ("INT", "FLOAT", "STRING") for each in self.attributes.values()
+        )
 
     @cached_property
     def min_input(self) -> int:
@@ -246,7 +259,10 @@ def _typed(value: Any, kind: str) -> Any:
     if isinstance(value, list):
         return tuple(_typed(item, kind.removesuffix("S")) for item in value)
     if kind == "FLOAT" and isinstance(value, int | float):
-        return struct.unpack("<f", struct.pack("<f", value))[0]
+        try:
+            return struct.unpack("<f", struct.pack("<f", value))[0]
+        except OverflowError as error:
+            raise ValueError(f"the default {value!r} is no float32") from error
     return value
 
 

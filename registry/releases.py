@@ -1,16 +1,17 @@
-"""Which ONNX release brought which opsets and IR version, and what runtimes take."""
+"""Which ONNX release brought which opsets and IR version, and what runtimes and other consumers take."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from opshift.registry.errors import DefinitionError, OpshiftError, Place
 from opshift.registry.models import Frozen
 from opshift.registry.names import DEFAULT_DOMAIN
-from opshift.registry.yaml_files import load_yaml
+from opshift.registry.yaml_files import line_of, load_yaml
 
 
 class Release(Frozen):
@@ -22,24 +23,50 @@ class Release(Frozen):
     date: str = ""
 
 
+class Consumer(Frozen):
+    """One version of another program that reads models, and where it is written what it takes."""
+
+    opsets: Annotated[dict[str, Annotated[int, Field(ge=1)]], Field(min_length=1)]
+    ir_version: int | None = None
+    """The newest that it takes; `None` if that is not known."""
+    source: str
+    note: str = ""
+
+
 class Releases(Frozen):
-    """`releases.yaml`: ONNX's releases and runtimes', oldest first."""
+    """`releases.yaml`, of ONNX and onnxruntime, and `consumers.yaml`, of other programs, oldest first."""
 
     onnx: dict[str, Release] = {}
     onnxruntime: dict[str, Release] = {}
+    consumers: dict[str, dict[str, Consumer]] = {}
 
     @classmethod
     def load(cls, path: Path) -> Releases:
-        """Read the file.
+        """Read `releases.yaml`.
 
         Raises:
             DefinitionError: it is not YAML, or breaks the format.
         """
-        try:
-            return cls.model_validate(load_yaml(path) or {})
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
+        return _validated(load_yaml(path) or {}, path)
+
+    def with_consumers(self, path: Path) -> Releases:
+        """These and those of a `consumers.yaml`; of two with the same name the file's count.
+
+        Raises:
+            DefinitionError: it is not YAML, breaks the format, or takes ONNX's name or onnxruntime's.
+        """
+        added = _validated({"consumers": load_yaml(path) or {}}, path).consumers
+        for product in added.keys() & {"onnx", "onnxruntime"}:
+            raise DefinitionError(
+                "is listed in releases.yaml", place=Place(str(path), line_of(path, (product,)))
+            )
+        known = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}
+        return self.model_copy(update={"consumers": {**self.consumers, **known}})
+
+    @property
+    def products(self) -> Mapping[str, Mapping[str, Release | Consumer]]:
+        """Everything that can be named, by product and version."""
+        return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
 
     def newest_opset(self, domain: str) -> int | None:
         """The newest opset of a domain in any ONNX release; `None` for a domain that is not ONNX's."""
@@ -56,18 +83,32 @@ class Releases(Frozen):
                 return release.opsets[DEFAULT_DOMAIN]
         return 1
 
-    def named(self, name: str) -> Release:
-        """The release called `onnx-1.12` or `onnxruntime-1.14`; a patch release falls back to its minor.
+    def named(self, name: str) -> Release | Consumer:
+        """What is called `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`; a patch falls back to its release.
 
         Raises:
             OpshiftError: there is no such release.
         """
         product, _, version = name.rpartition("-")
-        known = {"onnx": self.onnx, "onnxruntime": self.onnxruntime}.get(product)
+        known = self.products.get(product)
         if known is None:
-            raise OpshiftError(f"{name!r} is no release", remedy="name one as onnx-1.12 or onnxruntime-1.14")
-        found = known.get(version) or known.get(".".join(version.split(".")[:2]))
+            raise OpshiftError(
+                f"{name!r} is no release",
+                remedy=f"name one as onnx-1.12 or onnxruntime-1.14; there are {', '.join(self.products)}",
+            )
+        parts = version.split(".")
+        names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+        found = next((known[each] for each in names if each in known), None)
         if found is None:
-            listed = f"{next(iter(known))} to {list(known)[-1]}"
-            raise OpshiftError(f"{product} {version} is not known", remedy=f"the registry has {listed}")
+            raise OpshiftError(
+                f"{product} {version} is not known", remedy=f"the registry has {', '.join(known)}"
+            )
         return found
+
+
+def _validated(content: object, path: Path) -> Releases:
+    try:
+        return Releases.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error

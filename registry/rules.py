@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.registry.diff import Change, diff
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,
@@ -38,7 +38,8 @@ class Refutation(NamedTuple):
     reason: str
 
 
-def _legal_values_lost(change: Change, versions: Versions) -> bool:
+def legal_values_lost(change: Change, versions: Versions) -> bool:
+    """Whether a value that the old version's attribute may hold is one that the new version's may not."""
     old, new = (version.attributes[change.subject] for version in versions)
     if old.values is not None:
         return not all(new.allows(value) for value in old.values)
@@ -79,7 +80,7 @@ RULES = (
     Rule(
         "values-removed",
         "A node may hold a value that the target does not allow.",
-        lambda change, versions: change.kind == "attribute_values" and _legal_values_lost(change, versions),
+        lambda change, versions: change.kind == "attribute_values" and legal_values_lost(change, versions),
     ),
     Rule(
         "parameter-removed",
@@ -91,7 +92,7 @@ RULES = (
         "A node may leave out an input that the target requires.",
         lambda change, versions: (
             (change.kind == "input_added" and _is_demanded(versions[1], change.subject))
-            or (change.kind == "input_option" and _demands_more(change))
+            or (change.kind == "input_option" and demands_more(change))
         ),
     ),
     Rule(
@@ -177,7 +178,8 @@ def _settles(verb: AnyVerb) -> tuple[str, ...]:
     return tuple(str(fields[key]) for key in ("attribute", "to", "input", "output") if key in fields)
 
 
-def _demands_more(change: Any) -> bool:
+def demands_more(change: Change) -> bool:
+    """Whether a change of a parameter's option asks for values that could be left out, or takes fewer."""
     (old_option, old_arity, old_homogeneous), (new_option, new_arity, new_homogeneous) = (
         change.old,
         change.new,
@@ -192,6 +194,11 @@ def _bounds(option: str, arity: int) -> tuple[int, float]:
     return {"single": (1, 1), "optional": (0, 1)}.get(option, (arity, math.inf))
 
 
+def least_values(parameter: Parameter) -> int:
+    """The least number of values that a node has to give a parameter."""
+    return _bounds(parameter.option, parameter.min_arity)[0]
+
+
 def _is_demanded(version: OperatorVersion, name: str) -> bool:
     found = version.input_named(name)
-    return found is not None and _bounds(found[1].option, found[1].min_arity)[0] > 0
+    return found is not None and least_values(found[1]) > 0

@@ -11,6 +11,7 @@ import yaml
 from opshift.registry.errors import DefinitionError, Place
 
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # the base depends on whether libyaml is there
@@ -72,6 +73,18 @@ def load_yaml(path: Path) -> Any:
         raise DefinitionError(
             f"holds a value that its tag does not fit: {error}", place=Place(str(path))
         ) from error
+
+
+class _Dumper(_DumperBase):  # type: ignore[misc]  # likewise
+    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+
+
+def dump_yaml(data: Any) -> str:
+    """Plain data as YAML that `load_yaml` reads back as it was."""
+    text: str = yaml.dump(
+        data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
+    )
+    return text
 
 
 def line_of(path: Path, keys: tuple[int | str, ...]) -> int:

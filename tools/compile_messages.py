@@ -37,6 +37,7 @@ from typing import ClassVar, Final, Literal
 from google.protobuf.internal.containers import RepeatedCompositeFieldContainer, RepeatedScalarFieldContainer
 from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import DecodeError as DecodeError
+from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message import Message as Message
 """
 INDENT: Final = "    "
@@ -75,18 +76,18 @@ def _holds(path: Path, content: bytes) -> bool:
 
 
 def _outputs() -> dict[Path, bytes]:
-    compiled = _compile()
-    (file,) = FileDescriptorSet.FromString(compiled).file
-    return {BINPB: compiled, STUB: _stub(file, MODULE.read_text("utf-8")).encode()}
+    file = _compile()
+    return {BINPB: file.SerializeToString(), STUB: _stub(file, MODULE.read_text("utf-8")).encode()}
 
 
-def _compile() -> bytes:
+def _compile() -> FileDescriptorProto:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, BINPB.name)
         code = protoc.main(["protoc", f"-I{PROTO.parent}", f"--descriptor_set_out={target}", PROTO.name])
         if code:
             raise SystemExit(f"protoc failed on {PROTO.relative_to(ROOT)}")
-        return target.read_bytes()
+        (file,) = FileDescriptorSet.FromString(target.read_bytes()).file
+        return file
 
 
 def _stub(file: FileDescriptorProto, module: str) -> str:

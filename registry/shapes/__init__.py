@@ -10,9 +10,9 @@ import importlib
 import pkgutil
 
 from opshift.registry.shapes.context import Rule, Shape, ShapeContext
-from opshift.registry.shapes.table import RULES, rule
+from opshift.registry.shapes.table import KEEPS_RANK, RULES, rule
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["RULES", "Rule", "Shape", "ShapeContext", "rule"]
+__all__ = ["KEEPS_RANK", "RULES", "Rule", "Shape", "ShapeContext", "rule"]

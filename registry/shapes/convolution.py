@@ -11,19 +11,19 @@ from opshift.registry.shapes.table import rule
 from opshift.registry.shapes.window import slid, spread, windows
 
 
-@rule("convolution")
+@rule("convolution", keeps_rank=True)
 def convolution(node: ShapeContext) -> Sequence[Shape | None]:
     """Weights are the second input."""
     return [_convolved(node, input_shape(node, 0), input_shape(node, 1))]
 
 
-@rule("quantized_convolution")
+@rule("quantized_convolution", keeps_rank=True)
 def quantized_convolution(node: ShapeContext) -> Sequence[Shape | None]:
     """Weights are the input 3; scales and zero points stand between and behind."""
     return [_convolved(node, input_shape(node, 0), input_shape(node, 3))]
 
 
-@rule("conv_transpose")
+@rule("conv_transpose", keeps_rank=True)
 def conv_transpose(node: ShapeContext) -> Sequence[Shape | None]:
     """Channels are counted a group; `output_shape` sets the spatial dimensions, else they are spread."""
     data, weights = input_shape(node, 0), input_shape(node, 1)
@@ -35,7 +35,7 @@ def conv_transpose(node: ShapeContext) -> Sequence[Shape | None]:
     return [(batch, channels, *_spread(node, data or unknown(rank), weights or unknown(rank)))]
 
 
-@rule("causal_convolution")
+@rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Sequence[Shape | None]:
     """The output keeps the input's shape; the state holds one position less than the kernel."""
     data, weights = input_shape(node, 0), input_shape(node, 1)

@@ -10,7 +10,7 @@ from opshift.registry.shapes.reading import input_shape, integer
 from opshift.registry.shapes.table import rule
 
 
-@rule("same_as_first")
+@rule("same_as_first", keeps_rank=True)
 def same_as_first(node: ShapeContext) -> Sequence[Shape | None]:
     """The first output has the first input's shape."""
     return [input_shape(node, 0)]
@@ -22,13 +22,13 @@ def same_as_second(node: ShapeContext) -> Sequence[Shape | None]:
     return [input_shape(node, 1)]
 
 
-@rule("all_same_as_first")
+@rule("all_same_as_first", keeps_rank=True)
 def all_same_as_first(node: ShapeContext) -> Sequence[Shape | None]:
     """Every output has the first input's shape."""
     return [input_shape(node, 0)] * node.output_count
 
 
-@rule("pairwise")
+@rule("pairwise", keeps_rank=True)
 def pairwise(node: ShapeContext) -> Sequence[Shape | None]:
     """Every output has the shape of the input at its position."""
     return [input_shape(node, position) for position in range(node.output_count)]
@@ -42,7 +42,7 @@ def broadcast_all(node: ShapeContext) -> Sequence[Shape | None]:
     return [broadcast([input_shape(node, position) for position in range(node.input_count)])]
 
 
-@rule("batch_normalization")
+@rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Sequence[Shape | None]:
     """The output keeps the input's shape; statistics have that of the mean, one value a channel."""
     data, mean = input_shape(node, 0), input_shape(node, 3)
@@ -51,7 +51,7 @@ def batch_normalization(node: ShapeContext) -> Sequence[Shape | None]:
     return [data, *[mean] * (node.output_count - 1)]
 
 
-@rule("layer_normalization")
+@rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext) -> Sequence[Shape | None]:
     """The output keeps the input's shape; statistics have 1 from the axis on."""
     data = input_shape(node, 0)

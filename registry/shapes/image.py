@@ -10,7 +10,7 @@ from opshift.registry.shapes.reading import constant_integers, input_shape, inte
 from opshift.registry.shapes.table import rule
 
 
-@rule("depth_to_space")
+@rule("depth_to_space", keeps_rank=True)
 def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
     """Blocks of channels become squares."""
     data, block = _image(node), integer(node, "blocksize")
@@ -20,7 +20,7 @@ def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
     return [(batch, quotient(channels, block * block), product((height, block)), product((width, block)))]
 
 
-@rule("space_to_depth")
+@rule("space_to_depth", keeps_rank=True)
 def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
     """Squares become blocks of channels."""
     data, block = _image(node), integer(node, "blocksize")
@@ -72,7 +72,7 @@ def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
     return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(text(node, "pixel_format")))]
 
 
-@rule("center_crop_pad")
+@rule("center_crop_pad", keeps_rank=True)
 def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
     """The listed axes, or all, get the listed sizes."""
     data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")

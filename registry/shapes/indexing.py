@@ -33,7 +33,7 @@ def gather_nd(node: ShapeContext) -> Sequence[Shape | None]:
     return [(*indices[:-1], *data[fixed:])]
 
 
-@rule("slice")
+@rule("slice", keeps_rank=True)
 def slice_(node: ShapeContext) -> Sequence[Shape | None]:
     """The listed axes, or the first ones, get shorter."""
     data = input_shape(node, 0)
@@ -52,7 +52,7 @@ def slice_(node: ShapeContext) -> Sequence[Shape | None]:
     return [tuple(_cut(dim, *cut[at]) if at in cut else dim for at, dim in enumerate(data))]
 
 
-@rule("top_k")
+@rule("top_k", keeps_rank=True)
 def top_k(node: ShapeContext) -> Sequence[Shape | None]:
     """The axis holds k values; so do the indices."""
     data = input_shape(node, 0)

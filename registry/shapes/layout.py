@@ -10,7 +10,7 @@ from opshift.registry.shapes.reading import input_shape, integer, integers, sett
 from opshift.registry.shapes.table import rule
 
 
-@rule("transpose")
+@rule("transpose", keeps_rank=True)
 def transpose(node: ShapeContext) -> Sequence[Shape | None]:
     """`perm` orders the dimensions; without it they are reversed."""
     data, order = input_shape(node, 0), integers(node, "perm")

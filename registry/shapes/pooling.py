@@ -11,7 +11,7 @@ from opshift.registry.shapes.table import rule
 from opshift.registry.shapes.window import Window, slid, spread, windows
 
 
-@rule("pool")
+@rule("pool", keeps_rank=True)
 def pool(node: ShapeContext) -> Sequence[Shape | None]:
     """Every output, be it of values or of indices, has a place for each position of the window."""
     data, found = _pooled(node)
@@ -21,7 +21,7 @@ def pool(node: ShapeContext) -> Sequence[Shape | None]:
     return [(*data[:2], *places)] * node.output_count
 
 
-@rule("global_pool")
+@rule("global_pool", keeps_rank=True)
 def global_pool(node: ShapeContext) -> Sequence[Shape | None]:
     """The spatial dimensions become 1."""
     data = input_shape(node, 0)

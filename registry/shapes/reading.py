@@ -33,8 +33,11 @@ def integer(node: ShapeContext, name: str, default: int | None = None) -> int | 
 def integers(node: ShapeContext, name: str) -> tuple[int, ...] | None:
     """An attribute that is a list of integers."""
     value = node.attribute(name)
-    if not isinstance(value, tuple | list) or not all(isinstance(item, int) for item in value):
+    if not isinstance(value, (tuple, list)):
         return None
+    for item in value:
+        if not isinstance(item, int):
+            return None
     return tuple(value)
 
 

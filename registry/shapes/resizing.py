@@ -13,7 +13,7 @@ from opshift.registry.shapes.reading import constant_integers, input_shape, inte
 from opshift.registry.shapes.table import rule
 
 
-@rule("resize")
+@rule("resize", keeps_rank=True)
 def resize(node: ShapeContext) -> Sequence[Shape | None]:
     """The listed axes, or all, get their sizes, or are scaled and rounded down."""
     data = input_shape(node, 0)

@@ -10,7 +10,7 @@ from opshift.registry.shapes.reading import axis, constant_integers, input_shape
 from opshift.registry.shapes.table import rule
 
 
-@rule("concat")
+@rule("concat", keeps_rank=True)
 def concat(node: ShapeContext) -> Sequence[Shape | None]:
     """The axis adds up; along the others the inputs agree. Version 1 does not say its default axis."""
     shapes = [input_shape(node, position) for position in range(node.input_count)]
@@ -29,7 +29,7 @@ def concat(node: ShapeContext) -> Sequence[Shape | None]:
     return [(*merged[:at], total, *merged[at + 1 :])]
 
 
-@rule("split")
+@rule("split", keeps_rank=True)
 def split(node: ShapeContext) -> Sequence[Shape | None]:
     """The lengths are listed, or equal; with `num_outputs` the last may be shorter."""
     data = input_shape(node, 0)
@@ -51,7 +51,7 @@ def expand(node: ShapeContext) -> Sequence[Shape | None]:
     return [broadcast([input_shape(node, 0), wanted.values or unknown(wanted.length)])]
 
 
-@rule("tile")
+@rule("tile", keeps_rank=True)
 def tile(node: ShapeContext) -> Sequence[Shape | None]:
     """Every dimension times its repeats; version 1 repeats one axis."""
     data = input_shape(node, 0)
@@ -65,7 +65,7 @@ def tile(node: ShapeContext) -> Sequence[Shape | None]:
     return [tuple(product(pair) for pair in zip(data, repeats.values, strict=True))]
 
 
-@rule("pad")
+@rule("pad", keeps_rank=True)
 def pad(node: ShapeContext) -> Sequence[Shape | None]:
     """Both ends of every axis, or of the listed ones, grow."""
     data = input_shape(node, 0)

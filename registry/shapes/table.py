@@ -11,9 +11,11 @@ from opshift.registry.shapes.context import Rule, Shape, ShapeContext
 
 _RULES: dict[str, Rule] = {}
 RULES: Mapping[str, Rule] = MappingProxyType(_RULES)
+KEEPS_RANK: set[str] = set()
+"""The rules whose first output has as many dimensions as the first input, if it is known at all."""
 
 
-def rule(name: str) -> Callable[[Rule], Rule]:
+def rule(name: str, *, keeps_rank: bool = False) -> Callable[[Rule], Rule]:
     """Register a function as the rule `name`.
 
     Of its answer stays what a node can have: an entry for each output it lists, no dimension below zero.
@@ -29,9 +31,11 @@ def rule(name: str) -> Callable[[Rule], Rule]:
 
         @wraps(function)
         def listed(node: ShapeContext) -> Sequence[Shape | None]:
-            return tuple(map(_possible, function(node)))[: node.output_count]
+            return [_possible(shape) for shape in function(node)][: node.output_count]
 
         _RULES[name] = listed
+        if keeps_rank:
+            KEEPS_RANK.add(name)
         return listed
 
     return register

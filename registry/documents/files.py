@@ -1,0 +1,79 @@
+"""Operator-set documents in files: protobuf, YAML or JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from opshift.registry.documents.document import OperatorSet, document_data, read_data
+from opshift.registry.documents.errors import WrongMagic
+from opshift.registry.documents.formats import DocumentFormat
+from opshift.registry.documents.json_text import json_text
+from opshift.registry.errors import DefinitionError, Place
+from opshift.registry.written import written_operator
+from opshift.registry.yaml_files import dump_yaml, load_yaml
+
+
+def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
+    """The document's bytes; equal sets give equal bytes."""
+    if form is DocumentFormat.ONNXOPSET:
+        from opshift.registry.documents.onnxopset import to_onnxopset
+
+        return to_onnxopset(operators)
+    data = document_data(operators)
+    if form is DocumentFormat.YAML:
+        return dump_yaml(data).encode()
+    return (json_text(data, indent=1) + "\n").encode()
+
+
+def read_document(path: Path) -> OperatorSet:
+    """Read a document of any format: YAML and JSON by the name's suffix, else a serialized message.
+
+    Raises:
+        DocumentError: one of its kinds; the place is the file.
+        DefinitionError: the file cannot be read, or a definition is wrong.
+    """
+    try:
+        return _read(path)
+    except DefinitionError as error:
+        if not error.place.file:
+            error.place = Place(str(path), node=error.place.node)
+        raise
+
+
+def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
+    """Write the definitions as YAML files, `<domain>/<operator>.yaml`, and say which.
+
+    Raises:
+        FileExistsError: one is there already; none is written then.
+    """
+    home = folder / operators.domain
+    paths = [home / f"{operator.name}.yaml" for operator in operators.operators]
+    for path in paths:
+        if path.exists():
+            raise FileExistsError(17, "there is such a file already", str(path))
+    home.mkdir(parents=True, exist_ok=True)
+    for path, operator in zip(paths, operators.operators, strict=True):
+        path.write_text(dump_yaml(written_operator(operator)), encoding="utf-8")
+    return paths
+
+
+def _read(path: Path) -> OperatorSet:
+    if path.suffix in (".yaml", ".yml"):
+        return read_data(load_yaml(path))
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DefinitionError(f"cannot be read: {error.strerror}") from error
+    if path.suffix == ".json":
+        return read_data(_json(content))
+    from opshift.registry.documents.onnxopset import from_onnxopset
+
+    return from_onnxopset(content)
+
+
+def _json(content: bytes) -> object:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise WrongMagic(f"is not JSON: {error}") from error

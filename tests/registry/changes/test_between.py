@@ -1,0 +1,61 @@
+"""Differences of two versions and of two opsets."""
+
+from __future__ import annotations
+
+import pytest
+
+from opshift.registry.catalogue import default_registry
+from opshift.registry.changes.between import operator_difference, opset_differences
+from opshift.registry.changes.classes import ChangeClass
+from opshift.registry.errors import UnknownDomain, UnknownOpset
+
+REGISTRY = default_registry()
+
+
+def test_two_versions_of_an_operator() -> None:
+    clip = REGISTRY.operator("Clip")
+    assert clip is not None
+    found = operator_difference(clip, clip.versions[1], clip.versions[2])
+    assert str(found) == "ai.onnx.Clip 6 -> 11"
+    assert found.change_class is ChangeClass.RE_ENCODES
+
+
+def test_two_opsets() -> None:
+    found = list(opset_differences(REGISTRY, "", 12, 13))
+    assert all(each.old is None or each.old.since_version <= 12 for each in found)
+    assert all(each.new is not None and each.new.since_version == 13 for each in found)
+    names = [each.op_type for each in found]
+    assert names == sorted(names)
+    assert {"Softmax", "Squeeze", "Relu"} <= set(names)
+    assert "Conv" not in names
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "operator", "rule"),
+    [
+        pytest.param(25, 26, "ai.onnx.BitCast none -> 26", "operator-added", id="it comes"),
+        pytest.param(26, 25, "ai.onnx.BitCast 26 -> none", "operator-removed", id="downwards it goes"),
+    ],
+)
+def test_an_operator_that_only_one_side_has(old: int, new: int, operator: str, rule: str) -> None:
+    found = {str(each): each for each in opset_differences(REGISTRY, "ai.onnx", old, new)}
+    assert [each.rule for each in found[operator].changes] == [rule]
+
+
+def test_an_operator_that_was_removed() -> None:
+    removed = [
+        each for each in opset_differences(REGISTRY, "", 9, 10) if each.new is None and each.old is not None
+    ]
+    assert "ATen" in {each.op_type for each in removed}
+    assert {each.changes[0].rule for each in removed} == {"operator-removed"}
+
+
+def test_one_opset_differs_in_nothing() -> None:
+    assert list(opset_differences(REGISTRY, "", 13, 13)) == []
+
+
+def test_opsets_and_domains_that_there_are_not() -> None:
+    with pytest.raises(UnknownOpset):
+        list(opset_differences(REGISTRY, "", 12, 99))
+    with pytest.raises(UnknownDomain):
+        list(opset_differences(REGISTRY, "com.acme", 1, 2))

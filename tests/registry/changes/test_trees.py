@@ -1,0 +1,179 @@
+"""Two trees of definitions: what happened to published versions, and which new ones may come."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from opshift.registry.changes.policies import POLICIES, Mode
+from opshift.registry.changes.trees import Tree, compare_trees, read_tree
+from opshift.registry.errors import DefinitionError
+
+BLUR = """\
+domain: com.acme
+name: Blur
+description: It blurs.
+versions:
+- since_version: 1
+  inputs: [{name: X, type: T}]
+  outputs: [{name: Y, type: T}]
+  attributes:
+    size: {type: INT, default: 3}
+  type_constraints: {T: [tensor(float)]}
+- since_version: 2
+  step: {change: Doubles are taken., up: compatible, down: compatible}
+  inputs: [{name: X, type: T}]
+  outputs: [{name: Y, type: T}]
+  attributes:
+    size: {type: INT, default: 3}
+  type_constraints: {T: [tensor(double), tensor(float)]}
+"""
+EXPERIMENT = BLUR.replace("since_version: 2\n", "since_version: 2\n  status: EXPERIMENTAL\n")
+WIDER = BLUR.replace("tensor(double), tensor(float)", "tensor(double), tensor(float), tensor(float16)")
+NEW_DEFAULT = BLUR.replace("default: 3", "default: 5", 1)
+NEW_TEXT = BLUR.replace("It blurs.", "It blurs an image.")
+NEW_ATTRIBUTE = BLUR.replace(
+    "size: {type: INT, default: 3}\n", "size: {type: INT, default: 3}\n    m: {type: INT}\n"
+)
+ONE_VERSION = BLUR[: BLUR.index("- since_version: 2")]
+THIRD = """\
+- since_version: 3
+  step: {change: The size is gone., up: [{drop_attribute: size}], down: compatible}
+  inputs: [{name: X, type: T}]
+  outputs: [{name: Y, type: T}]
+  type_constraints: {T: [tensor(double), tensor(float)]}
+"""
+REMOVAL = "  removal: {removed_in: 3, up: adapter}\n"
+RELEASES = """\
+onnx:
+  '1.0': {ir_version: 3, opsets: {com.acme: 1}}
+  '1.1': {ir_version: 3, opsets: {com.acme: 2}, released: false}
+"""
+
+
+def _tree(folder: Path, text: str, releases: str = "") -> Tree:
+    path = folder / "com.acme" / "Blur.yaml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text, encoding="utf-8")
+    (folder / "releases.yaml").write_text(releases or "{}", encoding="utf-8")
+    return read_tree(folder)
+
+
+def _found(folder: Path, old: str, new: str, policy: str, mode: Mode, releases: str = "") -> list[str]:
+    trees = _tree(folder / "old", old, releases), _tree(folder / "new", new, releases)
+    findings = compare_trees(*trees, POLICIES[policy], mode)
+    return [f"{each.operator.rpartition(':')[2]} {each.change.rule}" for each in findings]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "strict", "types_free", "additive_free"),
+    [
+        pytest.param(BLUR, BLUR, [], [], [], id="nothing changed"),
+        pytest.param(BLUR, NEW_TEXT, [], [], [], id="the description"),
+        pytest.param(BLUR, WIDER, ["2 types-added"] * 2, [], [], id="types in place"),
+        pytest.param(
+            BLUR,
+            NEW_ATTRIBUTE,
+            ["1 attribute-added", "2 attribute-added"],
+            ["1 attribute-added", "2 attribute-added"],
+            [],
+            id="an attribute in place",
+        ),
+        pytest.param(
+            BLUR,
+            NEW_DEFAULT,
+            ["1 default-changed"],
+            ["1 default-changed"],
+            ["1 default-changed"],
+            id="a default in place",
+        ),
+        pytest.param(
+            BLUR,
+            ONE_VERSION,
+            ["2 version-deleted"],
+            ["2 version-deleted"],
+            ["2 version-deleted"],
+            id="a version is gone",
+        ),
+        pytest.param(BLUR, BLUR + THIRD, [], [], [], id="a version joins"),
+        pytest.param(BLUR, BLUR + REMOVAL, [], [], [], id="a removal that is announced"),
+        pytest.param(
+            BLUR,
+            BLUR + REMOVAL.replace("3", "2"),
+            ["2 operator-removed"],
+            ["2 operator-removed"],
+            ["2 operator-removed"],
+            id="a removal from an opset that is released",
+        ),
+        pytest.param(
+            EXPERIMENT,
+            EXPERIMENT.replace("[{name: X, type: T}]", "[]"),
+            *[["1 required-input-removed"]] * 3,
+            id="an experiment may change",
+        ),
+    ],
+)
+def test_what_a_policy_finds(
+    tmp_path: Path, old: str, new: str, strict: list[str], types_free: list[str], additive_free: list[str]
+) -> None:
+    for policy, expected in (
+        ("onnx-strict", strict),
+        ("types-free", types_free),
+        ("additive-free", additive_free),
+    ):
+        assert _found(tmp_path / policy, old, new, policy, Mode.NONE) == expected, policy
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        (Mode.NONE, []),
+        (Mode.BACKWARD, ["3 attribute-removed"]),
+        (Mode.FORWARD, []),
+        (Mode.FULL, ["3 attribute-removed"]),
+        (Mode.FORWARD_TRANSITIVE, ["3 types-added", "3 types-added"]),
+    ],
+)
+def test_what_a_mode_finds_in_a_new_version(tmp_path: Path, mode: Mode, expected: list[str]) -> None:
+    assert _found(tmp_path, BLUR, BLUR + THIRD, "onnx-strict", mode) == expected
+
+
+def test_a_mode_does_not_judge_what_was_there(tmp_path: Path) -> None:
+    assert _found(tmp_path, BLUR + THIRD, BLUR + THIRD, "onnx-strict", Mode.FULL) == []
+
+
+def test_an_opset_that_is_not_released_may_change(tmp_path: Path) -> None:
+    assert _found(tmp_path, BLUR, WIDER, "onnx-strict", Mode.NONE, RELEASES) == []
+    assert _found(tmp_path / "b", BLUR, NEW_DEFAULT, "onnx-strict", Mode.NONE, RELEASES) == [
+        "1 default-changed"
+    ]
+
+
+def test_a_version_does_not_come_into_an_opset_that_is_released(tmp_path: Path) -> None:
+    other = BLUR.replace("name: Blur", "name: Glow")
+    old, new = _tree(tmp_path / "old", BLUR), _tree(tmp_path / "new", BLUR)
+    (tmp_path / "new" / "com.acme" / "Glow.yaml").write_text(other, encoding="utf-8")
+    new = read_tree(tmp_path / "new")
+    found = list(compare_trees(old, new, POLICIES["onnx-strict"]))
+    assert [(each.operator, each.change.rule) for each in found] == [
+        ("com.acme.Glow:1", "version-inserted"),
+        ("com.acme.Glow:2", "version-inserted"),
+    ]
+    assert found[0].remedy == "number it 3 or later"
+
+
+def test_an_operator_that_is_gone_is_gone_in_every_version(tmp_path: Path) -> None:
+    old = _tree(tmp_path / "old", BLUR)
+    found = compare_trees(old, Tree({}, old.releases), POLICIES["onnx-strict"])
+    assert [each.change.rule for each in found] == ["version-deleted"] * 2
+
+
+def test_a_folder_without_definitions_is_no_tree(tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="holds no operator definitions"):
+        read_tree(tmp_path)
+
+
+def test_a_tree_may_use_the_projects_type_sets(tmp_path: Path) -> None:
+    tree = _tree(tmp_path, BLUR.replace("[tensor(float)]", "[all_float_types]"))
+    assert "tensor(float16)" in tree.operators["com.acme", "Blur"].versions[0].type_constraints["T"]

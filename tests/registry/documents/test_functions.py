@@ -1,0 +1,89 @@
+"""Function bodies in documents: ONNX's own tools read them and compute what the operator does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+from support.running import run
+
+from opshift.registry.documents.document import OperatorSet
+from opshift.registry.documents.files import write_document
+from opshift.registry.documents.formats import DocumentFormat
+from opshift.registry.documents.functions import function_proto
+from opshift.registry.models import Operator, OperatorVersion
+
+SQUASH: dict[str, Any] = {
+    "domain": "com.acme",
+    "name": "Squash",
+    "since_version": 1,
+    "description": "Scales and limits.",
+    "inputs": [{"name": "X", "type": "tensor(float)"}],
+    "outputs": [{"name": "Y", "type": "tensor(float)"}],
+    "attributes": {"alpha": {"type": "FLOAT", "default": 0.5}, "axes": {"type": "INTS"}},
+    "body": {
+        "opset_imports": {"ai.onnx": 17},
+        "nodes": [
+            {
+                "op_type": "LeakyRelu",
+                "inputs": ["X"],
+                "outputs": ["a"],
+                "attributes": {"alpha": {"attribute": "alpha"}},
+            },
+            {
+                "op_type": "ReduceMean",
+                "inputs": ["a"],
+                "outputs": ["b"],
+                "attributes": {"axes": {"attribute": "axes"}, "keepdims": 1},
+            },
+            {"op_type": "Softmax", "inputs": ["b"], "outputs": ["Y"], "attributes": {"axis": 0}},
+        ],
+    },
+}
+
+
+def _version() -> OperatorVersion:
+    return OperatorVersion.model_validate(SQUASH)
+
+
+def test_the_body_runs_as_a_function_of_a_model() -> None:
+    function = onnx.FunctionProto.FromString(function_proto(_version()).SerializeToString())
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
+    node = helper.make_node("Squash", ["x"], ["y"], domain="com.acme", axes=[1])
+    model = helper.make_model(
+        helper.make_graph([node], "test", [x], [y]),
+        functions=[function],
+        ir_version=9,
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("com.acme", 1)],
+    )
+    values = np.array([[-2, 4, 1], [0, -1, 3]], np.float32)
+    (found,) = run(model, {"x": values})
+    mean = np.where(values < 0, 0.5 * values, values).mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(found, np.exp(mean) / np.exp(mean).sum(axis=0), rtol=1e-5)
+
+
+def test_a_document_lists_the_functions_in_force() -> None:
+    operator = Operator(domain="com.acme", name="Squash", versions=(_version(),))
+    content = write_document(OperatorSet("com.acme", 1, (operator,)), DocumentFormat.ONNXOPSET)
+    message = onnx.OperatorSetProto.FromString(content)
+    (function,) = message.functions
+    assert (function.name, list(function.attribute)) == ("Squash", ["axes"])
+    assert [each.name for each in function.attribute_proto] == ["alpha"]
+    assert function.node[0].attribute[0].ref_attr_name == "alpha"
+
+
+def test_every_kind_of_value_has_its_type() -> None:
+    values: dict[str, Any] = {
+        "i": 1, "f": 1.5, "s": "a", "is": [1, 2], "fs": [1.0, 2.5], "ss": ["a", "b"], "mixed": [1, 2.5]
+    }  # fmt: skip
+    node = {"op_type": "Glow", "outputs": ["Y"], "attributes": values}
+    body = {"opset_imports": {"ai.onnx": 17}, "nodes": [node]}
+    function = function_proto(OperatorVersion.model_validate({**SQUASH, "body": body}))
+    read = onnx.FunctionProto.FromString(function.SerializeToString())
+    found = {each.name: helper.get_attribute_value(each) for each in read.node[0].attribute}
+    assert found == {
+        "i": 1, "f": 1.5, "s": b"a", "is": [1, 2], "fs": [1.0, 2.5], "ss": [b"a", b"b"], "mixed": [1.0, 2.5]
+    }  # fmt: skip

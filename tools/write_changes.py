@@ -1,0 +1,114 @@
+"""Write docs/changes.md: every step of ONNX's history and what it does to models.
+
+python tools/write_changes.py            write it if it is stale
+python tools/write_changes.py --check    write nothing, exit 1 if it is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from opshift.registry.catalogue import default_registry
+from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
+from opshift.registry.changes.classify import change_rules
+from opshift.registry.changes.history import HistoryStep, history_steps
+from opshift.registry.changes.policies import POLICIES
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PAGE: Final = ROOT / "docs" / "changes.md"
+HEAD: Final = """<!-- Written by tools/write_changes.py -->
+# Changes
+
+What each new version of an operator does to the models that use the one before it. Each change is classified
+by a rule; a step has the gravest class of its changes. Definitions do not show everything: where they are
+equal, or differ harmlessly, the step that a person declared between them counts too.
+
+*Backward*: under a change of this class alone a model of the older version is one of the newer, as it is.
+*Forward*: the other way round. A step passes a way if all its changes do.
+
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    steps = list(history_steps(default_registry().operators()))
+    parts = [_classes(steps), _rules(steps), _policies()]
+    for domain in default_registry().domains():
+        rows = [_row(step) for step in steps if step.old.domain == domain]
+        if rows:
+            parts.append("\n".join([f"## {domain}", "", "| step | class | rules |", "|---|---|---|", *rows]))
+    return HEAD + "\n\n".join(parts) + "\n"
+
+
+def stale() -> bool:
+    """Whether the page is missing or not what the definitions give now."""
+    return not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page()
+
+
+def _classes(steps: Sequence[HistoryStep]) -> str:
+    counts = Counter(step.change_class for step in steps)
+    removals = sum(step.new is None for step in steps)
+    lines = [
+        f"{len(steps) - removals} steps between versions and {removals} removals.",
+        "",
+        f"{_passing(steps, BACKWARD)} of the steps pass backward, {_passing(steps, FORWARD)} forward.",
+        "",
+        "| class | steps | backward | forward | meaning |",
+        "|---|---:|---|---|---|",
+    ]
+    for each in ChangeClass:
+        ways = " | ".join("yes" if each in passing else "no" for passing in (BACKWARD, FORWARD))
+        lines.append(f"| {each} | {counts[each]} | {ways} | {each.meaning} |")
+    return "\n".join(lines)
+
+
+def _passing(steps: Iterable[HistoryStep], classes: frozenset[ChangeClass]) -> int:
+    return sum(all(change.change_class in classes for change in step.changes) for step in steps)
+
+
+def _rules(steps: Iterable[HistoryStep]) -> str:
+    counts = Counter(rule for step in steps for rule in _ids(step))
+    lines = ["## Rules", "", "| rule | class | steps | what it says |", "|---|---|---:|---|"]
+    rows = (
+        f"| {rule.id} | {rule.change_class} | {counts[rule.id]} | {rule.purpose} |"
+        for rule in change_rules().values()
+    )
+    return "\n".join([*lines, *rows])
+
+
+def _policies() -> str:
+    lines = ["## Policies", "", "| policy | what it says |", "|---|---|"]
+    return "\n".join([*lines, *(f"| {each.name} | {each.purpose} |" for each in POLICIES.values())])
+
+
+def _row(step: HistoryStep) -> str:
+    to = str(step.opset) if step.new else f"removed in {step.opset}"
+    return f"| {step.old.id} -> {to} | {step.change_class} | {', '.join(_ids(step))} |"
+
+
+def _ids(step: HistoryStep) -> Iterator[str]:
+    return iter(dict.fromkeys(change.rule for change in step.changes))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; 1 if `--check` finds the page stale."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    given = parser.parse_args(arguments)
+    if not stale():
+        return 0
+    if given.check:
+        print("docs/changes.md is stale; run python tools/write_changes.py")
+        return 1
+    PAGE.write_text(page(), encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
