@@ -30,20 +30,6 @@ def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
     out.emit("Mul", [curve, factor], node.outputs)
 
 
-@adapter("HardSwish", 14, 13)
-def hard_swish_is_a_gate(node: Node, out: Rewriter) -> None:
-    """`x * HardSigmoid(x)`, with the slope of one sixth."""
-    gate = out.emit("HardSigmoid", node.inputs, alpha=1 / 6, beta=0.5)
-    out.emit("Mul", [node.inputs[0], gate], node.outputs)
-
-
-@adapter("Mish", 18, 17)
-def mish_is_a_gate(node: Node, out: Rewriter) -> None:
-    """`x * tanh(softplus(x))`."""
-    gate = out.emit("Tanh", [out.emit("Softplus", node.inputs)])
-    out.emit("Mul", [node.inputs[0], gate], node.outputs)
-
-
 @adapter("Swish", 24, 23)
 def swish_is_a_gate(node: Node, out: Rewriter) -> None:
     """`x * sigmoid(alpha * x)`."""

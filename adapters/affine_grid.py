@@ -69,15 +69,26 @@ def _size(node: Node, axis: int, out: Rewriter) -> Size:
 
 
 def _computed_positions(count: str, corners: bool, element_type: str, out: Rewriter) -> str:
-    """`2 * i / (count - 1) - 1`, or `(2 * i + 1) / count - 1`."""
+    """`1 - 2 * (count - 1 - i) / (count - 1)`, or `(2 * i + 1) / count - 1`.
+
+    Between corners a single point has no place of its own; onnxruntime puts it on the last.
+    """
     two, one = out.constant(2.0, "double"), out.constant(1.0, "double")
     index, points = (
         out.emit("Cast", [name], to=BY_NAME["double"].number) for name in (positions_below(count, out), count)
     )
     twice = out.emit("Mul", [index, two])
     if corners:
-        points = out.emit("Sub", [points, one])
+        gaps = out.emit("Sub", [points, one])
+        left = out.emit("Sub", [out.emit("Mul", [gaps, two]), twice])
+        place = out.emit("Sub", [one, out.emit("Div", [left, _at_least_one(gaps, out)])])
     else:
-        twice = out.emit("Add", [twice, one])
-    place = out.emit("Sub", [out.emit("Div", [twice, points]), one])
+        place = out.emit("Sub", [out.emit("Div", [out.emit("Add", [twice, one]), points]), one])
     return out.emit("Cast", [place], to=BY_NAME[element_type].number)
+
+
+def _at_least_one(count: str, out: Rewriter) -> str:
+    """A whole number, or one; compared as float, which runtimes of old opsets have Max for."""
+    whole = out.emit("Cast", [count], to=BY_NAME["float"].number)
+    greater = out.emit("Max", [whole, out.constant(1.0, "float")], opset=8)
+    return out.emit("Cast", [greater], to=BY_NAME["double"].number)

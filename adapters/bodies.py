@@ -3,58 +3,119 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from opshift.adapters.node import Node
-from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.refusal import CannotConvert
+from opshift.adapters.rewriter import Emitted, Rewriter
+from opshift.registry.element_types import BY_NUMBER
 
-INT, INTS = 2, 7
-"""What AttributeProto calls a number, and a list of numbers."""
+Dims = tuple[int | None, ...] | None
 
 
-class Body:
-    """A GraphProto of the same message classes as the model's, written node by node.
+class Value(NamedTuple):
+    """An input or output of a graph; its type is `float` for a tensor, else `seq(tensor(float))` and such."""
 
-    Its nodes stay as they are, whatever the target: only operators belong here whose meaning and form
-    are the same in every opset that the node around it can be in.
+    name: str
+    type: str
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What an adapter gives as a graph attribute. Its nodes are converted on from the opset of each.
+
+    Attributes:
+        inner: the AttributeProto of a graph of the model, whose nodes, constants and value information
+            stand here as well, between `nodes` and `after`; its own inputs are made by `nodes`.
     """
 
-    def __init__(self, node: Node, out: Rewriter) -> None:
-        stated = next(each for each in node.attributes.values() if hasattr(each, "ref_attr_name"))
-        self.graph: Any = type(stated)().g
-        self.graph.name = out.fresh("body")
-        self._out = out
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: tuple[Emitted, ...]
+    inner: Any = None
+    after: tuple[Emitted, ...] = ()
 
-    def input(self, element_type: int, *, is_scalar: bool = False) -> str:
-        """The name of a new input."""
-        name = self._out.fresh("input")
-        tensor = self._declare(self.graph.input, name, element_type)
-        if is_scalar:
-            tensor.shape.SetInParent()
-        return name
 
-    def output(self, name: str, element_type: int) -> None:
-        """Make a value an output."""
-        self._declare(self.graph.output, name, element_type)
+class Body(Rewriter):
+    """Emits into a graph; it reads what the graph around it makes by name, as ONNX has it."""
 
-    def emit(self, op_type: str, inputs: Sequence[str], **attributes: int | Sequence[int]) -> str:
-        """Append a node, and give the name of its only output."""
-        node = self.graph.node.add()
-        node.op_type = op_type
-        node.input.extend(inputs)
-        node.output.append(self._out.fresh(op_type.lower()))
-        for name, value in attributes.items():
-            attribute = node.attribute.add()
-            attribute.name = name
-            if isinstance(value, int):
-                attribute.type, attribute.i = INT, value
-            else:
-                attribute.type = INTS
-                attribute.ints.extend(value)
-        return str(node.output[0])
+    __slots__ = ("_ahead", "_inner", "_inputs", "_outputs")
 
-    def _declare(self, values: Any, name: str, element_type: int) -> Any:
-        value = values.add()
-        value.name = name
-        value.type.tensor_type.elem_type = element_type
-        return value.type.tensor_type
+    def __init__(self, out: Rewriter) -> None:
+        super().__init__(out.facts, out.source, out.target, out.opset, out.default_opset)
+        self._inner: Any = None
+        self._ahead = 0
+        self._inputs: list[Value] = []
+        self._outputs: list[Value] = []
+
+    def input(self, element_type: str, dims: Dims = None, name: str = "") -> str:
+        """The name of a new input; a graph of the model reads it by the name that it gives."""
+        self._inputs.append(Value(name or self.fresh("input"), element_type, dims))
+        return self._inputs[-1].name
+
+    def output(self, name: str, element_type: str, dims: Dims = None) -> None:
+        """Return a value, which the graph itself makes."""
+        self._outputs.append(Value(name, element_type, dims))
+
+    def enclose(self, attribute: Any) -> None:
+        """Let a graph of the model run behind what is emitted so far; it is read by the names it gives."""
+        self._inner, self._ahead = attribute, len(self.emitted)
+
+    def graph(self) -> Graph:
+        """The graph as it is now."""
+        nodes = tuple(self.emitted)
+        ahead = len(nodes) if self._inner is None else self._ahead
+        inputs, outputs = tuple(self._inputs), tuple(self._outputs)
+        return Graph(self.fresh("body"), inputs, outputs, nodes[:ahead], self._inner, nodes[ahead:])
+
+
+class LoopBody(Body):
+    """The body of a Loop that goes on for as many turns as it is told."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, out: Rewriter) -> None:
+        super().__init__(out)
+        self.turn = self.input("int64", ())
+        goes_on = self.input("bool", ())
+        self.output(self.emit("Identity", [goes_on], opset=1, domain=""), "bool", ())
+
+    def run(
+        self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
+    ) -> tuple[str, ...]:
+        """Emit the Loop, whose first states are `states`: an input and an output of the body for each."""
+        names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
+        idle = [] if states else [self._carry_something()]
+        inputs = [turns, out.constant(True, "bool"), *idle, *states]
+        results = [*(out.fresh("idle") for _ in idle), *names]
+        out.emit("Loop", inputs, results, opset=LOOP, domain="", body=self.graph())
+        return tuple(names)
+
+    def _carry_something(self) -> str:
+        """A value that serves nothing but that Loop-1 wants a state; what it is at first."""
+        idle = Value(self.fresh("idle"), "int64", ())
+        self._inputs.insert(2, idle)
+        self._outputs.insert(1, Value(self.emit("Identity", [idle.name], opset=1, domain=""), "int64", ()))
+        return self.constant(0, "int64")
+
+
+def returned_type(name: str, value: Any, out: Rewriter) -> str:
+    """The element type of what a graph of the model returns as `value`, and its node as `name` if it does.
+
+    Raises:
+        CannotConvert: it is not known.
+    """
+    stated = BY_NUMBER.get(value.type.tensor_type.elem_type)
+    found = stated.name if stated else out.known_element_type(name)
+    if found is None:
+        raise CannotConvert(
+            f"the element type of {value.name!r}, which its body returns, is not known",
+            remedy="state it in the body's output",
+        )
+    return found
+
+
+LOOP = 13
+"""The opset that a Loop is written for: the first that carries sequences, so that older ones refuse them."""

@@ -37,6 +37,9 @@ def slope_is_broadcast(node: Node, out: Rewriter) -> None:
     """A slope for each channel aligned with dimension 1; from 7 on it aligns with the last."""
     data, slope = node.inputs
     shape = out.shape(slope)
+    if shape is not None and len(shape) == 1 and out.known_rank(data) == 0:
+        out.become(node, inputs=(data, out.emit("Squeeze", [slope], axes=[0])))
+        return
     if shape == (1,) or (shape is not None and len(shape) != 1):
         out.become(node)
         return

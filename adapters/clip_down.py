@@ -14,6 +14,8 @@ SMALL = ("int8", "uint8", "int16", "uint16")
 """Integers that a 32-bit float holds."""
 LIMITS = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
 """What an absent bound means from 11 on: the greatest finite number of the type, and its negative."""
+STRETCHED = 8
+"""From this opset on Max and Min stretch a bound to the shape of the data."""
 Bound = tuple[str, str, str, str]
 BOUNDS: tuple[Bound, Bound] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
 """Of each bound: its attribute, what keeps to it, what tells that a number is beyond it, and its position."""
@@ -82,7 +84,11 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
 def _by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
     limit = LIMITS[element_type]
     value = node.inputs[0]
-    for name, keeping, _, position in BOUNDS:
+    for name, keeping, beyond, position in BOUNDS:
         bound = node.input(int(position)) or out.constant(limit if name == "max" else -limit, element_type)
-        value = out.emit(keeping, [value, bound], opset=8)
+        if out.default_opset < STRETCHED:
+            is_beyond = out.emit(beyond, [value, bound], opset=9)
+            value = out.emit("Where", [is_beyond, bound, value], opset=9)
+        else:
+            value = out.emit(keeping, [value, bound], opset=STRETCHED)
     out.emit("Identity", [value], node.outputs)

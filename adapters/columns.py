@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+from opshift.adapters.columns_computed import add_element_by_element
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
@@ -18,8 +19,15 @@ MOST_ELEMENTS = 1 << 22
 def pixels_gather_their_columns(node: Node, out: Rewriter) -> None:
     """Which elements fall on which pixel depends on sizes alone; those that do are added."""
     columns = node.inputs[0]
-    image = _image_shape(node, out)
-    block = out.require_constant(node.inputs[2], "block_shape").values
+    if out.element_type(columns) in ("bool", "string"):
+        raise CannotConvert(
+            "no operator adds up values that are no numbers", remedy="cast them to uint8 first"
+        )
+    image, extents = _image_shape(node, out), out.constant_value(node.inputs[2])
+    if image is None or extents is None:
+        add_element_by_element(node, out)
+        return
+    block = extents.values
     lists, missing = _lists(image, block, node)
     if len(lists) * len(lists[0]) > MOST_ELEMENTS:
         raise CannotConvert("the list of what falls on each pixel would be longer than the model bears")
@@ -27,26 +35,24 @@ def pixels_gather_their_columns(node: Node, out: Rewriter) -> None:
     for extent in block:
         elements *= extent
     blocks = missing // elements
-    flat = out.emit("Reshape", [columns, out.constant([0, -1, elements * blocks], "int64")], opset=5)
+    flat = out.emit("Reshape", [columns, out.constant([0, -1, elements * blocks], "int64")])
     if any(missing in each for each in lists):
-        flat = out.emit("Pad", [flat], opset=2, pads=[0, 0, 0, 0, 0, 1])
+        flat = out.emit("Pad", [flat, out.constant([0, 0, 0, 0, 0, 1], "int64")])
     total = ""
     for each in lists:
-        part = out.emit("Gather", [flat, out.constant(each, "int64")], opset=7, axis=2)
-        total = out.emit("Add", [total, part], opset=7) if total else part
+        part = out.emit("Gather", [flat, out.constant(each, "int64")], axis=2)
+        total = out.emit("Add", [total, part]) if total else part
     shape = out.constant([0, 0, *image], "int64")
-    out.emit("Reshape", [total, shape], node.outputs, opset=5)
+    out.emit("Reshape", [total, shape], node.outputs)
 
 
-def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...]:
+def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
     known = out.constant_value(node.inputs[1])
     if known is not None:
         return tuple(known.values)
     shape = out.shape(node.output(0))
     stated = tuple(dim for dim in shape[2:] if dim is not None) if shape else ()
-    if shape is None or len(stated) != len(shape) - 2:
-        return tuple(out.require_constant(node.inputs[1], "image_shape").values)
-    return stated
+    return stated if shape is not None and len(stated) == len(shape) - 2 else None
 
 
 def _lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:

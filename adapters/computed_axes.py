@@ -5,18 +5,9 @@ from __future__ import annotations
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 
-MASKS_CAME = 9
-"""The opset that OneHot, Compress and NonZero, which pick elements by computed places, came with."""
-
 
 def chosen_axes(axes: str, rank: int, out: Rewriter) -> str:
-    """1 for each of `rank` dimensions that is among the axes, 0 for the others.
-
-    Raises:
-        CannotConvert: the target has no operators to do so.
-    """
-    if out.default_opset < MASKS_CAME:
-        out.require_constant(axes, "input axes")
+    """1 for each of `rank` dimensions that is among the axes, 0 for the others."""
     hot = [axes, out.constant(rank, "int64"), out.constant([0, 1], "int64")]
     return out.emit("ReduceSum", [out.emit("OneHot", hot, opset=11)], opset=11, axes=[0], keepdims=0)
 
@@ -40,8 +31,8 @@ def require_elements(data: str, axes: str, out: Rewriter) -> None:
     shape = out.shape(data)
     if shape is None or not all(shape):
         raise CannotConvert(
-            f"the axes {axes!r} are computed, and a dimension of {data!r} is 0 or not known",
-            remedy="fold the axes to a constant first",
+            f"the axes {axes!r} are no constant, and a dimension of {data!r} is 0 or not known",
+            remedy="make the axes an initializer that is no graph input",
         )
 
 

@@ -71,7 +71,7 @@ def _log_of_summed_exponentials(node: Node, element_type: str, out: Rewriter) ->
     """The greatest element of each sum is taken out of its exponentials, which then do not overflow."""
     data, axes = node.inputs
     if element_type not in FLOATS:
-        raise CannotConvert(f"its axes are computed, and its data is {element_type}", remedy=FOLD)
+        raise CannotConvert(f"its axes are no constant, and its data is {element_type}", remedy=FOLD)
     if 0 in (out.shape(data) or ()):
         total = _sum(node, out.emit("Exp", [data], opset=13), out.fresh("sum"), out)
         out.emit("Log", [total], node.outputs, opset=13)
@@ -101,7 +101,7 @@ def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
 
 def _require_float(node: Node, element_type: str) -> None:
     if element_type not in ("float16", "bfloat16", *FLOATS):
-        raise CannotConvert(f"its axes are computed, and its data is {element_type}", remedy=FOLD)
+        raise CannotConvert(f"its axes are no constant, and its data is {element_type}", remedy=FOLD)
 
 
 def _reduce_chosen_axes(node: Node, out: Rewriter) -> None:
@@ -127,13 +127,15 @@ def _reduce_chosen_axes(node: Node, out: Rewriter) -> None:
 
 
 def _chosen(node: Node, rank: int, out: Rewriter) -> str:
-    """1 for each axis that is reduced, 0 for the others."""
-    axes = node.inputs[1]
+    """1 for each axis that is reduced, however often it is listed, 0 for the others."""
+    axes, whole = node.inputs[1], BY_NAME["int64"].number
     chosen = chosen_axes(axes, rank, out)
+    if count_of(axes, out) != 1:
+        chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=whole)
     if count_of(axes, out) or node.attribute("noop_with_empty_axes", 0):
         return chosen
     none = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
-    return out.emit("Add", [chosen, out.emit("Cast", [none], to=BY_NAME["int64"].number)])
+    return out.emit("Add", [chosen, out.emit("Cast", [none], to=whole)])
 
 
 def _drop(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
@@ -147,4 +149,4 @@ def _drop(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
         out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
 
 
-FOLD = "fold the axes to a constant first"
+FOLD = "make the axes an initializer that is no graph input"

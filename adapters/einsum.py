@@ -114,7 +114,7 @@ def _matrix_product(one: Term, other: Term, groups: tuple[tuple[str, ...], ...],
     batch, left, right, shared = groups
     one = arranged(one, (*batch, *left, *shared), out)
     other = arranged(other, (*batch, *shared, *right), out)
-    if len(left) == len(shared) == len(right) == 1:
+    if len(shared) == len(right) == 1 and (len(left) == 1 or (left and not batch)):
         value = out.emit("MatMul", [one.value, other.value])
         return Term(value, (*batch, *left, *right), origins_of(one, other))
     kept: list[Size] = [0] * len(batch)

@@ -48,19 +48,29 @@ def frames_are_transformed(node: Node, out: Rewriter) -> None:
     length = _known(signal, 1, out)
     if out.rank(signal) == 2:
         signal = out.emit("Unsqueeze", [signal, out.constant([2], "int64")])
-    step = int(out.require_constant(node.inputs[1], "input frame_step").values[0])
     if node.input(3):
         size = int(out.require_constant(node.input(3), "input frame_length").values[0])
     else:
         size = _known(window, 0, out) if window else length
-    starts = range(0, length - size + 1, step)
-    places = tuple(start + place for start in starts for place in range(size))
-    frames = out.emit("Gather", [signal, out.tensor(Tensor("int64", (len(starts), size), places))], axis=1)
+    frames = out.emit("Gather", [signal, _frames(node.inputs[1], length, size, out)], axis=1)
     if window:
         column = out.emit("Reshape", [window, out.constant([-1, 1], "int64")])
         frames = out.emit("Mul", [frames, column])
     onesided = node.attribute("onesided", 1)
     out.emit("DFT", [frames], node.outputs, opset=17, axis=2, onesided=onesided)
+
+
+def _frames(step: str, length: int, size: int, out: Rewriter) -> str:
+    """For each frame the places of its elements in the signal."""
+    known = out.constant_value(step)
+    if known is not None:
+        starts = range(0, length - size + 1, int(known.values[0]))
+        places = tuple(start + place for start in starts for place in range(size))
+        return out.tensor(Tensor("int64", (len(starts), size), places))
+    whole = out.emit("Reshape", [cast(step, "int64", out), out.tensor(Tensor("int64", (0,), ()))])
+    ends = [out.constant(end, "int64") for end in (0, length - size + 1)]
+    column = out.emit("Reshape", [out.emit("Range", [*ends, whole]), out.constant([-1, 1], "int64")])
+    return out.emit("Add", [column, out.constant(range(size), "int64")])
 
 
 class _Sums(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from opshift.adapters.finishing import finish
@@ -12,7 +12,7 @@ from opshift.adapters.pixel_tables import (
     OPSET,
     Tap,
     edge_tap,
-    known_dims,
+    image_dims,
     rows_at,
     table_of,
     whole,
@@ -55,19 +55,18 @@ def sample(node: Node, out: Rewriter) -> None:
         out.concede(
             "approximate", "onnxruntime moves pixels of a cubic to the border, others the place itself"
         )
-    dims, places = known_dims(data, out), known_dims(grid, out)
+    batch, (channels, *sizes) = image_dims(data, out)
     element_type = out.element_type(data)
     wide = element_type if rule.mode == "nearest" else COMPUTED_IN.get(element_type)
     if wide is None:
         raise CannotConvert(f"it interpolates {element_type}, and how that is rounded is not defined")
-    table = table_of(_cast(data, wide, out), dims[0], dims[1], dims[2:], wide, out)
+    table = table_of(_cast(data, wide, out), batch, channels, tuple(sizes), wide, out)
+    shape = _shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, "float", out)
     axes = [
-        _taps(_place(grid, axis, size, dims, rule, out), size, rule, wide, out)
-        for axis, size in enumerate(dims[2:])
+        _taps(_place(grid, axis, sizes, rule, out), size, rule, wide, out) for axis, size in enumerate(sizes)
     ]
     turned = out.emit("Transpose", [rows_at(table, axes, out)], opset=OPSET, perm=[0, 2, 1])
-    shape = out.constant([dims[0], dims[1], *places[1:-1]], "int64")
     found = out.emit("Reshape", [turned, shape], opset=OPSET)
     finish(found if wide == element_type else _narrowed(found, element_type, out), node, out)
 
@@ -78,12 +77,22 @@ def _rule(node: Node) -> Rule:
     return Rule(NEW_NAMES.get(mode, mode), padding, bool(node.attribute("align_corners", 0)))
 
 
-def _place(grid: str, axis: int, size: int, dims: tuple[int, ...], rule: Rule, out: Rewriter) -> str:
+def _shape(grid: str, batch: int | None, channels: int, spatial: int, out: Rewriter) -> str:
+    """The shape of the output, of which 0 stands for the batch."""
+    places = out.shape(grid)
+    if places is not None and None not in places[1:-1]:
+        return out.constant([batch or 0, channels, *places[1:-1]], "int64")
+    sizes = out.emit("Shape", [grid], opset=OPSET)
+    lengths = out.emit("Slice", [sizes], opset=OPSET, starts=[1], ends=[1 + spatial], axes=[0])
+    return out.emit("Concat", [out.constant([0, channels], "int64"), lengths], opset=OPSET, axis=0)
+
+
+def _place(grid: str, axis: int, sizes: Sequence[int], rule: Rule, out: Rewriter) -> str:
     """Where along an axis each point of the grid lies, in pixels: (batch, places)."""
-    spatial = len(dims) - 2
+    spatial, size = len(sizes), sizes[axis]
     index = out.constant(spatial - 1 - axis, "int64")
     stated = out.emit("Gather", [grid, index], opset=OPSET, axis=spatial + 1)
-    stated = out.emit("Reshape", [stated, out.constant([dims[0], -1], "int64")], opset=OPSET)
+    stated = out.emit("Reshape", [stated, out.constant([0, -1], "int64")], opset=OPSET)
     moved = _with("Add", stated, 1.0, out)
     if rule.aligned:
         return _with("Mul", _with("Div", moved, 2.0, out), float(size - 1), out)

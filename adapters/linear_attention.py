@@ -8,14 +8,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.bodies import Body
+from opshift.adapters.bodies import LoopBody
 from opshift.adapters.node import Node
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.sizes import as_list, computed_dimension, dimension, listed, reshaped
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
-FLOAT, INT64, BOOL = (BY_NAME[name].number for name in ("float", "int64", "bool"))
+FLOAT = BY_NAME["float"].number
 
 
 class Tokens(NamedTuple):
@@ -33,12 +33,7 @@ def tokens_take_turns(node: Node, out: Rewriter) -> None:
     """All is computed in float, as the definition has it, and cast back at the end."""
     tokens = _tokens(node, out)
     count = reshaped(as_list(dimension(node.inputs[0], 1, out), out), (), out)
-    state, results = out.emit_all(
-        "Loop",
-        [count, out.constant(True, "bool"), _initial_state(node, tokens, out)],
-        2,
-        body=_body(node, tokens, out),
-    )
+    state, results = _turns(tokens, out).run(count, [_initial_state(node, tokens, out)], out, 2)
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     packed = reshaped(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
     out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
@@ -79,12 +74,11 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
     return out.emit("ConstantOfShape", [listed((batch, shared, *sizes), out)], opset=9)
 
 
-def _body(node: Node, tokens: Tokens, out: Rewriter) -> object:
+def _turns(tokens: Tokens, out: Rewriter) -> LoopBody:
     """One token: the state fades, is corrected under the token's key, and is read by its query."""
-    body = Body(node, out)
-    turn, goes_on = (body.input(kind, is_scalar=True) for kind in (INT64, BOOL))
-    state = body.input(FLOAT)
-    now = Tokens(*(name and body.emit("Gather", [name, turn], axis=1) for name in tokens))
+    body = LoopBody(out)
+    state = body.input("float")
+    now = Tokens(*(name and body.emit("Gather", [name, body.turn], axis=1) for name in tokens))
     if now.decay:
         state = body.emit("Mul", [state, now.decay])
     value = now.value
@@ -93,10 +87,9 @@ def _body(node: Node, tokens: Tokens, out: Rewriter) -> object:
         found = body.emit("MatMul", [key_row, state])
         value = body.emit("Mul", [now.beta, body.emit("Sub", [value, found])])
     state = body.emit("Add", [state, body.emit("Mul", [now.key, value])])
-    result = body.emit("MatMul", [now.query, state])
-    for name, kind in ((body.emit("Identity", [goes_on]), BOOL), (state, FLOAT), (result, FLOAT)):
-        body.output(name, kind)
-    return body.graph
+    body.output(state, "float")
+    body.output(body.emit("MatMul", [now.query, state]), "float")
+    return body
 
 
 def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:

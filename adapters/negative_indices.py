@@ -104,10 +104,15 @@ def _in_range_or_above(indices: str, depth: str, out: Rewriter) -> tuple[str, st
         shifted = (value + count if value < 0 else value for value in map(int, known.values))
         in_range = tuple(count if value < 0 else value for value in shifted)
         return out.tensor(Tensor("int64", known.dims, in_range)), out.constant(count, "int64")
-    indices, depth = _whole(indices, out), _whole(depth, out)
-    depth = out.emit("Reshape", [depth, out.constant([1], "int64")], opset=OPSET)
-    depth = out.emit("Squeeze", [depth], opset=OPSET, axes=[0])
+    indices = _whole(indices, out)
+    depth = _scalar(depth, out) if size is None else out.constant(int(size.values[0]), "int64")
     indices = shifted_if_negative(indices, depth, "int64", out)
     still = _is_negative(indices, "int64", out)
     missing = out.emit("Mul", [still, out.emit("Sub", [depth, indices], opset=OPSET)], opset=OPSET)
     return out.emit("Add", [indices, missing], opset=OPSET), depth
+
+
+def _scalar(depth: str, out: Rewriter) -> str:
+    """The only number, which may stand in a list of one."""
+    listed = out.emit("Reshape", [_whole(depth, out), out.constant([1], "int64")], opset=OPSET)
+    return out.emit("Squeeze", [listed], opset=OPSET, axes=[0])

@@ -59,13 +59,23 @@ class Node:
     def attributes(self) -> Mapping[str, Any]:
         """The attributes by name; those of a NodeProto are looked at when first asked for."""
         if self._attributes is None:
-            self._attributes = {each.name: each for each in self._proto.attribute}
+            self._attributes = {each.name: each for each in self._proto.attribute[:]}
         return self._attributes
 
     @property
     def refers_to_caller(self) -> bool:
         """Whether an attribute is given by the call of the function that the node is in."""
-        return any(getattr(value, "ref_attr_name", "") for value in self.attributes.values())
+        found = self.attributes
+        return bool(found) and any(getattr(value, "ref_attr_name", "") for value in found.values())
+
+    @property
+    def is_original(self) -> bool:
+        """Whether it is a node of the model, as it stands there."""
+        return self._proto is not None
+
+    def attribute_bytes(self) -> Sequence[bytes]:
+        """What the attributes of a node of the model say, to compare nodes by."""
+        return attribute_bytes(self._proto)
 
     def with_(self, **changes: Any) -> Node:
         """A copy with some of `op_type`, `inputs`, `outputs`, `attributes`, `domain` replaced."""
@@ -95,6 +105,12 @@ class Node:
     def output(self, position: int) -> str:
         """The name of an output, `""` where it is left out."""
         return self.outputs[position] if position < len(self.outputs) else ""
+
+
+def attribute_bytes(proto: Any) -> Sequence[bytes]:
+    """What the attributes of a NodeProto say."""
+    attributes = proto.attribute
+    return [each.SerializeToString() for each in attributes[:]] if attributes else ()
 
 
 _FIELD = {

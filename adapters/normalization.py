@@ -10,8 +10,6 @@ from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """The element type that GroupNormalization computed in before 21, as `stash_type` names it."""
-PLAIN = 7
-"""The opset that the nodes of a normalisation are written for."""
 
 
 @adapter("BatchNormalization", 6, 7)
@@ -97,14 +95,9 @@ def _is_training(node: Node) -> bool:
 @adapter("GroupNormalization", 21, 18)
 def groups_are_normalised_as_instances(node: Node, out: Rewriter) -> None:
     """Version 18 has no scale for a channel: groups are normalised as images, and channels scaled after."""
-    data, scale, bias = node.inputs
-    element_type = out.element_type(data)
+    _, scale, bias = node.inputs
     stash = BY_NUMBER[node.attribute("stash_type", 1)].name
-    stashed = data if stash == element_type else out.emit("Cast", [data], to=BY_NAME[stash].number)
-    normal = _normal_groups(node, stashed, stash, out)
-    if stash != element_type:
-        normal = out.emit("Cast", [normal], to=BY_NAME[element_type].number)
-    _scaled_channels(node, normal, scale, bias, out)
+    _scaled_channels(node, _normal_groups(node, stash, out), scale, bias, out)
 
 
 @adapter("GroupNormalization", 18, 17)
@@ -115,27 +108,36 @@ def values_of_a_group_are_repeated(node: Node, out: Rewriter) -> None:
     channels = shape[1] if shape and len(shape) > 1 else None
     groups = node.attribute("num_groups")
     scale, bias = (_repeated(name, groups, channels, data, out) for name in (scale, bias))
-    normal = _normal_groups(node, data, out.element_type(data), out)
-    _scaled_channels(node, normal, scale, bias, out)
+    _scaled_channels(node, _normal_groups(node, out.element_type(data), out), scale, bias, out)
 
 
-def _normal_groups(node: Node, data: str, element_type: str, out: Rewriter) -> str:
+def _normal_groups(node: Node, compute: str, out: Rewriter) -> str:
     """Each group brought to mean 0 and variance 1, as an image with one dimension."""
-    groups = node.attribute("num_groups")
-    apart = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")], opset=PLAIN)
+    data, groups = node.inputs[0], node.attribute("num_groups")
+    element_type = out.element_type(data)
+    if compute == "bfloat16":  # InstanceNormalization takes it from 22 on
+        compute = "float"
+    if compute != element_type:
+        data = out.emit("Cast", [data], to=BY_NAME[compute].number)
+    normal = _instances(node, data, groups, compute, out)
+    return normal if compute == element_type else out.emit("Cast", [normal], to=BY_NAME[element_type].number)
+
+
+def _instances(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
+    apart = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")])
     ones = out.constant([1.0] * groups, element_type)
     zeros = out.constant([0.0] * groups, element_type)
     epsilon = node.attribute("epsilon", 1e-5)
-    return out.emit("InstanceNormalization", [apart, ones, zeros], opset=PLAIN, epsilon=epsilon)
+    return out.emit("InstanceNormalization", [apart, ones, zeros], epsilon=epsilon)
 
 
 def _scaled_channels(node: Node, normal: str, scale: str, bias: str, out: Rewriter) -> None:
     """Channel by channel, whatever the number of dimensions that follow."""
-    shape = out.emit("Shape", node.inputs[:1], opset=PLAIN)
-    whole = out.emit("Reshape", [normal, shape], opset=PLAIN)
-    channels = out.emit("Reshape", [whole, out.constant([0, 0, -1], "int64")], opset=PLAIN)
+    shape = out.emit("Shape", node.inputs[:1])
+    whole = out.emit("Reshape", [normal, shape])
+    channels = out.emit("Reshape", [whole, out.constant([0, 0, -1], "int64")])
     column = out.constant([-1, 1], "int64")
-    scale, bias = (out.emit("Reshape", [name, column], opset=PLAIN) for name in (scale, bias))
-    scaled = out.emit("Mul", [channels, scale], opset=PLAIN)
-    moved = out.emit("Add", [scaled, bias], opset=PLAIN)
-    out.emit("Reshape", [moved, shape], node.outputs, opset=PLAIN)
+    scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
+    scaled = out.emit("Mul", [channels, scale])
+    moved = out.emit("Add", [scaled, bias])
+    out.emit("Reshape", [moved, shape], node.outputs)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
 from opshift.adapters.node import Tensor
+from opshift.adapters.ranges import positions_below
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import computed_dimension
 from opshift.registry.element_types import BY_NAME
 
 OPSET = 9
@@ -17,26 +20,12 @@ COMPUTED_IN = {"float": "float", "double": "double", "float16": "float", "bfloat
 
 
 class Table(NamedTuple):
-    """The pixels of `batch` images, image by image in row-major order, and a row of zeros at the end."""
+    """A row of zeros, and after it the pixels of images, image by image in row-major order."""
 
     name: str
-    batch: int
-    channels: int
+    starts: str
+    """Where the rows of each image begin: (batch, 1)."""
     sizes: tuple[int, ...]
-    element_type: str
-
-    @property
-    def missing(self) -> int:
-        """The row of zeros."""
-        return self.batch * self.stride
-
-    @property
-    def stride(self) -> int:
-        """The rows of an image."""
-        rows = 1
-        for size in self.sizes:
-            rows *= size
-        return rows
 
 
 class Tap(NamedTuple):
@@ -55,27 +44,52 @@ def known_dims(name: str, out: Rewriter) -> tuple[int, ...]:
     Raises:
         CannotConvert: it is not.
     """
-    shape = out.shape(name)
-    dims = tuple(dim for dim in shape if dim is not None) if shape else ()
-    if shape is None or len(dims) != len(shape):
-        raise CannotConvert(
-            f"the shape of {name!r}, by which pixels are found, is not known",
-            remedy=f"state it: add a value_info for {name!r}",
-        )
-    return dims
+    first, dims = image_dims(name, out)
+    if first is None:
+        raise _unknown(name)
+    return first, *dims
+
+
+def image_dims(name: str, out: Rewriter) -> tuple[int | None, tuple[int, ...]]:
+    """The first dimension of a value, if it is known, and the others.
+
+    Raises:
+        CannotConvert: one of the others is not known.
+    """
+    first, *rest = out.shape(name) or (None, None)
+    dims = tuple(dim for dim in rest if dim is not None)
+    if len(dims) != len(rest):
+        raise _unknown(name)
+    return first, dims
+
+
+def _unknown(name: str) -> CannotConvert:
+    return CannotConvert(
+        f"the shape of {name!r}, by which pixels are found, is not known",
+        remedy=f"state it: add a value_info for {name!r}",
+    )
 
 
 def table_of(
-    data: str, batch: int, channels: int, sizes: tuple[int, ...], element_type: str, out: Rewriter
+    data: str, batch: int | None, channels: int, sizes: tuple[int, ...], element_type: str, out: Rewriter
 ) -> Table:
-    """The table of images whose type is computed in as it is."""
-    rows = Table("", batch, channels, sizes, element_type).stride
-    flat = out.emit("Reshape", [data, out.constant([batch, channels, rows], "int64")], opset=OPSET)
+    """The table of images whose type is computed in as it is; their number is read if it is not known."""
+    rows = math.prod(sizes)
+    flat = out.emit("Reshape", [data, out.constant([batch or 0, channels, rows], "int64")], opset=OPSET)
     turned = out.emit("Transpose", [flat], opset=OPSET, perm=[0, 2, 1])
     listed = out.emit("Reshape", [turned, out.constant([-1, channels], "int64")], opset=OPSET)
     zeros = out.tensor(Tensor(element_type, (1, channels), (0,) * channels))
-    name = out.emit("Concat", [listed, zeros], opset=OPSET, axis=0)
-    return Table(name, batch, channels, sizes, element_type)
+    name = out.emit("Concat", [zeros, listed], opset=OPSET, axis=0)
+    return Table(name, _starts(data, batch, rows, out), sizes)
+
+
+def _starts(data: str, batch: int | None, rows: int, out: Rewriter) -> str:
+    if batch is not None:
+        return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
+    images = positions_below(computed_dimension(data, 0, out), out)
+    column = out.emit("Reshape", [images, out.constant([-1, 1], "int64")], opset=OPSET)
+    offset = out.emit("Mul", [column, out.constant(rows, "int64")], opset=OPSET)
+    return out.emit("Add", [offset, out.constant(1, "int64")], opset=OPSET)
 
 
 def rows_at(table: Table, axes: Sequence[Sequence[Tap]], out: Rewriter) -> str:
@@ -107,9 +121,8 @@ def whole(value: str, out: Rewriter) -> str:
 
 def _row(table: Table, taps: Sequence[Tap], out: Rewriter) -> str:
     """The row of a pixel, or that of zeros if it is not there."""
-    starts = tuple(image * table.stride for image in range(table.batch))
-    row = out.tensor(Tensor("int64", (table.batch, 1), starts))
-    stride = table.stride
+    row = table.starts
+    stride = math.prod(table.sizes)
     for tap, size in zip(taps, table.sizes, strict=True):
         stride //= size
         step = tap.pixel
@@ -121,4 +134,4 @@ def _row(table: Table, taps: Sequence[Tap], out: Rewriter) -> str:
         there = out.emit("And", [there, each], opset=OPSET) if there else each
     if not there:
         return row
-    return out.emit("Where", [there, row, out.constant(table.missing, "int64")], opset=OPSET)
+    return out.emit("Where", [there, row, out.constant(0, "int64")], opset=OPSET)

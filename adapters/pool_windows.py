@@ -106,6 +106,9 @@ def _place(window: Window, node: Node) -> Placed:
     count = (-(-free // window.stride) if window.rounds_up else free // window.stride) + 1
     if window.rounds_up and (count - 1) * window.stride >= size + window.before:
         count -= 1
+    if count < 1:
+        reason = f"a window of {window.reach} elements is longer than the data of {size} and their padding"
+        raise CannotConvert(reason, remedy="correct the node: it has no result")
     last = (count - 1) * window.stride + window.reach
     return Placed(window, size, count, window.before, max(last - size - window.before, 0))
 

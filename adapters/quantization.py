@@ -7,6 +7,7 @@ from typing import Any
 
 from opshift.adapters.finishing import finish
 from opshift.adapters.node import Node, Tensor
+from opshift.adapters.packed_integers import BITS
 from opshift.adapters.quantized import (
     FIRST_OPSET,
     Scheme,
@@ -22,6 +23,16 @@ from opshift.adapters.quantized import (
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
+
+
+@adapter("QuantizeLinear", 13, 19)
+def integers_are_divided_as_floats(node: Node, out: Rewriter) -> None:
+    """The data have the scale's type from 19 on; before, integers were cast to it to be divided."""
+    data = node.inputs[0]
+    if out.known_element_type(data) != "float":
+        data = out.emit("Cast", [data], to=BY_NAME["float"].number)
+    out.become(node, inputs=[data, *node.inputs[1:]])
 
 
 @adapter("QuantizeLinear", 28, 25)
@@ -60,7 +71,7 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
 @adapter("DequantizeLinear", 10, 9)
 def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
     """The scale is cast to what the older version takes; what it cannot do at all becomes arithmetic."""
-    scheme = scheme_of(node)
+    scheme = _held_wider(scheme_of(node), out)
     source, kind = out.element_type(scheme.data), out.element_type(scheme.scale)
     result = named_type(node.attribute("output_dtype", 0)) or kind
     require_type(source, scheme.data, out)
@@ -77,6 +88,19 @@ def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
     wide = out.fresh("dequantized")
     out.become(node, inputs=inputs, outputs=[wide], attributes=_kept(node, out))
     finish(cast(wide, "float", result, out), node, out)
+
+
+def _held_wider(scheme: Scheme, out: Rewriter) -> Scheme:
+    """Constants of a few bits, which the target does not have, hold the same numbers in eight."""
+    source = out.element_type(scheme.data)
+    if source not in BITS or FIRST_OPSET[source] <= out.opset:
+        return scheme
+    data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero)
+    if data is None or (scheme.zero and zero is None):
+        return scheme
+    wide = source[:-1] + "8"
+    names = [out.tensor(each._replace(element_type=wide)) if each else "" for each in (data, zero)]
+    return scheme._replace(data=names[0], zero=names[1])
 
 
 def _result(node: Node, out: Rewriter) -> str:

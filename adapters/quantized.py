@@ -123,7 +123,7 @@ def spread(name: str, scheme: Scheme, out: Rewriter) -> str:
     if scheme.block:
         return _repeated(name, scheme, out)
     if is_single(scheme, out):
-        return scalar(name, out) if out.known_rank(scheme.data) == 0 else name
+        return name if out.known_rank(scheme.data) else scalar(name, out)
     rank = out.rank(scheme.data)
     trailing = rank - 1 - scheme.axis % rank
     if not trailing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import struct
 
+from opshift.adapters.bodies import LoopBody
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
@@ -15,6 +16,8 @@ LONGEST = 1 << 16
 FARTHEST = 1e38
 """The distance from which on a float may no longer hold it."""
 HALVES = ("float16", "bfloat16")
+NON_ZERO = 9
+"""From this opset on NonZero lists places; before, the turns of a loop are counted."""
 ALL_NUMBERS = 14
 """From this opset on arithmetic takes numbers of every type."""
 
@@ -48,9 +51,13 @@ def numbers_are_listed_or_computed(node: Node, out: Rewriter) -> None:
 
 def positions_below(count: str, out: Rewriter) -> str:
     """0, 1, 2 and so on up to, but not including, a number that is a list of one int64."""
-    ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
-    found = out.emit("NonZero", [ones], opset=9)
-    return out.emit("Reshape", [found, out.constant([-1], "int64")], opset=9)
+    if out.default_opset >= NON_ZERO:
+        ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
+        found = out.emit("NonZero", [ones], opset=9, domain="")
+        return out.emit("Reshape", [found, out.constant([-1], "int64")], opset=9, domain="")
+    body = LoopBody(out)
+    body.output(body.emit("Identity", [body.turn], opset=1, domain=""), "int64", ())
+    return body.run(count, (), out)[0]
 
 
 def as_float(number: float) -> float:

@@ -16,6 +16,14 @@ from opshift.registry.element_types import BY_NAME
 STRETCH = "stretch"
 FROM_LENGTHS = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
 """Coordinates that follow from the length of the output, not from the scale alone."""
+MIDDLES = (
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    ("pytorch_half_pixel", "round_prefer_ceil"),
+    ("tf_half_pixel_for_nn", "floor"),
+)
+"""Coordinates and roundings that put every part of a pixel, cut into a whole number, on that pixel."""
 POLICY = "keep_aspect_ratio_policy"
 
 
@@ -179,6 +187,16 @@ def is_known(node: Node, request: Request, out: Rewriter) -> bool:
     return given and None not in sizes and (not crops or out.constant_value(request.region) is not None)
 
 
+def repeats_pixels(how: Filter, request: Request, out: Rewriter) -> bool:
+    """Whether pixels are enlarged as before 11, whatever their number: each begins where it lies, scaled."""
+    scales = out.constant_value(request.scales)
+    if how.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
+        return False
+    if (how.coordinates, how.rounding) == ("asymmetric", "floor"):
+        return True
+    return (how.coordinates, how.rounding) in MIDDLES and all(map(float.is_integer, scales.values))
+
+
 def is_untouched(axis: Axis, how: Filter) -> bool:
     """Whether an axis stays as it is: its scale is one, or it has one pixel before and after."""
     if axis.length != axis.size or isinstance(axis.size, str):
@@ -221,7 +239,11 @@ def _may_keep_its_size(axis: Axis, how: Filter, free: bool) -> bool:
 
 
 def _is_whole(axis: Axis) -> bool:
-    if isinstance(axis.size, str) or isinstance(axis.scale, str):
+    if isinstance(axis.scale, str):
+        return False
+    if axis.scale[0].is_integer():
+        return True
+    if isinstance(axis.size, str):
         return False
     exact = axis.size[0] * axis.scale[0]
     return abs(exact - round(exact)) < 1e-5 * exact

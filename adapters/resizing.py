@@ -15,6 +15,7 @@ from opshift.adapters.resized_axes import (
     doubt,
     filter_of,
     is_known,
+    repeats_pixels,
     request_of,
     scales_for,
     text,
@@ -130,7 +131,8 @@ def coordinates_are_understood(node: Node, out: Rewriter) -> None:
     """Version 10 is run as `asymmetric`, rounding down to enlarge and up to shrink."""
     how, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
     attributes = {"mode": how.mode.encode()}
-    if how.mode == "linear" and how.coordinates == "asymmetric" and request.scales:
+    is_linear = how.mode == "linear" and how.coordinates == "asymmetric" and bool(request.scales)
+    if is_linear or repeats_pixels(how, request, out):
         out.become(node, inputs=[request.data, request.scales], attributes=attributes)
         return
     if how.mode != "cubic" and is_known(node, request, out):

@@ -10,8 +10,10 @@ from opshift.adapters.refusal import CannotConvert
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
 
-Concession = Literal["approximate", "assume-nonnegative"]
-"""What a caller may allow: results that differ in rounding, and indices taken to be no less than zero."""
+_SCALARS = (int, float, bytes, str)
+Concession = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
+"""What a caller may allow: results that differ in rounding, indices taken to be no less than zero, and the
+loss of metadata, training information and device configurations, for which an IR version has no place."""
 
 
 class Facts(Protocol):
@@ -22,6 +24,12 @@ class Facts(Protocol):
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """The dimensions of a tensor, `None` for each that is not known; `None` if the rank is not known."""
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a tensor, if it is known."""
+
+    def shape_within(self, graph: Any, name: str) -> tuple[int | None, ...] | None:
+        """The dimensions of a tensor of a GraphProto that an attribute of a node holds."""
 
     def constant(self, name: str) -> Tensor | None:
         """The value, if it is the same in every run."""
@@ -94,8 +102,7 @@ class Rewriter:
 
     def known_rank(self, name: str) -> int | None:
         """The number of dimensions of a value, if it is known."""
-        shape = self.shape(name)
-        return None if shape is None else len(shape)
+        return self.facts.rank(name) if name else None
 
     def rank(self, name: str) -> int:
         """The number of dimensions of a value.
@@ -159,8 +166,9 @@ class Rewriter:
             element_type: such as `int64`.
             rank: 0 for a scalar, 1 for a list; by default a scalar for a number and a list for a sequence.
         """
-        listed = tuple(values) if isinstance(values, Sequence | tuple) else (values,)
-        scalar = rank == 0 or (rank is None and not isinstance(values, Sequence | tuple))
+        is_list = not isinstance(values, _SCALARS)
+        listed = tuple(values) if is_list else (values,)
+        scalar = rank == 0 or (rank is None and not is_list)
         return self.facts.add_constant(Tensor(element_type, () if scalar else (len(listed),), listed))
 
     def tensor(self, tensor: Tensor) -> str:

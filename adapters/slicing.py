@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.computed_axes import MASKS_CAME
-from opshift.adapters.computed_slicing import Bound, Cut, pick_by_mask
+from opshift.adapters.casts import cast
+from opshift.adapters.computed_slicing import Bound, Cut, pick_by_place
 from opshift.adapters.negative_axes import from_the_front
 from opshift.adapters.negative_indices import OPSET, shifted_if_negative
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
-from opshift.registry.element_types import BY_NAME
 
 LONGEST = 1 << 16
 """The most indices that are written out as a constant."""
+FAR = 2.0**62
+"""Beyond every axis."""
 
 
 @adapter("Slice", 11, 10)
@@ -43,11 +44,6 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
     others = [cut for cut in cuts if cut not in plain]
     data = node.inputs[0]
     indices = [_indices(cut, data, out) for cut in others]
-    if out.default_opset < MASKS_CAME and None in indices:
-        raise CannotConvert(
-            "before 10 its bounds are constant and its steps 1, and before 9 nothing else picks elements",
-            remedy="make starts, ends and steps constant, and state the shape of the data",
-        )
     if plain or not others:
         data = out.fresh("slice") if others else node.outputs[0]
         axes, starts, ends, _ = zip(*plain, strict=True) if plain else ((),) * 4
@@ -59,11 +55,11 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
 def _pick(
     data: str, cuts: list[Cut], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
 ) -> None:
-    """Gather what is known by index, and mask the rest, one axis after another."""
+    """Gather what is known by index, and the rest by places that are computed, one axis after another."""
     for cut, listed in zip(cuts, indices, strict=True):
         outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
         if listed is None:
-            data = pick_by_mask(data, node.inputs[0], cut, outputs, out)
+            data = pick_by_place(data, node.inputs[0], cut, outputs, out)
         else:
             data = out.emit("Gather", [data, out.constant(listed, "int64")], outputs, axis=cut.axis)
 
@@ -72,39 +68,67 @@ def _indices(cut: Cut, data: str, out: Rewriter) -> tuple[int, ...] | None:
     """The elements that a cut keeps, where they are known."""
     shape = out.shape(data)
     size = shape[cut.axis] if shape is not None else None
-    if size is None or size > LONGEST or isinstance(cut.start, str) or isinstance(cut.end, str):
+    if size is None or size > LONGEST or any(isinstance(bound, str) for bound in cut[1:]):
         return None
-    return tuple(range(*slice(cut.start, cut.end, cut.step).indices(size)))
+    _, start, end, step = map(int, cut)
+    if step < 0:
+        start = max(start, -size)  # Nothing lies before the first element to start from.
+    return tuple(range(*slice(start, end, step).indices(size)))
 
 
 def _cuts(node: Node, out: Rewriter) -> list[Cut]:
     """What happens to each axis.
 
     Raises:
-        CannotConvert: which axes there are, or their steps, is not known.
+        CannotConvert: how many axes there are is not known.
     """
-    starts, ends = node.inputs[1:3]
-    if node.input(3):
-        axes = out.require_constant(node.input(3), "input axes").values
-        axes = tuple(from_the_front(axis, node.inputs[0], out) for axis in axes)
+    starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
+    known = out.constant_value(axes)
+    if axes and known is None:
+        return _cuts_of_computed_axes(node, out)
+    if known is not None:
+        places = tuple(from_the_front(axis, node.inputs[0], out) for axis in known.values)
     else:
-        axes = tuple(range(_length(starts, out)))
-    steps = (1,) * len(axes)
-    if node.input(4):
-        steps = out.require_constant(node.input(4), "input steps").values
-    places = enumerate(zip(axes, steps, strict=True))
-    return [Cut(axis, _bound(starts, at, out), _bound(ends, at, out), step) for at, (axis, step) in places]
+        places = tuple(range(_length(starts, out)))
+    return [
+        Cut(axis, _bound(starts, at, out), _bound(ends, at, out), _bound(steps, at, out) if steps else 1)
+        for at, axis in enumerate(places)
+    ]
+
+
+def _cuts_of_computed_axes(node: Node, out: Rewriter) -> list[Cut]:
+    """Each axis takes the bounds that are meant for it, and all of it stays where there are none."""
+    data, starts, ends, axes = node.inputs[:4]
+    cuts = []
+    for axis in range(out.rank(data)):
+        here = out.emit("Equal", [axes, out.constant(axis, out.element_type(axes))], opset=OPSET)
+        is_meant = cast(here, "double", out)
+        start, end, step = (_chosen(each, is_meant, out) for each in (starts, ends, node.input(4)))
+        kept = out.emit("Sub", [out.constant(1.0, "double"), _total(is_meant, out)], opset=OPSET)
+        beyond = out.emit("Mul", [kept, out.constant(FAR, "double")], opset=OPSET)
+        end, step = (out.emit("Add", pair, opset=OPSET) for pair in ((end, beyond), (step, kept)))
+        cuts.append(Cut(axis, start, end, step))
+    return cuts
+
+
+def _chosen(bounds: str, is_meant: str, out: Rewriter) -> str:
+    """The one bound that is meant, or 0; steps that are left out are 1."""
+    if not bounds:
+        return _total(is_meant, out)
+    return _total(out.emit("Mul", [cast(bounds, "double", out), is_meant], opset=OPSET), out)
+
+
+def _total(numbers: str, out: Rewriter) -> str:
+    return out.emit("ReduceSum", [numbers], opset=OPSET, axes=[0], keepdims=0)
 
 
 def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
-    """One of the bounds: a number, or the name of an int64 scalar."""
+    """One of the bounds: a number, or the name of a double scalar."""
     known = out.constant_value(bounds)
     if known is not None:
         return int(known.values[position])
     bound = out.emit("Gather", [bounds, out.constant(position, "int64")], opset=OPSET, axis=0)
-    if out.element_type(bounds) == "int64":
-        return bound
-    return out.emit("Cast", [bound], opset=OPSET, to=BY_NAME["int64"].number)
+    return cast(bound, "double", out)
 
 
 def _length(bounds: str, out: Rewriter) -> int:

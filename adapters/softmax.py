@@ -7,6 +7,9 @@ from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
+ZERO_IS_A_SIZE = 14
+"""From this opset on Reshape can be told that a 0 is a size, not a dimension to copy."""
+
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 11, 13)
 def normalise_the_flattened_input(node: Node, out: Rewriter) -> None:
@@ -17,11 +20,17 @@ def normalise_the_flattened_input(node: Node, out: Rewriter) -> None:
     if axis == -1 or (rank is not None and axis == rank - 1):
         out.become(node, attributes={**node.attributes, "axis": -1})
         return
+    if out.default_opset < ZERO_IS_A_SIZE and 0 in (out.shape(data) or ()):
+        out.become(node, op_type="Identity", inputs=[data], attributes={})
+        return
     shape = out.emit("Shape", [data])
     flat = out.emit("Flatten", [data], axis=axis)
     normal = out.fresh(node.op_type.lower())
     out.become(node, inputs=[flat], outputs=[normal], attributes={**node.attributes, "axis": -1})
-    out.emit("Reshape", [normal, shape], node.outputs)
+    if out.default_opset < ZERO_IS_A_SIZE:
+        out.emit("Reshape", [normal, shape], node.outputs)
+    else:
+        out.emit("Reshape", [normal, shape], node.outputs, opset=ZERO_IS_A_SIZE, allowzero=1)
 
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 13, 11)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from opshift.adapters.computed_axes import MASKS_CAME
 from opshift.adapters.legal_types import require_types
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
@@ -60,8 +59,6 @@ def sizes_are_written_out(node: Node, out: Rewriter) -> None:
         stated = {} if known is None else {"split": known.values}
         out.become(node, inputs=[data], attributes={**node.attributes, **stated})
         return
-    if out.default_opset < MASKS_CAME:
-        out.require_constant(sizes, "input split")
     axis = out.constant([node.attribute("axis", 0)], "int64")
     end = out.constant([0], "int64")
     for position, part in enumerate(node.outputs):

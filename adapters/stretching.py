@@ -34,7 +34,7 @@ def legacy(first: Shape | None, second: Shape | None) -> Legacy | None:
     counts = [i for i, dim in enumerate(second) if dim != 1]
     if not counts:
         return Legacy({"broadcast": 1}, None)
-    core = tuple(dim for dim in second[counts[0] : counts[-1] + 1] if dim is not None)
+    core = tuple(dim for dim in second[counts[0] : counts[-1] + 1] if dim)  # Reshape takes 0 to mean a copy
     start = len(first) - len(second) + counts[0]
     if len(core) != counts[-1] + 1 - counts[0] or core != first[start : start + len(core)]:
         return None
@@ -82,7 +82,7 @@ def repeated(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewr
         return name
     ones = (1,) * (len(full) - len(shape)) + shape
     if len(shape) != len(full):
-        name = out.emit("Reshape", [name, out.constant(ones, "int64")], opset=OPSET)
+        name = out.emit("Unsqueeze", [name], opset=OPSET, axes=range(len(full) - len(shape)))
     if ones == full:
         return name
     counts = [large // small if small else 1 for large, small in zip(full, ones, strict=True)]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -61,12 +62,32 @@ def adapter(
     return register
 
 
+def registered() -> Mapping[Pair, Adapter]:
+    """The adapters of the modules that are imported."""
+    return MappingProxyType(_registered)
+
+
+@contextmanager
+def registering() -> Iterator[None]:
+    """What is registered inside is there until the end, and gone then."""
+    adapter_table()
+    before = dict(_registered)
+    try:
+        yield
+    finally:
+        _registered.clear()
+        _registered.update(before)
+
+
 @cache
 def adapter_table() -> Mapping[Pair, Adapter]:
-    """Every adapter of this package; modules are found, not listed."""
+    """Every adapter of this package, and of those that are installed; modules are found, not listed."""
+    from opshift.adapters.extensions import load_installed
+
     package = importlib.import_module("opshift.adapters")
     for module in pkgutil.iter_modules(package.__path__, "opshift.adapters."):
         importlib.import_module(module.name)
+    load_installed()
     return MappingProxyType(_registered)
 
 

@@ -6,7 +6,9 @@ import math
 import struct
 from typing import Any
 
+from opshift.adapters.elsewhere import with_elements
 from opshift.adapters.node import Tensor
+from opshift.adapters.packed_integers import BITS, packed, unpacked
 from opshift.adapters.refusal import CannotConvert
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
@@ -19,14 +21,24 @@ def read_tensor(proto: Any) -> Tensor | None:
     kind = BY_NUMBER.get(proto.data_type)
     if kind is None or proto.data_location == EXTERNAL:
         return None
+    proto = with_elements(proto)
     dims = tuple(proto.dims)
-    values = _values(proto, kind.code, kind.field, kind.name)
+    if kind.name in BITS:
+        raw = proto.raw_data if proto.HasField("raw_data") else (bits & 0xFF for bits in proto.int32_data)
+        values: tuple[Any, ...] | None = unpacked(raw, kind.name, math.prod(dims))
+    else:
+        values = _values(proto, kind.code, kind.field, kind.name)
     return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
 
 
 def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
     if name == "string":
         return tuple(proto.string_data)
+    if name == "bfloat16":
+        halves = struct.unpack(
+            f"<{len(proto.raw_data) // 2}H", proto.raw_data[: len(proto.raw_data) // 2 * 2]
+        )
+        return tuple(map(_upper_half, halves or proto.int32_data))
     if not code:
         return None
     if proto.HasField("raw_data"):
@@ -66,6 +78,8 @@ def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
         if kind and kind.code:
             values = tensor.values if kind.code != "e" else map(_in_half_range, tensor.values)
             return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
+        if kind and kind.name in BITS:
+            return packed(tensor.values, kind.name)
         if kind and kind.name == "bfloat16":
             return b"".join(struct.pack("<H", _bfloat16(value)) for value in tensor.values)
     except (struct.error, TypeError, OverflowError) as error:
@@ -84,6 +98,11 @@ def _bfloat16(value: float) -> int:
     if value != value:
         return 0x7FC0
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def _upper_half(bits: int) -> float:
+    """The float whose 32-bit pattern begins with these 16 bits."""
+    return float(struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0])
 
 
 def can_pack(tensor: Tensor) -> bool:

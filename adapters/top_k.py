@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.computed_axes import MASKS_CAME
 from opshift.adapters.legal_types import require_types
 from opshift.adapters.negative_axes import from_the_front
 from opshift.adapters.node import Node
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
@@ -42,11 +42,13 @@ def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
     known = out.constant_value(count)
     axis = node.attribute("axis", -1)
     if known is not None:
+        if known.scalar < 1:
+            raise CannotConvert("TopK takes one element or more before 10", remedy="leave the node out")
         out.become(node, inputs=[data], attributes={**node.attributes, "k": known.scalar})
         return
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
-    if shape is None or size is None or out.default_opset < MASKS_CAME:
+    if shape is None or size is None:
         out.require_constant(count, "input K")
     everything = [out.fresh("sorted") for _ in node.outputs]
     out.become(node, inputs=[data], outputs=everything, attributes={**node.attributes, "k": size})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import operator
+from array import array
 from collections.abc import Callable, Sequence
-from ctypes import c_float
 
 from opshift.adapters.node import Tensor
 from opshift.adapters.rewriter import Rewriter
@@ -19,7 +19,7 @@ OPSET = 9
 
 def rounded(value: float) -> float:
     """The nearest number that 32 bits hold."""
-    return c_float(value).value
+    return array("f", (value,))[0]
 
 
 class Vectors:

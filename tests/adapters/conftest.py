@@ -29,21 +29,17 @@ def _converted(
     feeds: Feeds,
     expected: Sequence[Any] | None = None,
     tolerance: float = 1e-5,
-    *,
-    domain: str = "",
-    run_at: int | None = None,
 ) -> onnx.ModelProto:
     """The model at `target`, after seeing that it is valid, keeps its names, and gives the same numbers.
 
-    `expected` stands for the outputs of the original where no runtime runs it, and `run_at` is the opset
-    to which the result is taken to be run where no runtime runs that.
+    `expected` stands for the outputs of the original where no runtime runs it.
     """
     before = model.SerializeToString(deterministic=True)
-    result = convert_version(model, {domain: target})
+    result = convert_version(model, target)
     assert model.SerializeToString(deterministic=True) == before
-    assert opset_of(result, domain) == target
+    assert opset_of(result) == target
     assert _names(result) == _names(model)
-    outputs = run(convert_version(result, run_at) if run_at else result, feeds)
+    outputs = run(result, feeds)
     assert_equal(outputs, run(model, feeds) if expected is None else expected, tolerance)
     _check(result, feeds, outputs)
     return result

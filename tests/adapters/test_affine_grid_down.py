@@ -35,6 +35,14 @@ def test_grid(size: tuple[int, ...], corners: int, constant: bool, converted: Co
         converted(model, target, feeds)
 
 
+@pytest.mark.parametrize("size", [(2, 3, 1, 5), (2, 3, 1, 1), (2, 3, 1, 5, 1)])
+def test_one_point_lies_on_the_last_corner(size: tuple[int, ...], converted: Converted) -> None:
+    """Where it is not known that there is one, as in onnxruntime."""
+    model, feeds = _case(size, 1, constant=False)
+    for target in (8, 9, 12, 19):
+        converted(model, target, feeds)
+
+
 def test_one_point_between_two_corners_is_refused(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case((2, 3, 1, 5), 1, constant=True)
     assert refusal(model, 19).reason == "one point between two corners has no place"

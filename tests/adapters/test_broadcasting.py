@@ -154,6 +154,7 @@ SLOPES = {
     "slopes that are broadcast already": Slopes((2, 3, 4, 5), (3, 1, 1), (3, 1, 1)),
     "a slope for each element": Slopes((2, 3), (2, 3), (2, 3)),
     "one slope for a list": Slopes((3,), (1,), (1,)),
+    "one slope for a scalar": Slopes((), (1,), (), "Squeeze"),
 }
 
 

@@ -46,9 +46,10 @@ ATTRIBUTES = [
         (2, 3, 4, 5), (3, 4, 1), {"broadcast": 1, "axis": 1}, ["Reshape", "Div"], id="in the middle"
     ),
     pytest.param((2, 3, 4), (2, 1, 4), {}, ["Tile", "Div"], id="ones in between are repeated"),
-    pytest.param((3, 4), (2, 3, 4), {}, ["Reshape", "Tile", "Div"], id="the first is repeated"),
+    pytest.param((3, 4), (2, 3, 4), {}, ["Unsqueeze", "Tile", "Div"], id="the first is repeated"),
     pytest.param((2, 1), (1, 3), {}, ["Tile", "Tile", "Div"], id="both are repeated"),
-    pytest.param((3,), (1, 3), {}, ["Reshape", "Div"], id="the first has fewer dimensions"),
+    pytest.param((3,), (1, 3), {}, ["Unsqueeze", "Div"], id="the first has fewer dimensions"),
+    pytest.param((2, 0), (1, 1, 0), {}, ["Unsqueeze", "Tile", "Div"], id="a dimension of no elements"),
 ]
 
 

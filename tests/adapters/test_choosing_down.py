@@ -36,10 +36,11 @@ def _number(array: Array) -> int:
         pytest.param([(3, 4), (3, 4), (3, 4)], id="the same shape"),
         pytest.param([(3, 1), (2, 1, 4), ()], id="all are broadcast"),
         pytest.param([(2, 3, 4), (4,), (1, 1)], id="the condition has the shape"),
+        pytest.param([(), (), ()], id="scalars"),
     ],
 )
 def test_one_of_two(shapes: list[tuple[int, ...]], kind: type, target: int, converted: Converted) -> None:
-    condition: Array = RANDOM.random(shapes[0]) < 0.5
+    condition: Array = np.asarray(RANDOM.random(shapes[0]) < 0.5)
     first, second = (_drawn(shape, kind) for shape in shapes[1:])
     if np.issubdtype(kind, np.floating):
         first = np.where(first == 1, np.array(math.nan, kind), first)
@@ -65,13 +66,30 @@ def test_texts_are_chosen(converted: Converted) -> None:
     converted(model, 8, feeds, [np.where(condition, *texts)])
 
 
-def test_floats_of_unknown_shape_are_refused(refusal: Refusing) -> None:
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)], ids=["some", "none"])
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_floats_of_unknown_shape(
+    kind: type, shape: tuple[int, ...], target: int, converted: Converted
+) -> None:
     feeds: dict[str, Array] = {
-        "c": np.ones(2, np.bool_),
-        "x": np.ones(2, np.float32),
-        "z": np.ones(2, np.float32),
+        "c": RANDOM.random(shape) < 0.5,
+        "x": np.array([math.nan, -math.inf, -0.0], kind),
+        "z": np.full((shape[0], 1), math.inf, kind),
     }
-    model = build([helper.make_node("Where", list(feeds), ["y"])], feeds, ["y"], 9, shapes=False)
+    node = helper.make_node("Where", list(feeds), ["y"], name="node")
+    model = build([node], feeds, {"y": _number(feeds["x"])}, 9, shapes=False)
+    converted(model, target, feeds, [np.where(*feeds.values())], 0)
+
+
+def test_texts_of_unknown_shape_are_refused(refusal: Refusing) -> None:
+    model = build(
+        [helper.make_node("Where", ["c", "x", "x"], ["y"])],
+        {"c": np.ones(2, np.bool_)},
+        {"y": TensorProto.STRING},
+        9,
+    )
+    model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.STRING, None))
     found = refusal(model, 8)
     assert found.reason == "its shape is not known, by which elements would be told apart"
     assert found.remedy == "state the shapes of its inputs, or convert to opset 9 or later"
@@ -85,24 +103,28 @@ def test_integers_of_unknown_shape(converted: Converted) -> None:
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("axis", [-1, 0, 1, 2])
+@pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
 @pytest.mark.parametrize("kind", [np.int64, np.float32, np.uint8])
 def test_one_of_many(kind: type, axis: int, target: int, converted: Converted) -> None:
     indices: Array = np.array([[0, 2, 1], [4, 7, 3]], kind)
     given: dict[str, Array] = {"d": np.array(5, np.int64), "v": np.array([-1.5, math.inf], np.float32)}
     node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node", axis=axis)
     model = build([node], {"x": indices}, ["y"], 9, initializers=given)
-    place = axis if axis >= 0 else 2
+    place = axis if axis >= 0 else axis + 3
     hot = np.moveaxis(indices[..., None].astype(np.int64) == np.arange(5), -1, place)
     converted(model, target, {"x": indices}, [np.where(hot, *given["v"][::-1])])
 
 
-def test_a_computed_depth_is_refused(refusal: Refusing) -> None:
-    feeds: dict[str, Array] = {"x": np.array([1]), "d": np.array(3)}
-    node = helper.make_node("OneHot", ["x", "d", "v"], ["y"])
-    values = {"v": np.array([0, 1], np.float32)}
-    reason = refusal(build([node], feeds, ["y"], 9, initializers=values), 8).reason
-    assert reason == "input depth ('d') is not a constant"
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+@pytest.mark.parametrize("depth", [np.array(4), np.array([4], np.float32)], ids=["int64", "float list"])
+def test_one_of_a_computed_number(depth: Array, axis: int, target: int, converted: Converted) -> None:
+    feeds: dict[str, Array] = {"x": np.array([1, 5, 3, 0]), "d": depth}
+    values: dict[str, Array] = {"v": np.array([-1, 7], np.float32)}
+    node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node", axis=axis)
+    model = build([node], feeds, ["y"], 9, initializers=values)
+    hot = feeds["x"][:, None] == np.arange(4)
+    converted(model, target, feeds, [np.where(hot if axis else hot.T, *values["v"][::-1])])
 
 
 @pytest.mark.parametrize("target", [7, 8])
@@ -115,22 +137,29 @@ def test_a_constant_condition(axis: int | None, target: int, converted: Converte
     converted(model, target, {"x": DATA}, [np.compress(condition, DATA, axis)])
 
 
-def test_a_computed_condition_is_refused(refusal: Refusing) -> None:
-    feeds: dict[str, Array] = {"x": DATA, "c": np.array([True])}
-    model = build([helper.make_node("Compress", ["x", "c"], ["y"])], feeds, ["y"], 9)
-    assert refusal(model, 8).reason == "input condition ('c') is not a constant"
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("axis", [None, 0, 2])
+def test_a_computed_condition(axis: int | None, target: int, converted: Converted) -> None:
+    feeds: dict[str, Array] = {"x": DATA, "c": np.array([True, False] if axis == 0 else [False, True, True])}
+    attributes = {} if axis is None else {"axis": axis}
+    node = helper.make_node("Compress", ["x", "c"], ["y"], name="node", **attributes)
+    expected = np.compress(feeds["c"], DATA, axis)
+    converted(build([node], feeds, ["y"], 9), target, feeds, [expected])
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-def test_constant_places(axis: int, target: int, converted: Converted) -> None:
+@pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
+def test_places_to_write(constant: bool, axis: int, target: int, converted: Converted) -> None:
     updates = -1 - RANDOM.random((2, 2, 3)).astype(np.float32)
     indices: Array = RANDOM.permuted(np.tile(np.arange(DATA.shape[axis]), (2, 2, 3, 1)), axis=-1)[..., 0]
     indices[...] = np.arange(updates.shape[axis]).reshape([-1 if at == axis else 1 for at in range(3)])
     indices[0, 0, 0] = min(indices[0, 0, 0], DATA.shape[axis] - 1)
     node = helper.make_node("Scatter", ["x", "i", "u"], ["y"], name="node", axis=axis)
     feeds: dict[str, Array] = {"x": DATA, "u": updates}
-    model = build([node], feeds, ["y"], 9, initializers={"i": indices})
+    given: dict[str, Array] = {"i": indices}
+    feeds |= {} if constant else given
+    model = build([node], feeds, ["y"], 9, initializers=given if constant else None)
     expected = DATA.copy()
     np.put_along_axis(
         expected[tuple(slice(None if at == axis else n) for at, n in enumerate((2, 2, 3)))],

@@ -101,6 +101,7 @@ def test_the_upper_bound_wins(converted: Converted) -> None:
     converted(build([node], feeds, {"y": 7}, 13, initializers=values), 11, feeds)
 
 
-def test_integers_of_64_bits_below_9(refusal: Refusing) -> None:
-    model, _ = _model(12, np.int64, ("low", "high"))
-    assert "tensor(int64)" in refusal(model, 8).reason
+@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
+def test_computed_bounds_before_they_are_stretched(kind: type, converted: Converted) -> None:
+    model, feeds = _model(12, kind, ("low", "high"))
+    converted(model, 7, feeds)

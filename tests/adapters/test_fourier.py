@@ -48,3 +48,20 @@ def test_numbers_stay_the_same(
         (axis,) = (each for each in result.graph.initializer if each.name == node.input[2])
         assert numpy_helper.to_array(axis) == np.int64(attributes.get("axis", 1))
         assert "axis" not in {each.name for each in node.attribute}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -2, -3])
+@pytest.mark.parametrize("target", [19, 17, 16, 9, 7])
+@pytest.mark.parametrize(
+    ("data", "attributes"),
+    [
+        pytest.param(SIGNAL, {"onesided": 1}, id="one side"),
+        pytest.param(COMPLEX, {"inverse": 1}, id="back from complex numbers"),
+    ],
+)
+def test_a_computed_axis_is_looked_for(
+    data: Array, attributes: Mapping[str, int], target: int, axis: int, converted: Converted
+) -> None:
+    node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node", **attributes)
+    feeds = {"x": data, "axis": np.array(axis)}
+    converted(build([node], feeds, ["y"], 20), target, feeds)

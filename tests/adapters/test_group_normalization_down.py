@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.running import Array, assert_equal, build, run
+from support.running import Array, assert_equal, build, run, run_reference
 
 from opshift import convert_version
 
@@ -65,3 +66,16 @@ def test_half_precision_is_normalised_in_the_stash_type(stash_type: int) -> None
     assert ("Cast" in [node.op_type for node in model.graph.node]) == (stash_type == TensorProto.FLOAT)
     found = run(model, {"x": data, "s": scale, "b": bias})
     assert_equal(found, [_normal(data, scale, bias, 1e-5)], 2e-2)
+
+
+@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.BFLOAT16], ids=["float", "its own"])
+@pytest.mark.parametrize("target", [20, 17])
+def test_bfloat16_is_normalised_in_float(target: int, stash_type: int) -> None:
+    """InstanceNormalization takes bfloat16 from 22 on."""
+    data, scale, bias = (each.astype(ml_dtypes.bfloat16) for each in (DATA, SCALE, BIAS))
+    model = convert_version(_model(data, scale, bias, 21, stash_type=stash_type), target)
+    (found,) = run_reference(model, {"x": data, "s": scale, "b": bias})
+    wide = [each.astype(np.float32) for each in (data, scale, bias)]
+    expected = _normal(wide[0], wide[1], wide[2], 1e-5)
+    np.testing.assert_allclose(found.astype(np.float32), expected, 0.05, 0.05)
+    onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)

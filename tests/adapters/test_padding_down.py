@@ -187,9 +187,11 @@ def test_infinity_stays_an_attribute(converted: Converted) -> None:
     assert op_types(converted(model, 10, {"x": DATA})) == ["Pad"]
 
 
-def test_positions_cannot_be_counted_before_9(refusal: Refusing) -> None:
-    found = refusal(_model(11, [0] * 6, feeds={"pads": np.zeros(6, np.int64)}), 8)
-    assert found.reason
+@pytest.mark.parametrize("target", [7, 8])
+@pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
+def test_amounts_computed_before_9(mode: str, target: int, converted: Converted) -> None:
+    feeds = {"pads": np.array([1, 0, 2, 0, 1, -1])}
+    converted(_model(11, [0] * 6, feeds=feeds, mode=mode), target, {"x": DATA, **feeds})
 
 
 def test_negative_amounts_are_refused_at_first(refusal: Refusing) -> None:

@@ -145,5 +145,6 @@ def test_unary_operators_stay_as_they_are(op: str, opset: int, target: int, conv
 
 
 def test_what_no_older_operator_gives_is_refused_with_its_reason(refusal: Refused) -> None:
-    found = refusal(build([node("NonZero", ["x"])], {"x": IMAGE}, {"y": TensorProto.INT64}, 9), 8)
-    assert "known at run time only" in found.reason
+    boxes: dict[str, Array] = {"r": np.zeros((1, 4), np.float32), "b": np.zeros(1, np.int64)}
+    model = build([node("RoiAlign", ["x", "r", "b"])], {"x": IMAGE}, ["y"], 10, initializers=boxes)
+    assert "no operator that pools regions" in refusal(model, 9).reason

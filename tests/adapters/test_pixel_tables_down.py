@@ -70,6 +70,24 @@ def test_a_border_of_cubics_is_refused(refusal: Refusing) -> None:
     assert found.reason.startswith("onnxruntime moves pixels of a cubic to the border")
 
 
+@pytest.mark.parametrize("target", [15, 11, 9, 7])
+@pytest.mark.parametrize("free", ["batch", "places", "both"])
+def test_any_number_of_images_and_places(free: str, target: int, converted: Converted) -> None:
+    for images, places in ((1, 2), (3, 1)):
+        feeds = {
+            "x": RANDOM.standard_normal((images, 2, 3, 4)).astype(np.float32),
+            "g": RANDOM.uniform(-1.5, 1.5, (images, places, 5, 2)).astype(np.float32),
+        }
+        node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
+        model = build([node], feeds, ["y"], 16)
+        data, grid = (each.type.tensor_type.shape.dim for each in model.graph.input)
+        if free != "places":
+            data[0].dim_param = grid[0].dim_param = "batch"
+        if free != "batch":
+            grid[1].dim_param, grid[2].dim_param = "height", "width"
+        converted(model, target, feeds)
+
+
 def test_images_of_unknown_size_are_refused(refusal: Refusing) -> None:
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
     model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
@@ -124,9 +142,15 @@ COLUMNS: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("target", [17, 12, 9, 7])
+@pytest.mark.parametrize("constant", [True, False], ids=["constant sizes", "computed sizes"])
 @pytest.mark.parametrize(("image", "block", "attributes"), COLUMNS.values(), ids=COLUMNS)
 def test_columns(
-    image: list[int], block: list[int], attributes: dict[str, Any], target: int, converted: Converted
+    image: list[int],
+    block: list[int],
+    attributes: dict[str, Any],
+    constant: bool,
+    target: int,
+    converted: Converted,
 ) -> None:
     rank = len(image)
     pads, strides = attributes.get("pads", [0] * 2 * rank), attributes.get("strides", [1] * rank)
@@ -139,12 +163,42 @@ def test_columns(
     data = {"x": RANDOM.standard_normal(shape).astype(np.float32)}
     held = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node", **attributes)
-    converted(build([node], data, ["y"], 18, initializers=held), target, data)
+    feeds = data if constant else data | held
+    converted(build([node], feeds, ["y"], 18, initializers=held if constant else None), target, feeds)
 
 
-def test_blocks_that_are_computed_are_refused(refusal: Refusing) -> None:
+@pytest.mark.parametrize("kind", [np.int32, np.int64], ids=["int32", "int64"])
+@pytest.mark.parametrize("target", [17, 13, 10])
+def test_columns_of_integers(target: int, kind: type, converted: Converted) -> None:
+    data: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (1, 8, 4)).astype(kind)}
+    result = converted(_columns(data["x"]), target, data, [_image_of(data["x"])])
+    assert "Add" in op_types(result)
+
+
+def _columns(values: Array) -> onnx.ModelProto:
+    """Blocks of 2 by 2 on an image of 3 by 3."""
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
-    feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "b": np.array([2, 2], np.int64)}
-    held = {"i": np.array([3, 3], np.int64)}
-    model = build([node], feeds, {"y": TensorProto.FLOAT}, 18, initializers=held)
-    assert refusal(model, 17).reason == "block_shape ('b') is not a constant"
+    held: dict[str, Array] = {"i": np.array([3, 3], np.int64), "b": np.array([2, 2], np.int64)}
+    element = helper.np_dtype_to_tensor_dtype(values.dtype)
+    return build([node], {"x": values}, {"y": element}, 18, initializers=held)
+
+
+def _image_of(values: Array) -> Array:
+    found: Array = np.zeros((1, 2, 3, 3), values.dtype)
+    blocks = values.reshape(2, 2, 2, 2, 2)
+    for row, column, down, across in np.ndindex(2, 2, 2, 2):
+        found[0, :, down + row, across + column] += blocks[:, row, column, down, across]
+    return found
+
+
+def test_columns_that_are_no_numbers_are_refused(refusal: Refusing) -> None:
+    model = _columns(np.zeros((1, 8, 4), bool))
+    assert refusal(model, 17).reason == "no operator adds up values that are no numbers"
+
+
+def test_an_image_of_unknown_rank_is_refused(refusal: Refusing) -> None:
+    node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
+    two: Array = np.array([2, 2], np.int64)
+    feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "i": two, "b": two}
+    model = build([node], feeds, {"y": TensorProto.FLOAT}, 18, shapes=False)
+    assert refusal(model, 17).reason == "how many dimensions the image has is not known"

@@ -132,6 +132,12 @@ def test_indices_are_refused_before_8(refusal: Refusing) -> None:
     assert refusal(model, 7).reason == "output Indices is used, which MaxPool-1 does not have"
 
 
+def test_a_window_that_is_longer_than_the_data_is_refused(refusal: Refusing) -> None:
+    model = _model("MaxPool", 10, kernel_shape=[2, 2], dilations=[40, 1])
+    found = refusal(model, 9)
+    assert found.reason.startswith("a window of 41 elements is longer than the data of ")
+
+
 def test_an_unknown_size_is_refused_where_it_matters(refusal: Refusing) -> None:
     node = helper.make_node("MaxPool", ["x"], ["y"], name="node", **WINDOW, ceil_mode=1)
     model = build([node], FEEDS, ["y"], 10, shapes=False)

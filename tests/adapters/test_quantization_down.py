@@ -86,6 +86,22 @@ def test_quantize(
     converted(model, target, feeds, tolerance=0)
 
 
+@pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
+@pytest.mark.parametrize("shapes", [True, False], ids=["known rank", "unknown rank"])
+def test_a_number_by_a_scale_in_a_list_stays_a_number(
+    op_type: str, shapes: bool, converted: Converted
+) -> None:
+    kind = np.dtype(np.float32 if op_type == "QuantizeLinear" else np.int16)
+    feeds: dict[str, Array] = {"x": np.array(3, kind)}
+    held: dict[str, Array] = {"s": SCALE[None], "z": np.array([5], np.int16)}
+    element = TensorProto.INT16 if op_type == "QuantizeLinear" else TensorProto.FLOAT
+    node = helper.make_node(op_type, ["x", "s", "z"], ["y"], name="node")
+    model = build([node], feeds, {"y": element}, 21, initializers=held, ir_version=10)
+    if not shapes:
+        model.graph.input[0].type.tensor_type.ClearField("shape")
+    converted(model, 20, feeds)
+
+
 @pytest.mark.parametrize("target", [22, 18, 10, 9])
 @pytest.mark.parametrize("precision", [{}, {"precision": TensorProto.FLOAT}], ids=["default", "float"])
 def test_half_precision_is_quantized_in_float(
@@ -164,6 +180,42 @@ def test_types_that_no_older_model_holds(element: int, target: int, name: str, r
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element)
     model = build([node], {"x": DATA}, {"y": element}, 25, initializers={"s": SCALE}, ir_version=13)
     assert f"is tensor({name}), which " in refusal(model, target).reason
+
+
+NARROW = {
+    "int4": (TensorProto.INT4, 21, [-8, 7, 0, -1, 3, 5]),
+    "uint4": (TensorProto.UINT4, 21, [0, 15, 8, 1, 9, 2]),
+    "int2": (TensorProto.INT2, 25, [-2, 1, 0, -1, 1, 0]),
+    "uint2": (TensorProto.UINT2, 25, [0, 3, 2, 1, 3, 0]),
+}
+
+
+@pytest.mark.parametrize("zero", [None, 1], ids=["no zero point", "a zero point"])
+@pytest.mark.parametrize("target", [20, 18, 12, 9])
+@pytest.mark.parametrize(("kind", "opset", "values"), NARROW.values(), ids=NARROW)
+def test_constants_of_a_few_bits_hold_the_same_in_eight(
+    kind: int, opset: int, values: list[int], target: int, zero: int | None, converted: Converted
+) -> None:
+    scale = np.array([0.5, 0.25, 2.0], np.float32)
+    names = ["w", "s", *(["z"] if zero else [])]
+    nodes = [
+        helper.make_node("DequantizeLinear", names, ["d"], name="node", axis=1),
+        helper.make_node("Add", ["x", "d"], ["y"]),
+    ]
+    feeds: dict[str, Array] = {"x": np.zeros((2, 3), np.float32)}
+    model = build(nodes, feeds, ["y"], opset, initializers={"s": scale}, ir_version=13)
+    model.graph.initializer.append(helper.make_tensor("w", kind, [2, 3], values))
+    if zero:
+        model.graph.initializer.append(helper.make_tensor("z", kind, [3], [zero] * 3))
+    expected = (np.array(values, np.float32).reshape(2, 3) - (zero or 0)) * scale
+    converted(model, target, feeds, [expected])
+
+
+def test_computed_numbers_of_a_few_bits_are_refused(refusal: Refusing) -> None:
+    node = helper.make_node("DequantizeLinear", ["w", "s"], ["y"])
+    model = build([node], {}, ["y"], 21, initializers={"s": SCALE}, ir_version=10)
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.INT4, [2]))
+    assert refusal(model, 20).reason == "'w' is tensor(int4), which came with opset 21"
 
 
 def test_blocks_of_an_unknown_size_are_refused(refusal: Refusing) -> None:

@@ -42,7 +42,7 @@ def test_constant_ends_make_a_constant(ends: Ends, kind: type[np.generic], conve
 @pytest.mark.parametrize(("ends", "kind"), CASES)
 def test_computed_ends(ends: Ends, kind: type[np.generic], converted: Converted) -> None:
     model, feeds = _model(ends, kind, constant=False)
-    for target in (9, 10):
+    for target in (7, 8, 9, 10):
         converted(model, target, feeds)
 
 

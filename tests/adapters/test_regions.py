@@ -82,9 +82,3 @@ def test_axis_becomes_an_attribute(
 ) -> None:
     result = converted(_transform(inputs, fixed, **attributes), 19, {"x": SIGNAL})
     assert "axis" in {each.name for each in result.graph.node[0].attribute}
-
-
-def test_a_computed_axis_is_refused(refusal: Refusing) -> None:
-    node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
-    feeds: dict[str, Array] = {"x": SIGNAL, "axis": np.array(1, np.int64)}
-    assert refusal(build([node], feeds, ["y"], 20), 19).reason == "input axis ('axis') is not a constant"

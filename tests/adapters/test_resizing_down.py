@@ -248,6 +248,35 @@ REFUSED: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
 }
 
 
+WHOLE = {
+    "nearest, as PyTorch writes it": ("nearest", "asymmetric", "floor", 1.5),
+    "nearest, half pixels": ("nearest", "half_pixel", "round_prefer_floor", 3.0),
+    "nearest, PyTorch's half pixels": ("nearest", "pytorch_half_pixel", "round_prefer_ceil", 2.0),
+    "linear, PyTorch's half pixels": ("linear", "pytorch_half_pixel", "floor", 2.0),
+    "linear, aligned corners": ("linear", "align_corners", "floor", 2.0),
+    "cubic, PyTorch's half pixels": ("cubic", "pytorch_half_pixel", "floor", 3.0),
+}
+
+
+@pytest.mark.parametrize("target", [10, 9, 8])
+@pytest.mark.parametrize(("mode", "coordinates", "rounding", "scale"), WHOLE.values(), ids=WHOLE)
+def test_enlarged_images_of_any_size(
+    mode: str, coordinates: str, rounding: str, scale: float, target: int, converted: Converted
+) -> None:
+    attributes: dict[str, Any] = {
+        "mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": rounding
+    }  # fmt: skip
+    for height, width in ((6, 9), (1, 1)):
+        image = np.arange(2.0 * height * width, dtype=np.float32).reshape(1, 2, height, width)
+        model, feeds = _model(
+            {"scales": np.array([1, 1, scale, scale], np.float32)}, 13, data=image, **attributes
+        )
+        for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
+            dim.dim_param = "size"
+        result = converted(model, target, feeds)
+        assert mode != "nearest" or op_types(result) == ["Resize" if target == 10 else "Upsample"]
+
+
 @pytest.mark.parametrize(("given", "opset", "attributes", "reason"), REFUSED.values(), ids=REFUSED)
 def test_refused(
     given: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], reason: str, refusal: Refusing

@@ -11,11 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.running import Array, build, op_types
 
-from opshift import convert_version
-from opshift.converter.errors import Refusal
-
 Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 FEEDS: Mapping[str, Array] = {
     "s": np.zeros(2, np.float32),
     "x": np.arange(6, dtype=np.float32).reshape(3, 2),
@@ -54,20 +50,50 @@ COLUMNS = {"s": FEEDS["s"], "x": FEEDS["x"].T.copy()}
         pytest.param(
             FEEDS, {"scan_output_axes": [-1], "scan_output_directions": [0]}, id="built at the back"
         ),
+        pytest.param(FEEDS, {"scan_output_directions": [1]}, id="built from the end"),
+        pytest.param(
+            COLUMNS,
+            {"scan_input_axes": [1], "scan_input_directions": [1], "scan_output_axes": [1]}
+            | {"scan_output_directions": [1]},
+            id="columns built from the end out of columns from the last",
+        ),
     ],
 )
-@pytest.mark.parametrize("target", [10, 9, 8])
+@pytest.mark.parametrize("target", [10, 9, 8, 7])
 def test_scans(
     feeds: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
     model = _scan(11, feeds, **attributes)
     result = converted(model, target, feeds)
-    assert ("Unsqueeze" in op_types(result)) == (target == 8)
+    assert ("Loop" in op_types(result)) == (target < 9)
 
 
-def test_building_from_the_end_is_refused(refusal: Refusing) -> None:
-    model = _scan(9, scan_output_directions=[1])
-    assert refusal(model, 8).reason == "an output is built from its end, which Scan-8 does not do"
+@pytest.mark.parametrize("target", [8, 7])
+def test_a_body_that_states_no_types(target: int, converted: Converted) -> None:
+    model = _scan(9)
+    body = next(each.g for each in model.graph.node[0].attribute if each.name == "body")
+    for value in (*body.input, *body.output):
+        value.ClearField("type")
+    converted(model, target, FEEDS)
+
+
+def test_nothing_is_carried(converted: Converted) -> None:
+    body = helper.make_graph([helper.make_node("Neg", ["a"], ["b"])], "body", [_value("a")], [_value("b")])
+    node = helper.make_node("Scan", ["x"], ["y"], name="node", num_scan_inputs=1, body=body)
+    feeds = {"x": FEEDS["x"]}
+    converted(build([node], feeds, ["y"], 9), 8, feeds)
+
+
+def test_a_batch_of_one(converted: Converted) -> None:
+    body = helper.make_graph(
+        [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])],
+        "body",
+        [_value("a"), _value("b")],
+        [_value("c"), _value("d")],
+    )
+    node = helper.make_node("Scan", ["", "s", "x"], ["t", "y"], name="node", num_scan_inputs=1, body=body)
+    feeds = {name: array[None] for name, array in FEEDS.items()}
+    converted(build([node], feeds, ["t", "y"], 8), 7, feeds)
 
 
 def _loop(carried: bool) -> onnx.ModelProto:
@@ -89,6 +115,9 @@ def test_a_loop_that_carries_a_value_stays(converted: Converted) -> None:
     assert op_types(converted(_loop(True), 10, FEEDS)) == ["Loop"]
 
 
-def test_a_loop_that_carries_none_is_refused(refusal: Refusing) -> None:
-    assert refusal(_loop(False), 10).reason == "the loop carries no value, and Loop-1 wants one"
-    assert convert_version(_loop(False), 11)
+@pytest.mark.parametrize("target", [10, 8, 7])
+def test_a_loop_that_carries_none_gets_a_value_that_serves_nothing(target: int, converted: Converted) -> None:
+    result = converted(_loop(False), target, FEEDS)
+    (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
+    assert len(loop.input) == 3
+    assert loop.output[1] == "y"

@@ -7,14 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(4 * 7 * 5, dtype=np.float32).reshape(4, 7, 5)
 FAR = 2**63 - 1
 BOUNDS = [
@@ -28,6 +26,7 @@ BOUNDS = [
     pytest.param([-1], [-FAR], [1], [-1], id="backward"),
     pytest.param([5], [0], [1], [-2], id="backward by two"),
     pytest.param([99], [-99], [1], [-3], id="backward from beyond"),
+    pytest.param([-99], [-FAR], [1], [-1], id="backward from before the start"),
     pytest.param([1, -1, 0], [3, -FAR - 1, FAR], [0, 1, 2], [1, -2, 3], id="every kind at once"),
 ]
 Numbers = list[int]
@@ -68,7 +67,7 @@ def test_constant_bounds(
         assert op_types(result) == ["Slice"]
 
 
-@pytest.mark.parametrize("target", [11, 10, 9])
+@pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_steps_along_axes_of_unknown_size(
     starts: Numbers, ends: Numbers, axes: Numbers, steps: Numbers | None, target: int, converted: Converted
@@ -77,7 +76,7 @@ def test_steps_along_axes_of_unknown_size(
     converted(model, target, feeds)
 
 
-@pytest.mark.parametrize("target", [11, 10, 9])
+@pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes not known"])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_computed_bounds(
@@ -103,9 +102,18 @@ def test_bounds_without_axes_are_of_the_first(converted: Converted) -> None:
     converted(model, 9, feeds)
 
 
-def test_computed_bounds_before_masks(refusal: Refusing) -> None:
-    model, _ = _slice(13, ([1], [3], [0], None), constant=False)
-    assert "before 9 nothing else picks elements" in refusal(model, 8).reason
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
+def test_computed_axes_and_steps(
+    starts: Numbers, ends: Numbers, axes: Numbers, steps: Numbers | None, target: int, converted: Converted
+) -> None:
+    model, constants = _slice(13, (starts, ends, axes, steps), constant=False)
+    given = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    model.graph.input.extend(
+        helper.make_tensor_value_info(name, 7, array.shape) for name, array in given.items()
+    )
+    del model.graph.initializer[:]
+    converted(model, target, constants | given)
 
 
 def test_computed_axes_count_from_the_front_at_10() -> None:

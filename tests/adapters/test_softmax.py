@@ -68,6 +68,16 @@ def test_batches_without_a_sample(op: str, converted: Converted) -> None:
     converted(_model(op, feeds["x"], None, shapes=False), 13, feeds)
 
 
+@pytest.mark.parametrize(("is_stated", "target"), [(True, 13), (True, 14), (False, 14)])
+@pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 3)])
+@pytest.mark.parametrize("op", OPERATORS)
+def test_samples_without_an_element(
+    op: str, shape: tuple[int, ...], is_stated: bool, target: int, converted: Converted
+) -> None:
+    feeds = {"x": np.zeros(shape, np.float32)}
+    converted(_model(op, feeds["x"], None, shapes=is_stated), target, feeds, [feeds["x"]])
+
+
 @pytest.mark.parametrize("kind", [np.float16, np.float64], ids=["float16", "double"])
 def test_other_precisions(kind: type[np.generic], converted: Converted) -> None:
     feeds = {"x": _data((2, 3, 4)).astype(kind)}

@@ -178,15 +178,21 @@ def test_transforms(
         pytest.param(None, 6, 1, id="a length only"),
     ],
 )
-def test_frames(window: int | None, length: int | None, onesided: int, converted: Converted) -> None:
+@pytest.mark.parametrize("constant", [True, False], ids=["constant step", "computed step"])
+def test_frames(
+    constant: bool, window: int | None, length: int | None, onesided: int, converted: Converted
+) -> None:
     data: Array = _random(2, 33, 1)
-    given: dict[str, Array] = {"s": np.array(3, np.int64)}
+    step: dict[str, Array] = {"s": np.array(3, np.int64)}
+    given: dict[str, Array] = dict(step) if constant else {}
+    feeds: dict[str, Array] = {"x": data} | ({} if constant else step)
     given |= {"w": np.hanning(window).astype(np.float32)} if window else {}
     given |= {"n": np.array(length, np.int64)} if length else {}
     names = ["x", "s", "w" if window else "", "n" if length else ""]
     node = helper.make_node("STFT", names, ["y"], name="node", onesided=onesided)
-    model = build([node], {"x": data}, ["y"], 17, initializers=given)
-    converted(model, 13, {"x": data})
+    model = build([node], feeds, ["y"], 17, initializers=given)
+    for target in (13, 8):
+        converted(model, target, feeds)
 
 
 @pytest.mark.parametrize("edges", [(0.0, 4000.0), (125.0, 7600.0)])

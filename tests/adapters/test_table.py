@@ -227,7 +227,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     """The nodes that adapters were given, each of which they left alone."""
     found: Calls = []
     watched = {pair: _watched(function, found) for pair, function in adapter_table().items()}
-    monkeypatch.setattr(route, "adapter_table", lambda: watched)
+    monkeypatch.setattr(route, "CompiledTable", lambda: watched)
     route.router_for.cache_clear()
     yield found
     route.router_for.cache_clear()

@@ -183,7 +183,7 @@ def test_in_the_reference() -> None:
         pytest.param(
             votes([0]), 1, {"aggregate_function": "MEDIAN"}, "aggregate_function", id="an unknown aggregate"
         ),
-        pytest.param(votes([0]), 1, {"post_transform": "TANH"}, "'TANH' is no", id="an unknown transform"),
+        pytest.param(votes([0]), 1, {"post_transform": "TANH"}, "is 'TANH'", id="an unknown transform"),
         pytest.param(votes([0]), 1, {"base_values": [1.0, 2.0]}, "2 base_values", id="too many base values"),
         pytest.param(
             votes([0]),

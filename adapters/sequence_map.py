@@ -1,0 +1,30 @@
+"""SequenceMap came at 17: a loop that takes an element of each sequence, and appends to each result."""
+
+from __future__ import annotations
+
+from opshift.adapters.bodies import LoopBody, returned_type
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
+
+
+@adapter("SequenceMap", 17, 16)
+def elements_take_turns(node: Node, out: Rewriter) -> None:
+    """As often as the first sequence is long; tensors are handed to every turn as they are."""
+    graph = node.attribute("body")
+    is_sequence = [out.element_type(name).startswith("seq(") for name in node.inputs]
+    types = [returned_type("", value, out) for value in graph.output]
+    body = LoopBody(out)
+    states = [body.input(f"seq(tensor({name}))") for name in types]
+    for name, inner, picked in zip(node.inputs, graph.input, is_sequence, strict=True):
+        if picked:
+            body.emit("SequenceAt", [name, body.turn], [inner.name])
+        else:
+            body.emit("Identity", [name], [inner.name])
+    body.enclose(node.attributes["body"])
+    for state, value, element_type in zip(states, graph.output, types, strict=True):
+        appended = body.emit("SequenceInsert", [state, value.name])
+        body.output(appended, f"seq(tensor({element_type}))")
+    empty = [out.emit("SequenceEmpty", [], dtype=BY_NAME[name].number) for name in types]
+    body.run(out.emit("SequenceLength", node.inputs[:1]), empty, out, node.outputs)

@@ -1,0 +1,48 @@
+"""NonZero before 9: places collected in a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import Array, build, op_types
+
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+
+
+@pytest.mark.parametrize("target", [8, 7])
+@pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint8, np.bool_], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param([0, 3, 0, -1], id="one dimension"),
+        pytest.param([[0, 1, 2], [3, 0, 0]], id="two dimensions"),
+        pytest.param([[[0, 1], [0, 0]], [[0, 0], [5, 6]]], id="three dimensions"),
+        pytest.param([[0, 0]], id="nothing found"),
+        pytest.param([[], []], id="nothing there"),
+    ],
+)
+@pytest.mark.parametrize("sized", [True, False], ids=["sizes known", "sizes not known"])
+def test_places(
+    sized: bool, data: list[object], kind: type[np.generic], target: int, converted: Converted
+) -> None:
+    feeds: dict[str, Array] = {"x": np.abs(np.array(data, np.int64)).astype(kind)}
+    node = helper.make_node("NonZero", ["x"], ["y"], name="node")
+    model = build([node], feeds, {"y": TensorProto.INT64}, 9)
+    if not sized:
+        for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
+            dim.dim_param = f"d{axis}"
+    result = converted(model, target, feeds, [np.array(np.nonzero(feeds["x"]))])
+    assert op_types(result).count("Loop") == 1
+
+
+def test_a_scalar_has_no_rows(refusal: Refusing) -> None:
+    node = helper.make_node("NonZero", ["x"], ["y"])
+    found = refusal(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
+    assert found.reason == "'x' is a scalar, whose places have no rows"

@@ -1,0 +1,43 @@
+"""Identity of a sequence before 14."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.running import assert_equal, op_types, run
+
+from opshift import ConversionRefused, convert_version
+
+
+def _model(kind: int) -> onnx.ModelProto:
+    values = [helper.make_tensor_sequence_value_info(name, kind, None) for name in "sy"]
+    node = helper.make_node("Identity", ["s"], ["y"], name="node")
+    graph = helper.make_graph([node], "test", values[:1], values[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=8)
+
+
+@pytest.mark.parametrize("target", [13, 11])
+@pytest.mark.parametrize(
+    ("kind", "elements"),
+    [
+        pytest.param(TensorProto.FLOAT, [np.ones(2, np.float32), np.zeros((3, 1), np.float32)], id="floats"),
+        pytest.param(TensorProto.INT64, [], id="nothing"),
+        pytest.param(TensorProto.STRING, [np.array(["a", "b"])], id="texts"),
+    ],
+)
+def test_a_sequence_stays_as_it_is(kind: int, elements: list[Any], target: int) -> None:
+    model = _model(kind)
+    feeds: dict[str, Any] = {"s": elements}
+    result = convert_version(model, target)
+    onnx.checker.check_model(result)
+    assert op_types(result) == ["SequenceInsert", "SequenceErase"]
+    assert_equal(run(result, feeds)[0], run(model, feeds)[0])
+
+
+def test_there_are_no_sequences_before_11() -> None:
+    with pytest.raises(ConversionRefused, match="opset 10 has no sequences of tensors"):
+        convert_version(_model(TensorProto.FLOAT), 10)

@@ -1,0 +1,67 @@
+"""Unique before 11: every element is compared with every other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.dynamic import symbolic
+from support.running import Array, build
+
+from opshift.converter.errors import Refusal
+
+Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
+INT64 = TensorProto.INT64
+NUMBERS = np.array([2, 1, 1, -3, 4, 3, 2], np.float32)
+ROWS = np.array([[1, 0, 0], [1, 0, -1], [2, 3, 4], [1, 0, 0], [1, 0, -1]], np.float32)
+CUBE = np.random.default_rng(11).integers(0, 2, (3, 2, 7)).astype(np.float32)
+
+
+def _model(data: Array, **attributes: int) -> onnx.ModelProto:
+    node = helper.make_node("Unique", ["x"], ["y", "i", "v", "c"], name="node", **attributes)
+    element = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build([node], {"x": data}, {"y": element, "i": INT64, "v": INT64, "c": INT64}, 11)
+
+
+@pytest.mark.parametrize("target", [10, 9, 8, 7])
+@pytest.mark.parametrize("is_sorted", [1, 0], ids=["sorted", "as they come"])
+@pytest.mark.parametrize(
+    ("data", "attributes"),
+    [
+        pytest.param(NUMBERS, {}, id="numbers"),
+        pytest.param(ROWS, {}, id="numbers in rows"),
+        pytest.param(ROWS, {"axis": 0}, id="rows"),
+        pytest.param(ROWS, {"axis": -1}, id="columns"),
+        pytest.param(CUBE, {"axis": 2}, id="slices"),
+        pytest.param(NUMBERS[:1], {}, id="one"),
+        pytest.param(np.array([2**62 + 1, 2**62, 5, 2**62 + 1, -(2**62)]), {}, id="large integers"),
+    ],
+)
+def test_values_are_listed_once(
+    data: Array, attributes: dict[str, int], is_sorted: int, target: int, converted: Converted
+) -> None:
+    model = _model(data, sorted=is_sorted, **attributes)
+    converted(model, target, {"x": data})
+    if target == 10:
+        converted(symbolic(model), target, {"x": data})
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.int8], ids=lambda kind: kind.__name__)
+def test_other_types(kind: type[np.generic], converted: Converted) -> None:
+    converted(_model(NUMBERS.astype(kind)), 9, {"x": NUMBERS.astype(kind)})
+
+
+def test_only_some_outputs_are_asked_for(converted: Converted) -> None:
+    node = helper.make_node("Unique", ["x"], ["y", "", "", "c"], name="node")
+    converted(build([node], {"x": NUMBERS}, {"y": 1, "c": INT64}, 11), 10, {"x": NUMBERS})
+
+
+def test_texts_are_refused(refusal: Refusing) -> None:
+    model = _model(NUMBERS)
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    reason = refusal(model, 10).reason
+    assert reason == "'x' is string, of which no operator of opset 10 tells what is less"

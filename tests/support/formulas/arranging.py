@@ -1,0 +1,62 @@
+"""Operators that move elements, in the versions that take their lists as attributes or as floats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from support.running import Array
+
+
+def cast(x: Array, *, to: str) -> Array:
+    """The type by its name."""
+    return x.astype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(to)))
+
+
+def concat(*inputs: Array, axis: int | None) -> Array:
+    return np.concatenate(inputs, 1 if axis is None else axis)
+
+
+def pad(x: Array, *, paddings: Sequence[int], mode: str, value: Any) -> Array:
+    """All beginnings, then all ends."""
+    widths = list(zip(paddings[: x.ndim], paddings[x.ndim :], strict=True))
+    how: dict[str, Any] = {"mode": mode, **({"constant_values": value} if mode == "constant" else {})}
+    return np.asarray(np.pad(x, widths, **how))
+
+
+def split(x: Array, sizes: Array | None = None, *, axis: int | None, split: Sequence[int] | None) -> Any:
+    """Where no sizes are given, as many equal parts as there are outputs: two in these tests."""
+    listed = split if sizes is None else sizes.tolist()
+    places: Any = 2 if listed is None else np.cumsum(listed)[:-1]
+    return tuple(np.split(x, places, axis or 0))
+
+
+def tile(x: Array, tiles: Array, axis: Array) -> Array:
+    assert tiles.dtype == axis.dtype == x.dtype
+    assert tiles.size == axis.size == 1
+    return np.concatenate([x] * int(tiles.item()), int(axis.item()))
+
+
+def upsample(x: Array, *, height_scale: Any, width_scale: Any, mode: str) -> Array:
+    """The nearest pixel to the left and above."""
+    assert mode == "nearest"
+    rows = np.arange(int(x.shape[2] * height_scale)) / height_scale
+    columns = np.arange(int(x.shape[3] * width_scale)) / width_scale
+    return np.asarray(x[:, :, rows.astype(int)][..., columns.astype(int)])
+
+
+def scatter(x: Array, indices: Array, updates: Array, *, axis: int) -> Array:
+    found = x.copy()
+    np.put_along_axis(found, indices, updates, axis)
+    return found
+
+
+def constant_fill(*, shape: Sequence[int], value: Any) -> Array:
+    return np.full(shape, value, np.float32)
+
+
+def given_tensor_fill(*, shape: Sequence[int], values: Any) -> Array:
+    return np.array(values, np.float32).reshape(shape)

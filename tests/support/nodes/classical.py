@@ -1,0 +1,36 @@
+"""ai.onnx.ml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from onnx import TensorProto
+
+from support.forests import ML, Forest, classifier, data, regressor, votes
+from support.nodes.row import Row, row
+from support.published import Case
+
+
+def rows() -> Iterator[Row]:
+    names = {"classes_strings": ["a", "b"], "default_string": "none"}
+    text = {"y": TensorProto.STRING}
+    yield row("LabelEncoder", 1, {"x": np.array([[0, 1], [5, 0]])}, names, outputs=text, domain=ML)
+    for version in (1, 3, 5):
+        yield from trees(version)
+
+
+def trees(version: int) -> Iterator[Row]:
+    """From 3 on the numbers may be a tensor of doubles; these are such that single precision holds them."""
+    forest = Forest(votes([0, 1, 2]), trees=2, depth=2, as_tensor=version == 3)
+    feeds = {"x": data(np.float64 if forest.as_tensor else np.float32)}
+    opsets = {ML: version, "": 17}
+    models = {
+        "TreeEnsembleRegressor": regressor(forest, feeds["x"], 3, opsets),
+        "TreeEnsembleClassifier": classifier(forest, feeds["x"], [3, 4, 5], opsets),
+    }
+    for op, model in models.items():
+        for attribute in model.graph.node[0].attribute:
+            if attribute.HasField("t"):
+                attribute.t.double_data[:] = np.float32(attribute.t.double_data).tolist()
+        yield Row(ML, op, version, Case(model, feeds))
