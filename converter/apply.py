@@ -7,27 +7,34 @@ from typing import Any
 
 from opshift.adapters.node import Tensor
 from opshift.adapters.tensors import write_tensor
-from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
-from opshift.converter.plan import ContainerPlan, NodeChange, Plan
-from opshift.converter.write import fill_node, update_node
+from opshift.converter.changes import ContainerPlan, NodeChange, Plan
+from opshift.converter.ir_version import IMPORTS_ARE_STATED, INITIALIZERS_STAND_ALONE
+from opshift.converter.mould import Moulds
+from opshift.converter.placement import hand_on
+from opshift.converter.reversible.putting_back import put_back, sweep
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
 def apply_plan(plan: Plan, model: Any) -> None:
     """Change `model`, which is the planned model or a copy of it, as the plan says."""
     plan.require_possible()
-    if plan.ir_version[1] != plan.ir_version[0]:
-        model.ir_version = plan.ir_version[1]
-    graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE
+    if plan.ir.after != plan.ir.before:
+        model.ir_version = plan.ir.after
+    graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE or plan.ir.makes_inputs
     _apply(plan.graph, model.graph, graph_takes_initializers)
     training = (graph for info in model.training_info for graph in (info.initialization, info.algorithm))
     for graph, container in zip(training, plan.training, strict=True):
         _apply(container, graph, graph_takes_initializers)
-    for function, container in zip(model.functions, plan.functions, strict=True):
+    for copy in plan.copies:
+        function = model.functions.add()
+        function.CopyFrom(model.functions[copy.index])
+        function.name = copy.name
+    bodies = (*plan.functions, *(copy.container for copy in plan.copies))
+    for function, container in zip(model.functions, bodies, strict=True):
         _apply(container, function, False)
         _stamp(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
-    if plan.opsets and not model.opset_import:
+    if (plan.opsets or plan.ir.before < IMPORTS_ARE_STATED <= plan.ir.after) and not model.opset_import:
         model.opset_import.add().version = 1
     _stamp(model.opset_import, plan.targets)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
@@ -55,9 +62,13 @@ def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> Non
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
             _apply(inner, _graph(nodes[index], attribute, position), takes_initializers)
+    for index, name in plan.calls:
+        nodes[index].op_type = name
+    put_back(plan.reversal, nodes)
     order: list[int] = []
+    moulds = Moulds()
     for change in plan.changes:
-        order += _replace(nodes, change)
+        order += _replace(nodes, change, moulds)
     if not takes_initializers:
         order += _constant_nodes(nodes, plan.constants)
     else:
@@ -65,6 +76,7 @@ def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> Non
             write_tensor(container.initializer.add(), tensor, name)
     if order:
         _sort(nodes, plan.node_count, plan.changes, order)
+    sweep(plan.reversal, container)
 
 
 def _graph(node: Any, attribute: str, position: int) -> Any:
@@ -72,21 +84,18 @@ def _graph(node: Any, attribute: str, position: int) -> Any:
     return found.g if found.HasField("g") and position == 0 else found.graphs[position - found.HasField("g")]
 
 
-def _replace(nodes: Any, change: NodeChange) -> list[int]:
+def _replace(nodes: Any, change: NodeChange, moulds: Moulds) -> list[int]:
     """Write what takes a node's place: its successor where it stood, the others at the end.
 
     Returns the sort keys of those at the end.
     """
-    written = change.result.nodes
-    main = next((i for i, each in enumerate(written) if each.successor), len(written) - 1)
     original = nodes[change.position]
-    keys = []
-    for position, each in enumerate(written):
-        if position != main:
-            fill_node(nodes.add(), each, original)
-            keys.append(change.position * STRIDE + position - main)
-    update_node(original, written[main], change.original)
-    return keys
+    count, main = len(change.result.operators), change.result.main
+    protos = [original if position == main else nodes.add() for position in range(count)]
+    moulds.write(change, protos)
+    del protos[main]
+    hand_on(original, protos)
+    return [change.position * STRIDE + position - main for position in range(count) if position != main]
 
 
 STRIDE = 1 << 20

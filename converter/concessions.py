@@ -21,6 +21,10 @@ class Concessions:
             raise UsageError(f"{unknown[0]!r} is nothing to allow", remedy=f"there are {', '.join(KINDS)}")
         self.used: list[tuple[Concession, str]] = []
 
+    def allows(self, kind: Concession) -> bool:
+        """Whether `kind` is allowed."""
+        return kind in self._allowed
+
     def concede(self, kind: Concession, reason: str) -> bool:
         """Whether `kind` is allowed; if so, the reason is noted."""
         if kind not in self._allowed:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.tensors import read_tensor
+from opshift.converter.sparse import read_sparse
 from opshift.converter.types import Shape
 from opshift.registry.element_types import BY_NUMBER
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
@@ -15,7 +16,18 @@ if TYPE_CHECKING:
 
 PLAIN = (("value_int", "int64", int), ("value_float", "float", float), ("value_string", "string", bytes))
 """The attributes of Constant that state a plain value, or with an `s` a list of such."""
-WHOLE = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+WHOLE = {
+    **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": range(2**bits) for bits in (8, 16, 32, 64)},
+}
+"""Integer types, with their values."""
+FLOATS = {
+    name: range(-(2**digits), 2**digits + 1)
+    for name, digits in (("bfloat16", 8), ("float16", 11), ("float", 24), ("double", 53))
+}
+"""Floating types, with the integers that each holds without a gap."""
+HELD = {**WHOLE, **FLOATS}
+WIDER = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
 
 
 def constant_of(scope: Scope, name: str) -> Tensor | None:
@@ -37,6 +49,9 @@ def _source(scope: Scope, name: str, passed: list[Node]) -> Tensor | None:
         initializer = here.initializer(name)
         if initializer is not None:
             return None if here.is_overridable(name) else read_tensor(initializer)
+        sparse = here.sparse_initializer(name)
+        if sparse is not None:
+            return None if here.is_overridable(name) else read_sparse(sparse)
         producer = here.producer(name)
         if producer is None or canonical_domain(producer.node.domain) != DEFAULT_DOMAIN:
             return None
@@ -84,8 +99,11 @@ def _cast(tensor: Tensor | None, node: Node) -> Tensor | None:
     kind = BY_NUMBER.get(to) if isinstance(to, int) else None
     if tensor is None or kind is None:
         return None
-    widened = tensor.element_type in ("float", "float16") and kind.name in ("float", "double")
-    limit = {"int32": 2**31, "int64": 2**63}.get(kind.name, 0)
-    fits = tensor.element_type in WHOLE and all(-limit <= value < limit for value in tensor.values)
-    is_exact = widened or fits or tensor.element_type == kind.name
-    return Tensor(kind.name, tensor.dims, tensor.values) if is_exact else None
+    source, target = tensor.element_type, kind.name
+    if source == target or target in WIDER.get(source, ()):
+        return Tensor(target, tensor.dims, tensor.values)
+    held = HELD.get(target)
+    if source not in (*WHOLE, "bool") or held is None or not all(each in held for each in tensor.values):
+        return None
+    plain = float if target in FLOATS else int
+    return Tensor(target, tensor.dims, tuple(map(plain, tensor.values)))

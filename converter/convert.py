@@ -5,15 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.converter.apply import apply_plan
+from opshift.converter.changes import Plan
+from opshift.converter.collector import collector_paused
 from opshift.converter.errors import InvalidModel, UsageError
 from opshift.converter.files import read_bytes, read_model
-from opshift.converter.plan import Plan, Planner
+from opshift.converter.plan import Planner
 from opshift.converter.report import Report
-from opshift.converter.target import TargetLike, read_target
+from opshift.converter.reversible.key import has_record
+from opshift.converter.target import IrVersionLike, TargetLike, read_target
 from opshift.registry.catalogue import Registry, default_registry
+
+if TYPE_CHECKING:
+    from opshift.converter.reversible.history import History
 
 
 class Conversion(NamedTuple):
@@ -23,6 +29,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
+@collector_paused()
 def convert_version(
     model: Any,
     target: TargetLike | None = None,
@@ -30,6 +37,9 @@ def convert_version(
     target_version: int | None = None,
     inplace: bool = False,
     allow: str | Iterable[str] = (),
+    ir_version: IrVersionLike = None,
+    check: bool = False,
+    reversible: bool = False,
     registry: Registry | None = None,
 ) -> Any:
     """Convert a model to other operator-set versions.
@@ -42,70 +52,135 @@ def convert_version(
         inplace: change the given ModelProto itself and copy nothing; it is touched only once it is sure
             that all of it can be converted.
         allow: what need not be exact: `"approximate"` (results may differ in rounding) and
-            `"assume-nonnegative"` (indices are taken to be no less than zero).
+            `"assume-nonnegative"` (indices are taken to be no less than zero). And what may be dropped if the
+            IR version has no place for it: `"drop-metadata"`, `"drop-training"` and `"drop-devices"`.
+        ir_version: the IR version to convert to, or `"keep"`; there need be no target then. By default a
+            release or runtime gets none that it does not take, and opsets get that of the first ONNX release
+            with them: raised where they are raised, lowered where they are, as far as nothing is lost.
+        check: look for everything that breaks a rule of ONNX's specification, before and after. Without it
+            the structure and the nodes that change are looked at, which costs little.
+        reversible: record in the model's metadata, under the key `opshift.reversible`, what is replaced. The
+            next conversions of the model put it back where their target is the recorded opset, or lies
+            beyond the way there; of that, what somebody changed in between is converted as it is.
         registry: the definitions to go by, if not the project's own.
 
     Returns:
         A model of the class that was given; for bytes, bytes; for a path, the project's ModelProto.
 
     Raises:
-        ConversionRefused: some nodes cannot be converted; the error lists all of them.
+        ConversionRefused: some nodes cannot be converted, or the model holds what the IR version cannot
+            express; the error lists all of it.
         InvalidModel: the input is not a model, or has no meaning as it is.
+        IllegalModel: with `check`, the model breaks rules; the error lists all of them.
         UsageError, UnknownOpset, UnknownDomain: the target makes no sense.
     """
-    if (target is None) == (target_version is None):
+    given = [each for each in (target, target_version) if each is not None]
+    if len(given) > 1 or (not given and ir_version is None):
         raise UsageError("give one target", remedy="convert_version(model, target=17)")
-    wanted = target if target is not None else target_version
-    assert wanted is not None
+    wanted = given[0] if given else None
     if isinstance(model, bytes | bytearray | memoryview):
-        return _convert(model, wanted, inplace, allow, registry)[0].SerializeToString()
-    return _convert(model, wanted, inplace, allow, registry)[0]
+        result, plan = _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)
+        return bytes(model) if plan.is_empty else result.SerializeToString()
+    return _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)[0]
 
 
+@collector_paused()
 def convert(
     model: Any,
-    target: TargetLike,
+    target: TargetLike | None = None,
     *,
     inplace: bool = False,
     allow: str | Iterable[str] = (),
+    ir_version: IrVersionLike = None,
+    check: bool = False,
+    reversible: bool = False,
     registry: Registry | None = None,
 ) -> Conversion:
     """As `convert_version`, with the report; bytes and paths give the project's ModelProto."""
-    result, plan = _convert(model, target, inplace, allow, registry)
+    result, plan = _convert(model, target, inplace, allow, registry, ir_version, check, reversible)
     return Conversion(result, Report.of(plan))
 
 
 def _convert(
-    model: Any, target: TargetLike, inplace: bool, allow: str | Iterable[str], registry: Registry | None
+    model: Any,
+    target: TargetLike | None,
+    inplace: bool,
+    allow: str | Iterable[str],
+    registry: Registry | None,
+    ir_version: IrVersionLike,
+    check: bool,
+    reversible: bool,
 ) -> tuple[Any, Plan]:
     source, owned = model_of(model)
-    plan = _plan(source, target, allow, registry)
+    registry = registry or default_registry()
+    if check:
+        _require_legal(source, registry, "before the conversion")
+    plan = _plan(source, target, allow, registry, ir_version, reversible)
     plan.require_possible()
     result = source
-    if not owned and not inplace:
+    if not owned and (check or not inplace):
         result = type(source)()
         result.CopyFrom(source)
     apply_plan(plan, result)
+    plan.ir.apply(result, registry)
+    if plan.header is not None:
+        from opshift.converter.reversible.remembering import remember
+
+        remember(plan, result)
+    if check:
+        _require_legal(result, registry, "after the conversion")
+        if inplace and not owned:
+            source.CopyFrom(result)
+            result = source
     return result, plan
 
 
+def _require_legal(model: Any, registry: Registry, when: str) -> None:
+    from opshift.converter.legality.check import require_legal
+
+    require_legal(model, registry, when)
+
+
+@collector_paused()
 def plan_version(
-    model: Any, target: TargetLike, *, allow: str | Iterable[str] = (), registry: Registry | None = None
+    model: Any,
+    target: TargetLike | None = None,
+    *,
+    allow: str | Iterable[str] = (),
+    ir_version: IrVersionLike = None,
+    registry: Registry | None = None,
 ) -> Plan:
     """What `convert_version` would do, and everything that stands in its way; nothing is changed.
 
     Raises:
         InvalidModel, UsageError, UnknownOpset, UnknownDomain: as for `convert_version`.
     """
-    return _plan(model_of(model)[0], target, allow, registry)
+    return _plan(model_of(model)[0], target, allow, registry or default_registry(), ir_version)
 
 
-def _plan(model: Any, target: TargetLike, allow: str | Iterable[str], registry: Registry | None) -> Plan:
-    registry = registry or default_registry()
+def _plan(
+    model: Any,
+    target: TargetLike | None,
+    allow: str | Iterable[str],
+    registry: Registry,
+    ir_version: IrVersionLike,
+    reversible: bool = False,
+) -> Plan:
     try:
-        return Planner(model, read_target(target, registry), registry, allow).plan()
+        wanted = read_target(target, registry, ir_version)
+        history = _history(model, is_continued=reversible)
+        return Planner(model, wanted, registry, allow, history=history).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
+
+
+def _history(model: Any, *, is_continued: bool) -> History | None:
+    """What the model remembers; `None` if that is nothing and stays so."""
+    if not is_continued and not has_record(model):
+        return None
+    from opshift.converter.reversible.history import History
+
+    return History(model, is_continued)
 
 
 def model_of(model: Any) -> tuple[Any, bool]:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
-from opshift.converter.errors import CannotWrite, InvalidModel, UsageError
-from opshift.registry.messages import DecodeError, ModelProto, parse_model
+from opshift.converter.errors import CannotWrite, InvalidModel
+from opshift.converter.streaming.replacing import Replacing, place_of, write_all, writing
+from opshift.registry.messages import DecodeError, EncodeError, ModelProto, parse_model
+
+LARGEST_MESSAGE = 2**31 - 1
+"""Protobuf neither reads nor writes more bytes as one message."""
+WITHOUT_HOLDING = "convert it from file to file, which never holds all of it: opshift.convert_file"
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:
     """Parse a serialized model.
 
     Raises:
-        InvalidModel: the bytes are empty, truncated, or something else.
+        InvalidModel: the bytes are empty, truncated, too many for one message, or something else.
     """
     if not data:
         raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
+    if len(data) > LARGEST_MESSAGE:
+        raise InvalidModel(
+            "takes more than 2 GiB, which is too much to be read as a whole",
+            place=place,
+            remedy=WITHOUT_HOLDING,
+        )
     try:
         return parse_model(data)
     except DecodeError as error:
@@ -42,6 +52,20 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
     return read_bytes(data, str(path))
 
 
+def message_of(model: ModelProto, place: str = "") -> bytes:
+    """The serialized model.
+
+    Raises:
+        CannotWrite: it takes more than 2 GiB.
+    """
+    try:
+        return model.SerializeToString()
+    except EncodeError as error:
+        raise CannotWrite(
+            "takes more than 2 GiB as a message", place=place, remedy=WITHOUT_HOLDING
+        ) from error
+
+
 def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
     """Write a model to a file: completely, or the file stays as it was.
 
@@ -49,42 +73,9 @@ def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
 
     Raises:
         UsageError: it is no file, or its folder does not exist.
-        CannotWrite: it cannot be written, because the disk is full, say.
+        CannotWrite: it cannot be written, because the disk is full or the model takes more than 2 GiB, say.
     """
-    data = model.SerializeToString()
-    try:
-        home = Path(os.path.realpath(path))
-        if home.exists() and not home.is_file():
-            raise UsageError("is no file", place=str(path), remedy="name a file to write")
-        if not home.parent.is_dir():
-            raise UsageError(
-                "its folder does not exist", place=str(path), remedy=f"create {home.parent} first"
-            )
-        _replace(home, data)
-    except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        reason = getattr(error, "strerror", error)
-        raise CannotWrite(f"cannot be written: {reason}", place=str(path)) from error
-
-
-def _replace(path: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.chmod(_mode_for(path))
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
-def _mode_for(path: Path) -> int:
-    """The permissions of the file that is replaced, or what a new one would get."""
-    if path.exists():
-        return path.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    place = place_of(path)
+    data = message_of(model, str(path))
+    with writing(path), Replacing() as files, files.new(place, is_safe=True) as (file, _):
+        write_all(file, data)

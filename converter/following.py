@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from opshift.adapters.node import Node
+from opshift.adapters.node import Node, attribute_bytes
 from opshift.registry.models import OperatorVersion
 
 if TYPE_CHECKING:
@@ -13,95 +13,157 @@ if TYPE_CHECKING:
 
 Fact = TypeVar("Fact")
 Link = int | None
+GREATEST = -1
+"""In place of an input: the fact is the greatest of those about all inputs."""
 _MISSING: Any = object()
+
+
+class Inferred(NamedTuple, Generic[Fact]):
+    """What follows of a node's outputs.
+
+    Attributes:
+        facts: in order, as many as can be told.
+        is_lasting: whether they follow from its attributes and the facts of this kind about its inputs alone.
+    """
+
+    facts: Sequence[Fact | None]
+    is_lasting: bool
+
+
+class Kind(NamedTuple, Generic[Fact]):
+    """One kind of fact about values.
+
+    Attributes:
+        of: what a scope knows of a value.
+        stated: what the model says of a value of a scope.
+        link: of an operator, the input that its first output is sure to share the fact with, or `GREATEST`.
+        infer: what follows of a node's outputs.
+    """
+
+    of: Callable[[Scope, str], Fact | None]
+    stated: Callable[[Scope, str], Fact | None]
+    link: Callable[[OperatorVersion], Link]
+    infer: Callable[[Node, OperatorVersion, Scope], Inferred[Fact]]
+
+
+class _Known(NamedTuple):
+    """An operator of the default domain, and what it links."""
+
+    operator: OperatorVersion | None
+    link: Link
 
 
 class Following(Generic[Fact]):
     """What is known of the values of one scope: what the model states, and what follows from it.
 
     Nodes are looked at in order, each once, no further than to the one that makes the value asked for.
-
-    Args:
-        scope: the graph or function, in topological order.
-        stated: what the model says of a value of the scope.
-        around: the same kind of fact in the graph around the scope.
-        link: of an operator, the input that its first output is sure to share the fact with.
-        infer: the facts of a node's outputs, as many as can be told.
+    Each question brings the scope along: one that is kept would keep itself alive.
     """
 
-    def __init__(
-        self,
-        scope: Scope,
-        stated: Callable[[str], Fact | None],
-        around: Callable[[str], Fact | None],
-        link: Callable[[OperatorVersion], Link],
-        infer: Callable[[Node, OperatorVersion, Scope], Sequence[Fact | None]],
-    ) -> None:
-        self._scope = scope
-        self._stated = stated
-        self._around = around
-        self._link = link
-        self._infer = infer
+    def __init__(self, kind: Kind[Fact], nodes: Iterable[Any]) -> None:
+        self._kind = kind
         self._known: dict[str, Fact | None] = {"": None}
-        self._links: dict[str, Link] = {}
-        self._nodes = iter(scope.container.node)
+        self._operators: dict[str, _Known] = {}
+        self._lasting: dict[tuple[Any, ...], Sequence[Fact | None]] = {}
+        self._nodes = iter(nodes)
         self._emitted = 0
 
-    def of(self, name: str) -> Fact | None:
+    def of(self, name: str, scope: Scope) -> Fact | None:
         """The fact about a value; `None` if it is not known."""
         known = self._known
         found = known.get(name, _MISSING)
         if found is not _MISSING:
             return found
-        found = self._stated(name)
+        found = self._kind.stated(scope, name)
         if found is not None:
             known[name] = found
-        elif not self._scope.is_local(name):
-            found = known[name] = self._around(name)
+        elif not scope.is_local(name):
+            found = known[name] = self._kind.of(scope.parent, name) if scope.parent else None
         else:
-            self._follow(name)
+            self._follow(name, scope)
             found = known.get(name)
         return found
 
-    def _follow(self, name: str) -> None:
-        known, links, is_stated = self._known, self._links, self._scope.is_stated
+    def tell(self, name: str, fact: Fact | None) -> None:
+        """State the fact about a value that no node makes."""
+        self._known[name] = fact
+
+    def _follow(self, name: str, scope: Scope) -> None:
+        known, operators, stated = self._known, self._operators, scope.stated
         for proto in self._nodes:
             outputs = proto.output[:]
-            link = links.get(proto.op_type, _MISSING) if not proto.domain else None
-            if link is _MISSING:
-                link = links[proto.op_type] = self._linked(proto.op_type)
-            fact = None
-            if link is not None and len(outputs) == 1 and not is_stated(outputs[0]):
-                fact = self._linked_fact(proto, link)
-            if fact is not None:
-                known[outputs[0]] = fact
-            elif outputs:
-                self._look(Node.of(proto), self._scope.opset_of(proto.domain))
+            op_type = proto.op_type
+            if proto.domain:
+                self._look_at(proto, outputs, scope, scope.operator(op_type, proto.domain))
+            else:
+                operator, link = operators.get(op_type) or self._operator(op_type, scope)
+                fact = None
+                if link is not None and len(outputs) == 1 and outputs[0] not in stated:
+                    fact = self._linked_fact(proto.input, link, scope)
+                if fact is not None:
+                    known[outputs[0]] = fact
+                elif outputs:
+                    self._look_at(proto, outputs, scope, operator)
             if name in known:
                 return
-        self._follow_emitted()
+        self._follow_emitted(scope)
 
-    def _linked(self, op_type: str) -> Link:
-        operator = self._scope.operator(op_type, "")
-        return self._link(operator) if operator else None
+    def _operator(self, op_type: str, scope: Scope) -> _Known:
+        operator = scope.operator(op_type, "")
+        found = self._operators[op_type] = _Known(operator, self._kind.link(operator) if operator else None)
+        return found
 
-    def _linked_fact(self, proto: Any, link: int) -> Fact | None:
-        inputs = proto.input
-        source = inputs[link] if link < len(inputs) else ""
-        return self._known[source] if source in self._known else self.of(source)
+    def _linked_fact(self, inputs: Sequence[str], link: int, scope: Scope) -> Fact | None:
+        if link == GREATEST:
+            return self._greatest(inputs, scope)
+        try:
+            source = inputs[link]
+        except IndexError:
+            return None
+        return self._known[source] if source in self._known else self.of(source, scope)
 
-    def _follow_emitted(self) -> None:
-        emitted = self._scope.emitted
+    def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
+        known = self._known
+        facts: list[Any] = [
+            known[name] if name in known else self.of(name, scope) for name in inputs[:] if name
+        ]
+        return max(facts) if facts and None not in facts else None
+
+    def _look_at(
+        self, proto: Any, outputs: Sequence[str], scope: Scope, operator: OperatorVersion | None
+    ) -> None:
+        made = scope.through_call(proto, self._kind.of)
+        if made is not None:
+            self._note(outputs, made, scope)
+        elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
+            self._look(scope.node(proto), operator, scope)
+        else:
+            known = self._known
+            told = [known[name] if name in known else self.of(name, scope) for name in proto.input[:]]
+            key = (id(operator), len(outputs), *told, *attribute_bytes(proto))
+            found = self._lasting.get(key)
+            if found is None:
+                inferred = self._kind.infer(scope.node(proto), operator, scope)
+                found = inferred.facts
+                if inferred.is_lasting:
+                    self._lasting[key] = found
+            self._note(outputs, found, scope)
+
+    def _follow_emitted(self, scope: Scope) -> None:
+        emitted = scope.emitted
         while self._emitted < len(emitted):
             node, opset = emitted[self._emitted]
             self._emitted += 1
-            self._look(node, opset)
+            operator = scope.registry.at(node.op_type, opset, node.domain)
+            self._look(node, operator, scope)
 
-    def _look(self, node: Node, opset: int) -> None:
-        operator = self._scope.registry.at(node.op_type, opset, node.domain)
-        inferred = self._infer(node, operator, self._scope) if operator else ()
-        for position, name in enumerate(node.outputs):
-            if name and name not in self._known:
-                stated = self._stated(name)
+    def _look(self, node: Node, operator: OperatorVersion | None, scope: Scope) -> None:
+        self._note(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
+
+    def _note(self, outputs: Sequence[str], inferred: Sequence[Fact | None], scope: Scope) -> None:
+        known = self._known
+        for position, name in enumerate(outputs):
+            if name and name not in known:
+                stated = self._kind.stated(scope, name) if name in scope.stated else None
                 follows = inferred[position] if position < len(inferred) else None
-                self._known[name] = follows if stated is None else stated
+                known[name] = follows if stated is None else stated

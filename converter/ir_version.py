@@ -1,19 +1,63 @@
-"""The IR version that a model needs for its opsets."""
+"""Which IR version a converted model gets.
+
+For a release or runtime it is no newer than what that takes. For opsets alone it is raised where a newer
+opset came with a newer IR version; where opsets are lowered it goes down to that of the first ONNX release
+with all opsets of the result, or as near to it as the model can go without loss. Otherwise it stays.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
+from opshift.converter.concessions import Concessions
+from opshift.converter.ir.change import IrChange
+from opshift.converter.target import KEEP, Target
+from opshift.registry.catalogue import Registry
 from opshift.registry.releases import Releases
 
+IMPORTS_ARE_STATED = 3
+"""Below this IR version a model is of opset 1 and does not say so."""
 INITIALIZERS_STAND_ALONE = 4
 """From this IR version on an initializer need not be a graph input."""
 
 
-def ir_version_for(current: int, raised: Mapping[str, int], releases: Releases) -> int:
-    """The IR version after raising domains to these opsets: never lower than it is.
+def change_ir_version(
+    model: Any, imports: Mapping[str, int], target: Target, registry: Registry, concessions: Concessions
+) -> IrChange:
+    """The IR version of a model after it is converted from `imports` to the target, and what that takes."""
+    before = model.ir_version
+    if target.wanted_ir_version == KEEP:
+        return IrChange(before, before)
+    if target.wanted_ir_version is not None:
+        return _to(target.wanted_ir_version, model, target, registry, concessions)
+    finals = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
+    raised = {domain: opset for domain, opset in finals.items() if opset > imports[domain]}
+    wanted = max(before, needed_for(raised, registry.releases))
+    if target.ir_version is not None:
+        return _to(min(wanted, target.ir_version), model, target, registry, concessions)
+    is_lowered = any(opset < imports[domain] for domain, opset in finals.items())
+    least = needed_for(finals, registry.releases)
+    if is_lowered and least < before:
+        return _lowered(model, least, target, registry, concessions, is_strict=False)
+    return IrChange(before, wanted)
 
-    An opset needs the IR version of the first ONNX release that had it (Versioning, "released versions").
-    """
-    needed = (releases.first_with(domain, opset) for domain, opset in raised.items())
-    return max([current, *(release.ir_version for release in needed if release)])
+
+def _to(version: int, model: Any, target: Target, registry: Registry, concessions: Concessions) -> IrChange:
+    if version >= model.ir_version:
+        return IrChange(model.ir_version, version)
+    return _lowered(model, version, target, registry, concessions, is_strict=True)
+
+
+def _lowered(
+    model: Any, least: int, target: Target, registry: Registry, concessions: Concessions, *, is_strict: bool
+) -> IrChange:
+    from opshift.converter.ir.lowering import lower
+
+    return lower(model, least, target.opsets, registry, concessions, is_strict=is_strict)
+
+
+def needed_for(opsets: Mapping[str, int], releases: Releases) -> int:
+    """The IR version of the first ONNX release with all of these opsets (Versioning, "released versions")."""
+    first = (releases.first_with(domain, opset) for domain, opset in opsets.items())
+    return max((release.ir_version for release in first if release), default=0)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-import networkx as nx
-
+from opshift.adapters.expansion import run_body
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter, StepFunction
 from opshift.adapters.table import Adapter, Pair
-from opshift.adapters.type_guard import Guard, type_bridge, type_guard
+from opshift.adapters.type_guard import Guard, lost_types, type_bridge, type_guard
 from opshift.adapters.verbs import run_verbs
+from opshift.registry.bodies import body_flaws
+from opshift.registry.element_types import element_names
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.names import OperatorId
 from opshift.registry.rules import is_derivable, misused, refutations
 from opshift.registry.steps import Answer, Refuse
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 How = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 
@@ -28,7 +32,7 @@ class Edge:
     """One step of one operator.
 
     `target` is `None` where the operator leaves its set; nodes arrive at `opset`. Without a function
-    nodes stay as they are.
+    nodes stay as they are. `concerns` names the element types without which they stay as they are too.
     """
 
     source: OperatorVersion
@@ -38,6 +42,7 @@ class Edge:
     function: StepFunction | None
     change: str = ""
     reason: str = ""
+    concerns: frozenset[str] | None = None
 
 
 def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[OperatorId]:
@@ -47,6 +52,8 @@ def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[Ope
         DefinitionError: a step is not answered, its answer is refuted by the definitions, or it and the
             table of adapters disagree.
     """
+    import networkx as nx
+
     graph: nx.DiGraph[OperatorId] = nx.DiGraph()
     graph.add_nodes_from(version.id for version in operator.versions)
     edges = list(_edges(operator, table))
@@ -60,41 +67,61 @@ def _arrival(edge: Edge) -> OperatorId:
     return OperatorId(edge.source.domain, edge.source.name, edge.opset)
 
 
+def edge(operator: Operator, start: int, opset: int, table: Mapping[Pair, Adapter]) -> Edge:
+    """The step of the version `start` that arrives at an opset.
+
+    Raises:
+        DefinitionError: as for `lineage`.
+        StopIteration: there is no such step.
+    """
+    return _edge(
+        next(way for way in _ways(operator) if (way.source.since_version, way.opset) == (start, opset)), table
+    )
+
+
+class _Way(NamedTuple):
+    """A step as its definitions tell it."""
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    answer: Answer | Literal["body"] | None
+    change: str
+
+
 def _edges(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
+    return (_edge(way, table) for way in _ways(operator))
+
+
+def _ways(operator: Operator) -> Iterator[_Way]:
     for old, new in zip(operator.versions, operator.versions[1:], strict=False):
         step = new.step
         change = step.change if step else ""
-        yield _edge(old, new, new.since_version, step.up if step else None, change, table)
-        yield _edge(new, old, old.since_version, step.down if step else None, change, table)
+        yield _Way(old, new, new.since_version, step.up if step else None, change)
+        yield _Way(new, old, old.since_version, step.down if step else None, change)
     first = operator.versions[0]
     if first.before is not None:
         change = "the operator is expressed by others"
-        yield _edge(first, None, first.since_version - 1, first.before, change, table)
+        yield _Way(first, None, first.since_version - 1, first.before, change)
     for version in operator.versions:
         if version.removal:
-            yield _edge(
-                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping, table
-            )
+            yield _Way(version, None, version.removal.removed_in, version.removal.up, version.removal.mapping)
 
 
-def _edge(
-    source: OperatorVersion,
-    target: OperatorVersion | None,
-    opset: int,
-    answer: Answer | None,
-    change: str,
-    table: Mapping[Pair, Adapter],
-) -> Edge:
+def _edge(way: _Way, table: Mapping[Pair, Adapter]) -> Edge:
+    source, target, opset, answer, change = way
     pair = Pair(source.domain, source.name, source.since_version, opset)
-    if (answer == "adapter") != (pair in table):
-        missing = (
-            "no adapter is registered" if answer == "adapter" else "an adapter is registered, not declared"
-        )
-        raise DefinitionError(f"{pair}: {missing}")
     if answer == "adapter":
-        return Edge(source, target, opset, "adapter", _bridged(source, target, table[pair]), change)
+        adapter = table.get(pair)
+        if adapter is None:
+            raise DefinitionError(f"{pair}: no adapter is registered")
+        return Edge(source, target, opset, "adapter", _bridged(source, target, adapter), change)
+    if pair in table:
+        raise DefinitionError(f"{pair}: an adapter is registered, not declared")
     if isinstance(answer, Refuse):
         return Edge(source, target, opset, "refused", _refusing(answer), change, answer.refuse)
+    if answer == "body":
+        return _expanding(source, opset, change, pair)
     if target is None:
         return _leaving(source, opset, answer, change, pair)
     if answer is None and not is_derivable(source, target):
@@ -106,13 +133,28 @@ def _edge(
         raise DefinitionError(f"{pair}: {first}")
     guard = type_guard(source, target)
     if not verbs:
-        return Edge(source, target, opset, "guarded" if guard else "compatible", _guarding(guard), change)
+        how: How = "guarded" if guard else "compatible"
+        lost = frozenset(_lost_elements(source, target))
+        return Edge(source, target, opset, how, _guarding(guard), change, concerns=lost)
     return Edge(source, target, opset, "declared", _in_turn(guard, run_verbs(verbs, source, target)), change)
+
+
+def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator[str]:
+    for types in lost_types(source, target).values():
+        for each in types:
+            yield from element_names(each)
 
 
 def _refuted(source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]) -> Iterator[str]:
     for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
         yield f"{refutation.rule}: {refutation.reason}"
+
+
+def _expanding(source: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
+    flaw = next(body_flaws(source), None)
+    if flaw is not None:
+        raise DefinitionError(f"{pair}: {flaw.reason}")
+    return Edge(source, None, opset, "declared", run_body(source), change)
 
 
 def _leaving(source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair) -> Edge:

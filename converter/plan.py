@@ -2,138 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from opshift.adapters.node import Node, Tensor
+from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
+from opshift.converter.alike import Alike
+from opshift.converter.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
 from opshift.converter.concessions import Concessions
-from opshift.converter.errors import ConversionRefused, InvalidModel, Refusal
-from opshift.converter.ir_version import ir_version_for
+from opshift.converter.element_types import element_types_in
+from opshift.converter.errors import InvalidModel, Refusal
+from opshift.converter.ir_version import change_ir_version
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
-from opshift.converter.rewrite import Rewritten, rewrite
-from opshift.converter.route import Router, router_for
+from opshift.converter.route import Route, Router, router_for
 from opshift.converter.scope import QUIET, Scope, Standing
 from opshift.converter.survey import Surveyed, label, survey
 from opshift.converter.target import Target
 from opshift.registry.catalogue import Registry
 from opshift.registry.errors import ResolveError
-from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
+from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
-
-class NodeChange(NamedTuple):
-    """A node that is replaced: its position, what it was, and what takes its place."""
-
-    position: int
-    path: str
-    name: str
-    original: Node
-    result: Rewritten
-
-    @property
-    def place(self) -> str:
-        """The graph or function, and the node in it."""
-        node = self.original
-        return f"{self.path}, node {label(self.name, node.op_type, node.outputs)}"
-
-    @property
-    def operator(self) -> OperatorId:
-        """What the node was."""
-        return self.result.operator.id
-
-
-@dataclass
-class ContainerPlan:
-    """What happens in one graph or function."""
-
-    path: str
-    node_count: int = 0
-    changes: list[NodeChange] = field(default_factory=list)
-    constants: Mapping[str, Tensor] = field(default_factory=dict)
-    new_imports: dict[str, int] = field(default_factory=dict)
-    """Domains that new nodes are of and that had no opset import."""
-    subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
-    """Position of the node, name of its attribute, position in it, and the plan of the graph there."""
-
-    def all(self) -> Iterator[ContainerPlan]:
-        """This plan and those of the graphs within."""
-        waiting = [self]
-        while waiting:
-            current = waiting.pop()
-            yield current
-            waiting += reversed([each[3] for each in current.subgraphs])
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing changes here or within."""
-        return not self.changes and all(each[3].is_empty for each in self.subgraphs)
-
-
-@dataclass(frozen=True)
-class OpsetChange:
-    """One domain's opset before and after."""
-
-    domain: str
-    source: int
-    target: int
-
-
-@dataclass(frozen=True)
-class Plan:
-    """All that a conversion does to a model, and all that stands in its way.
-
-    Attributes:
-        opsets: the domains whose opset changes.
-        ir_version: before and after.
-        graph, training, functions: what happens in each.
-        refusals: what cannot be converted; a plan with any is never applied.
-        concessions: what is not exact and was allowed, with the reason of each.
-    """
-
-    opsets: tuple[OpsetChange, ...]
-    ir_version: tuple[int, int]
-    graph: ContainerPlan
-    training: tuple[ContainerPlan, ...]
-    """Of each training_info its initialization and its algorithm."""
-    functions: tuple[ContainerPlan, ...]
-    targets: Mapping[str, int]
-    refusals: tuple[Refusal, ...]
-    concessions: tuple[tuple[str, str], ...] = ()
-
-    def containers(self) -> Iterator[ContainerPlan]:
-        """Every graph and function of the model."""
-        for top in (self.graph, *self.training, *self.functions):
-            yield from top.all()
-
-    def require_possible(self) -> None:
-        """Raise what stands in the way.
-
-        Raises:
-            ConversionRefused: at least one node cannot be converted.
-        """
-        if self.refusals:
-            raise ConversionRefused(self.refusals)
+if TYPE_CHECKING:
+    from opshift.converter.bodies import Body, Splits
+    from opshift.converter.callers import Call
+    from opshift.converter.functions import Functions
+    from opshift.converter.reversible.history import History
+    from opshift.converter.settled import Result
 
 
 class Planner:
     """Plans one model."""
 
     def __init__(
-        self, model: Any, target: Target, registry: Registry, allow: str | Iterable[str] = ()
+        self,
+        model: Any,
+        target: Target,
+        registry: Registry,
+        allow: str | Iterable[str] = (),
+        splits: Splits | None = None,
+        history: History | None = None,
     ) -> None:
         self._model = model
         self._registry = registry
         self._target = target
         self._names = Names()
-        self._concessions = Concessions(allow)
-        self._functions = frozenset((canonical_domain(each.domain), each.name) for each in model.functions)
+        self._history = history
+        self._allow = allow if isinstance(allow, str) else tuple(allow)
+        self._concessions = Concessions(self._allow)
+        self._functions = _functions(model, registry) if model.functions else None
+        self._splits = splits or {}
+        self._calls: list[tuple[int, Call]] = []
+        """Those found so far in the graph or function that is surveyed."""
+        self._redirected: dict[Scope, list[tuple[Any, str]]] = {}
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
         self._unresolved: dict[tuple[str, str, int], ResolveError] = {}
         """Why nodes name no operator: to look for near names takes long."""
         self._refusals: list[Refusal] = []
+        self._refused: list[Scope] = []
 
     def plan(self) -> Plan:
         """Look at every node once, then at those with a step to take.
@@ -153,44 +81,90 @@ class Planner:
             for index, info in enumerate(model.training_info)
             for part in ("initialization", "algorithm")
         ]
-        functions = [self._survey_function(each) for each in model.functions]
-        return self._plan(imports, graph, training, functions)
+        bodies = self._bodies()
+        if self._history:
+            self._history.reserve(self._names)
+        plan = self._plan(imports, graph, training, bodies)
+        splits = self._more_splits() if self._refused else self._splits
+        if splits == self._splits:
+            return plan
+        return Planner(model, self._target, self._registry, self._allow, splits, self._history).plan()
 
     def _plan(
         self,
         imports: Mapping[str, int],
         graph: Surveyed,
         training: list[Surveyed],
-        functions: list[Surveyed],
+        bodies: list[Body],
     ) -> Plan:
         opsets = tuple(
             OpsetChange(domain, source, self._target.opsets[domain])
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        raised = {each.domain: each.target for each in opsets if each.target > each.source}
-        current = self._model.ir_version
+        ir = change_ir_version(self._model, imports, self._target, self._registry, self._concessions)
+        if self._history:
+            ir = self._history.ir(ir, imports, self._target, self._registry)
+        tops = [self._container(each) for each in (graph, *training, *(body.surveyed for body in bodies))]
+        first = 1 + len(training)
+        functions, copies = (
+            tops[first : first + len(self._model.functions)],
+            tops[first + len(self._model.functions) :],
+        )
         return Plan(
             opsets,
-            (current, ir_version_for(current, raised, self._registry.releases)),
-            self._container(graph),
-            tuple(map(self._container, training)),
-            tuple(map(self._container, functions)),
+            ir,
+            tops[0],
+            tuple(tops[1:first]),
+            tuple(functions),
             self._target.opsets,
-            tuple(self._refusals),
+            (*self._refusals, *ir.refusals),
             tuple(self._concessions.used),
+            tuple(self._copy(*each) for each in zip(bodies[len(functions) :], copies, strict=True)),
+            self._history.header(imports, ir) if self._history else None,
         )
+
+    def _copy(self, body: Body, container: ContainerPlan) -> FunctionCopy:
+        from opshift.converter.functions import title
+
+        return FunctionCopy(body.index, title(self._model.functions[body.index]), body.name, container)
 
     def _survey(
         self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> Surveyed:
         standings = self._standings.setdefault(frozenset(opsets.items()), {})
-        scope = Scope(container, opsets, self._registry, self._names, self._concessions, standings, parent)
+        kind = Scope if self._functions is None else self._functions.scope
+        scope = kind(container, opsets, self._registry, self._names, self._concessions, standings, parent)
         return survey(scope, path, self._look)
 
-    def _survey_function(self, function: Any) -> Surveyed:
-        opsets = opset_imports(function.opset_import or self._model.opset_import, self._model.ir_version)
-        return self._survey(function, opsets, f"function {canonical_domain(function.domain)}.{function.name}")
+    def _bodies(self) -> list[Body]:
+        """The functions, and behind them the copies that some calls get."""
+        if self._functions is None:
+            return []
+        from opshift.converter.bodies import arrange
+
+        bodies = arrange(self._functions, self._calls, self._survey_body, self._splits)
+        for body in bodies[len(self._functions.protos) :]:
+            body.name = self._functions.copy_name(body.index)
+            for call in body.calls:
+                self._redirected.setdefault(call.scope, []).append((call.proto, body.name))
+        return bodies
+
+    def _survey_body(self, index: int, called: str) -> Body:
+        from opshift.converter.bodies import Body
+        from opshift.converter.functions import title
+
+        assert self._functions is not None
+        function, self._calls = self._functions.protos[index], []
+        path = f"function {title(function)}{called}"
+        return Body(index, self._survey(function, self._functions.opsets(index), path), self._calls)
+
+    def _more_splits(self) -> Splits:
+        if self._functions is None:
+            return self._splits
+        from opshift.converter.bodies import more_splits
+
+        return more_splits(self._functions, self._refused, self._splits)
 
     def _router(self, opsets: Mapping[str, int]) -> Router:
         """The routes from some opset imports to where the target takes them."""
@@ -203,6 +177,10 @@ class Planner:
 
     def _look(self, proto: Any, scope: Scope) -> Standing:
         """Where a node stands; of the default domain it is remembered for all nodes of the operator."""
+        if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
+            call = self._functions.call(proto, scope)
+            self._calls += [call] if call else []
+            return Standing(has_step=False, has_graphs=True) if call else self._standing(proto, scope)
         found = self._standing(proto, scope)
         if not proto.domain:
             scope.standings[proto.op_type] = found
@@ -210,62 +188,90 @@ class Planner:
 
     def _standing(self, proto: Any, scope: Scope) -> Standing:
         domain = canonical_domain(proto.domain)
-        if (domain, proto.op_type) in self._functions:
-            return Standing(has_step=False, has_graphs=True)
         opset = scope.opsets.get(domain)
         if opset is None:
             return Standing(has_step=True, has_graphs=True)
         if domain not in self._registry.domains():
+            if self._functions is not None:
+                self._functions.others.setdefault(domain, set()).add(proto.op_type)
             return Standing(has_step=False, has_graphs=True)
         try:
             route = self._router(scope.opsets).route(proto.domain, proto.op_type, opset)
         except ResolveError as error:
             self._unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
             return Standing(has_step=True, has_graphs=True)
-        standing = Standing(bool(route.steps), route.has_subgraphs)
+        standing = Standing(self._has_step(route), route.has_subgraphs)
         return QUIET if standing == QUIET else standing
+
+    def _has_step(self, route: Route) -> bool:
+        if not route.concerns:
+            return route.concerns is None
+        return not route.concerns.isdisjoint(self._element_types)
+
+    @cached_property
+    def _element_types(self) -> frozenset[str]:
+        return element_types_in(self._model, self._registry)
 
     def _container(self, surveyed: Surveyed) -> ContainerPlan:
         scope = surveyed.scope
         router = self._router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
-        for index, proto in surveyed.todo:
-            change = self._change(index, proto, surveyed, router)
+        alike = Alike(scope, router)
+        if self._history:
+            self._history.restore(found, surveyed, router)
+        for index, proto in found.reversal.unsettled(surveyed.todo):
+            change = self._change(index, proto, surveyed, alike)
             if change is not None:
                 found.changes.append(change)
         found.constants = scope.new_constants
-        domains = {written.node.domain for change in found.changes for written in change.result.nodes}
+        if self._history:
+            self._history.note(found, surveyed, router)
+        found.calls = self._redirected_in(scope)
+        domains = {operator.domain for change in found.changes for operator in change.result.operators}
         found.new_imports = {
-            domain: router.final_opset(domain)
-            for domain in map(canonical_domain, domains)
-            if domain not in scope.opsets
+            domain: router.final_opset(domain) for domain in domains if domain not in scope.opsets
         }
         found.subgraphs = [
             (index, attribute, position, self._container(inner))
             for index, attribute, position, inner in surveyed.subgraphs
+            if index not in found.reversal.settled
         ]
         return found
 
-    def _change(self, index: int, proto: Any, surveyed: Surveyed, router: Router) -> NodeChange | None:
+    def _change(self, index: int, proto: Any, surveyed: Surveyed, alike: Alike) -> NodeChange | None:
         scope = surveyed.scope
         try:
-            original = Node.of(proto)
-            opset = scope.opsets.get(original.domain or DEFAULT_DOMAIN)
+            node = scope.node(proto)
+            opset = scope.opsets.get(node.domain or DEFAULT_DOMAIN)
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)
             assert opset is not None
-            unresolved = self._unresolved.get((original.domain, original.op_type, opset))
+            unresolved = self._unresolved and self._unresolved.get((node.domain, node.op_type, opset))
             if unresolved:
                 raise unresolved.with_traceback(None)
-            result = rewrite(original, opset, scope, router)
+            result = alike.rewrite(node, opset)
+            if self._functions is not None:
+                node, result = _settled(node, proto, result, scope)
+            if result.is_same_as(node):
+                return None
         except (CannotConvert, ResolveError) as error:
-            place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
-            named = self._operator_name(proto, scope)
-            self._refusals.append(Refusal(place, named, error.reason, error.remedy))
+            self._refuse(error, proto, surveyed)
             return None
-        if _is_same(original, result):
-            return None
-        return NodeChange(index, surveyed.path, proto.name, original, result)
+        return NodeChange(index, surveyed.path, proto.name, node, result)
+
+    def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: Surveyed) -> None:
+        place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
+        reason, remedy = error.reason, error.remedy
+        callers = self._functions.callers_of(surveyed.scope) if self._functions else None
+        if callers is not None and not callers.calls:
+            reason, remedy = f"{reason}; nothing calls the function", "remove the function"
+        self._refusals.append(Refusal(place, self._operator_name(proto, surveyed.scope), reason, remedy))
+        self._refused.append(surveyed.scope)
+
+    def _redirected_in(self, scope: Scope) -> list[tuple[int, str]]:
+        calls = {id(proto): name for proto, name in self._redirected.get(scope, ())}
+        nodes = enumerate(scope.container.node) if calls else ()
+        return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
 
     def _operator_name(self, proto: Any, scope: Scope) -> str:
         """As much as can be told of what a node is."""
@@ -277,14 +283,14 @@ class Planner:
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
 
 
-def _is_same(original: Node, result: Rewritten) -> bool:
-    if len(result.nodes) != 1:
-        return False
-    node = result.nodes[0].node
-    return node is original or (
-        node.op_type == original.op_type
-        and node.domain == original.domain
-        and node.inputs == original.inputs
-        and node.outputs == original.outputs
-        and node.attributes == original.attributes
-    )
+def _functions(model: Any, registry: Registry) -> Functions:
+    from opshift.converter.functions import Functions
+
+    return Functions(model, registry)
+
+
+def _settled(node: Node, proto: Any, result: Result, scope: Scope) -> tuple[Node, Result]:
+    from opshift.converter.call_scope import CallScope
+    from opshift.converter.settled import settled
+
+    return settled(node, proto, result, scope) if isinstance(scope, CallScope) else (node, result)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
-import networkx as nx
-
 from opshift.adapters.table import Adapter, Pair, adapter_table
-from opshift.converter.lineage import Edge, lineage
+from opshift.converter.compiled import CompiledTable, compiled_path
+from opshift.converter.lineage import Edge, edge, lineage
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
@@ -23,12 +23,16 @@ class Route(NamedTuple):
     final: OperatorVersion
     """The version in force at the target; the node's own where a step leads away from the operator."""
     has_subgraphs: bool
+    concerns: frozenset[str] | None
+    """The element types without which nodes stay as they are; `None` if other things matter too."""
+    older: tuple[OperatorVersion, ...]
+    """The versions before the node's own."""
 
 
 @lru_cache(maxsize=64)
 def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
     """The router to some targets; the routes it finds serve every model."""
-    return Router(registry, adapter_table(), dict(targets))
+    return Router(registry, CompiledTable(), dict(targets))
 
 
 class Router:
@@ -39,7 +43,6 @@ class Router:
         self._table = table
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
-        self._graphs: dict[tuple[str, str], nx.DiGraph[OperatorId]] = {}
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:
@@ -64,9 +67,12 @@ class Router:
         has_subgraphs = any(
             attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
         )
-        steps = self._path(operator, self._targets[domain])
+        steps = tuple(step for step in self._path(operator, self._targets[domain]) if step.function)
         final = self._registry.at(op_type, self._targets[domain], domain) or operator
-        return Route(operator, tuple(step for step in steps if step.function), final, has_subgraphs)
+        lineage_of = self._registry.operator(operator.name, operator.domain)
+        versions = lineage_of.versions if lineage_of else ()
+        older = tuple(each for each in versions if each.since_version < operator.since_version)
+        return Route(operator, steps, final, has_subgraphs, _concerns(steps), older)
 
     def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
         lineage_of = self._registry.operator(operator.name, operator.domain)
@@ -75,9 +81,10 @@ class Router:
         if there is operator:
             return []
         goal = there.since_version if there else self._end(lineage_of, operator, target_opset)
-        graph = self._graph(operator)
-        path = nx.shortest_path(graph, operator.id, OperatorId(operator.domain, operator.name, goal))
-        return [graph.edges[pair]["step"] for pair in nx.utils.pairwise(path)]
+        path = compiled_path(lineage_of, operator.since_version, goal)
+        if path is None:
+            path = shortest_path(lineage_of, operator.since_version, goal)
+        return [edge(lineage_of, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, lineage_of: Operator, operator: OperatorVersion, target_opset: int) -> int:
         """The opset at which the operator is expressed by others, since the target's set lacks it.
@@ -93,10 +100,24 @@ class Router:
         self._registry.get_schema(operator.name, target_opset, operator.domain)
         raise AssertionError("unreachable: the operator is not in force at the target")
 
-    def _graph(self, operator: OperatorVersion) -> nx.DiGraph[OperatorId]:
-        key = (operator.domain, operator.name)
-        if key not in self._graphs:
-            found = self._registry.operator(operator.name, operator.domain)
-            assert found is not None
-            self._graphs[key] = lineage(found, self._table)
-        return self._graphs[key]
+
+def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
+    """The versions on the way from one to another, or to the opset where others express the operator.
+
+    Raises:
+        DefinitionError: a step of the operator is wrong.
+    """
+    import networkx as nx
+
+    first, last = (OperatorId(operator.domain, operator.name, version) for version in (start, goal))
+    path = nx.shortest_path(lineage(operator, adapter_table()), first, last)
+    return tuple(each.since_version for each in path)
+
+
+def _concerns(steps: tuple[Edge, ...]) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for step in steps:
+        if step.concerns is None:
+            return None
+        found |= step.concerns
+    return found

@@ -5,26 +5,32 @@ Everything is found when first asked for, of that one value, and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, NamedTuple
 
+from opshift.adapters.bodies import Graph
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Concession
 from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
-from opshift.converter.following import Following
-from opshift.converter.inference import infer_shapes, infer_types, shape_link, type_link
+from opshift.converter.container import Container, graphs_of
+from opshift.converter.following import Following, Inferred, Kind
+from opshift.converter.handing import handed_shape, handed_type
+from opshift.converter.inference import (
+    infer_ranks,
+    infer_shapes,
+    infer_types,
+    rank_link,
+    shape_link,
+    type_link,
+)
 from opshift.converter.names import Names
-from opshift.converter.types import Shape, element_type_of, shape_of
+from opshift.converter.types import Shape
 from opshift.registry.catalogue import Registry
-from opshift.registry.element_types import BY_NUMBER
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import canonical_domain
-
-_name_of = attrgetter("name")
 
 
 class Producer(NamedTuple):
@@ -45,16 +51,16 @@ class Standing(NamedTuple):
 QUIET = Standing(has_step=False, has_graphs=False)
 
 
-class Scope:
+class Scope(Container):
     """The values of one graph or function, and of the graphs around it.
 
     Attributes:
-        container: the GraphProto or FunctionProto.
         opsets: its opset imports, by domain.
         known: the names made here; the survey completes them.
         standings: what is known of the default domain's operators at these opsets.
         new_constants: the constants that adapters asked for, by name.
         emitted: the nodes that adapters wrote, and the opset of each.
+        holder: the NodeProto that this is a graph of.
     """
 
     def __init__(
@@ -67,34 +73,32 @@ class Scope:
         standings: dict[str, Standing],
         parent: Scope | None = None,
     ) -> None:
-        self.container = container
+        super().__init__(container)
         self.opsets = opsets
         self.registry = registry
         self.parent = parent
         self.standings = standings
         self.names = names
         self.concessions = concessions
+        self.holder: Any = None
         self.new_constants: dict[str, Tensor] = {}
         self.emitted: list[tuple[Node, int]] = []
-        self.is_function = not hasattr(container, "initializer")
         self.known = self.declared()
         names.sets.append(self.known)
         self._constant_names: dict[tuple[Any, ...], str] = {}
         self._made_anew: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
-        self._types: Following[str] = Following(
-            self, self.stated_type, self._around_type, type_link, infer_types
-        )
-        self._shapes: Following[Shape] = Following(
-            self, self.stated_shape, self._around_shape, shape_link, infer_shapes
-        )
+        self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
+        self._types = Following(TYPES, container.node)
+        self._shapes = Following(SHAPES, container.node)
+        self._ranks = Following(RANKS, container.node)
 
     def child(self, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node holds."""
         key = id(graph)  # no other gets it: the scope keeps the graph
         if key not in self._children:
-            self._children[key] = Scope(
+            self._children[key] = type(self)(
                 graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self
             )
         return self._children[key]
@@ -136,6 +140,15 @@ class Scope:
             if name in self.names.made:
                 self._made_anew[name] = (node, position, opset)
 
+    def add_graph(self, graph: Graph) -> None:
+        """Make the values of a graph that an adapter wrote known to inference."""
+        for value in graph.inputs:
+            self._types.tell(value.name, value.type)
+            self._shapes.tell(value.name, value.dims)
+            self._ranks.tell(value.name, None if value.dims is None else len(value.dims))
+        for each in (*graph.nodes, *graph.after):
+            self.add_emitted(each.node, each.opset)
+
     def producer(self, name: str) -> Producer | None:
         """The node of this scope that makes a value."""
         if name not in self._producers:
@@ -148,7 +161,23 @@ class Scope:
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
         """What an operator is under the opset imports here."""
-        return self.registry.at(op_type, self.opset_of(domain), domain)
+        key = (domain, op_type)
+        if key not in self._operators:
+            self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
+        return self._operators[key]
+
+    def node(self, proto: Any) -> Node:
+        """The view of a NodeProto of this scope."""
+        return Node.of(proto)
+
+    @property
+    def has_plain_nodes(self) -> bool:
+        """Whether `node` adds nothing to what NodeProtos say."""
+        return True
+
+    def through_call(self, proto: Any, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+        """A fact about each output of a node that calls a function; `None` if it calls none."""
+        return None
 
     def is_used(self, name: str) -> bool:
         """Whether a node here or in a graph below reads the value, or it is an output."""
@@ -158,69 +187,44 @@ class Scope:
         """Whether the value is made here, not in a graph around this one."""
         return name in self.known or name in self._made_anew or name in self.new_constants
 
-    @property
-    def outputs(self) -> Iterator[str]:
-        """The names of what the graph or function returns."""
-        if self.is_function:
-            return iter(self.container.output)
-        return (value.name for value in self.container.output)
-
     def element_type(self, name: str) -> str | None:
         """The element type of a tensor, such as `float16`; of other values their type string."""
-        return self._types.of(name)
+        return self._types.of(name, self)
 
     def shape(self, name: str) -> Shape | None:
         """The dimensions of a value; `None` for each, or for all, that are not known."""
-        return self._shapes.of(name)
+        return self._shapes.of(name, self)
+
+    def rank(self, name: str) -> int | None:
+        """The number of dimensions of a value, if it is known."""
+        return self._ranks.of(name, self)
+
+    def shape_within(self, graph: Any, name: str) -> Shape | None:
+        """The dimensions of a value of a graph that an attribute of a node here holds."""
+        return self.child(graph).shape(name)
 
     def constant(self, name: str) -> Tensor | None:
         """The value, if every run has the same: an initializer no caller overrides, or a Constant."""
         return self.new_constants.get(name) or constant_of(self, name)
 
-    def initializer(self, name: str) -> Any:
-        """The TensorProto of an initializer of this graph, or `None`."""
-        return self._initializers.get(name)
-
-    def is_overridable(self, name: str) -> bool:
-        """Whether a caller may give the value: it is an input of the graph or function."""
-        return name in self._inputs
-
-    def is_stated(self, name: str) -> bool:
-        """Whether the model says anything about the type of a value."""
-        return name in self._stated
-
     def stated_type(self, name: str) -> str | None:
         """The element type that the model, or a constant, states."""
-        if name in self._initializers:
-            found = BY_NUMBER.get(self._initializers[name].data_type)
-            return found.name if found else None
         if name in self.new_constants:
             return self.new_constants[name].element_type
-        stated = self._stated.get(name)
-        return element_type_of(stated) if stated is not None else None
+        found = self.own_type(name)
+        return handed_type(self, name) if found is None and self._is_handed(name) else found
 
     def stated_shape(self, name: str) -> Shape | None:
         """The shape that the model, or a constant, states."""
-        if name in self._initializers:
-            return tuple(self._initializers[name].dims)
         if name in self.new_constants:
             return self.new_constants[name].dims
-        stated = self._stated.get(name)
-        return shape_of(stated) if stated is not None else None
+        found = self.own_shape(name)
+        return handed_shape(self, name) if found is None and self._is_handed(name) else found
 
-    def declared(self) -> set[str]:
-        """The names that are there before the first node; an input left out has the empty one."""
-        if self.is_function:
-            return {"", *self.container.input}
-        graph = self.container
-        sparse = (each.values.name for each in graph.sparse_initializer)
-        return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
-
-    def _around_type(self, name: str) -> str | None:
-        return self.parent.element_type(name) if self.parent else None
-
-    def _around_shape(self, name: str) -> Shape | None:
-        return self.parent.shape(name) if self.parent else None
+    def stated_rank(self, name: str) -> int | None:
+        """The number of dimensions that the model, or a constant, states."""
+        found = self.stated_shape(name)
+        return None if found is None else len(found)
 
     def _find_producer(self, name: str) -> Producer | None:
         if name in self._made_anew:
@@ -229,36 +233,12 @@ class Scope:
             made = self._made_by.get(name)
             if made is None:
                 return None
-            node, position = Node.of(made[0]), made[1]
+            node, position = self.node(made[0]), made[1]
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
-    @cached_property
-    def _made_by(self) -> dict[str, tuple[Any, int]]:
-        return {
-            name: (node, position)
-            for node in self.container.node
-            for position, name in enumerate(node.output[:])
-            if name
-        }
-
-    @cached_property
-    def _stated(self) -> dict[str, Any]:
-        """Name to TypeProto."""
-        if self.is_function:
-            return {value.name: value.type for value in self.container.value_info}
-        values = (*self.container.value_info, *self.container.output, *self.container.input)
-        return {value.name: value.type for value in values}
-
-    @cached_property
-    def _initializers(self) -> dict[str, Any]:
-        return {} if self.is_function else {each.name: each for each in self.container.initializer}
-
-    @cached_property
-    def _inputs(self) -> frozenset[str]:
-        if self.is_function:
-            return frozenset(self.container.input)
-        return frozenset(value.name for value in self.container.input)
+    def _is_handed(self, name: str) -> bool:
+        return self.holder is not None and name in self._inputs
 
     @cached_property
     def _used(self) -> set[str]:
@@ -268,14 +248,27 @@ class Scope:
             for node in nodes.pop():
                 found.update(node.input[:])
                 if node.domain or self.standings.get(node.op_type) is not QUIET:
-                    for graph in _graphs(node):
+                    for graph in graphs_of(node):
                         found.update(value.name for value in graph.output)
                         nodes.append(graph.node)
         return found
 
 
-def _graphs(node: Any) -> Iterator[Any]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+TYPES: Kind[str] = Kind(
+    lambda scope, name: scope.element_type(name),
+    lambda scope, name: scope.stated_type(name),
+    type_link,
+    lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+)
+SHAPES: Kind[Shape] = Kind(
+    lambda scope, name: scope.shape(name),
+    lambda scope, name: scope.stated_shape(name),
+    shape_link,
+    infer_shapes,
+)
+RANKS: Kind[int] = Kind(
+    lambda scope, name: scope.rank(name),
+    lambda scope, name: scope.stated_rank(name),
+    rank_link,
+    infer_ranks,
+)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opshift.adapters.bodies import Graph
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.tensors import can_pack
 from opshift.converter.errors import InvalidModel
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
-MAYBE_UNSOUND = "check the node with onnx.checker; if it is sound, this is a bug of opshift"
+MAYBE_UNSOUND = "check the model with opshift check; if the node is sound, this is a bug of opshift"
 ATTRIBUTE_TYPES = {
     "FLOAT": 1, "INT": 2, "STRING": 3, "TENSOR": 4, "GRAPH": 5, "FLOATS": 6, "INTS": 7, "STRINGS": 8,
     "TENSORS": 9, "GRAPHS": 10, "SPARSE_TENSOR": 11, "SPARSE_TENSORS": 12, "TYPE_PROTO": 13,
@@ -23,12 +24,15 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
     "STRING": lambda value: isinstance(value, bytes | str),
     "TENSOR": lambda value: hasattr(value, "raw_data") or (isinstance(value, Tensor) and can_pack(value)),
-    "GRAPH": lambda value: hasattr(value, "node"),
+    "GRAPH": lambda value: isinstance(value, Graph) or hasattr(value, "node"),
 }
 
 
-def require_sound(node: Node, operator: OperatorVersion) -> None:
-    """Check how many inputs and outputs a node has, and the types of its attributes.
+def require_sound(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
+    """Check how many inputs and outputs a node has, and its attributes.
+
+    Of a text that the definition chooses from some, one that only `older` versions know will do: runtimes
+    go on to take it, and so do the steps.
 
     Raises:
         CannotConvert: it has too few, too many, or something else.
@@ -44,6 +48,8 @@ def require_sound(node: Node, operator: OperatorVersion) -> None:
         declared = operator.attributes.get(name)
         if declared and not _has_type(stated, declared.type, node, name):
             raise _unsound(f"attribute {name!r} is not of type {declared.type}")
+        if declared and declared.type == "STRING" and declared.values is not None:
+            _require_choice(node, name, operator, older)
 
 
 def _require_text(node: Node) -> None:
@@ -59,6 +65,18 @@ def _require_count(kind: str, names: Sequence[str], least: int, most: int, opera
         return
     counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
     raise _unsound(f"has {len(names)} {kind}s; {operator.id} has {counts}")
+
+
+def _require_choice(
+    node: Node, name: str, operator: OperatorVersion, older: Sequence[OperatorVersion]
+) -> None:
+    stated = node.attributes[name]
+    text = "" if stated.ref_attr_name else stated.s.decode(errors="replace")
+    if not text:
+        return
+    versions = (each.attributes.get(name) for each in (operator, *older))
+    if not any(each.allows(text) for each in versions if each is not None):
+        raise _unsound(f"attribute {name!r} is {text!r}, which {operator.id} does not know")
 
 
 def _has_type(stated: Any, kind: str, node: Node, name: str) -> bool:
@@ -91,4 +109,4 @@ def require_writable(node: Node, operator: OperatorVersion) -> None:
 
 
 def _unsound(reason: str) -> CannotConvert:
-    return CannotConvert(reason, remedy="correct the node; onnx.checker tells what it needs")
+    return CannotConvert(reason, remedy="correct the node; opshift check tells what it needs")

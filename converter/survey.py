@@ -23,6 +23,8 @@ class Surveyed:
     """Position and NodeProto of the nodes that may have a step to take, in order."""
     subgraphs: list[tuple[int, str, int, Surveyed]] = field(default_factory=list)
     """Position of the node, name of its attribute, position in it, and the graph there."""
+    captured: set[str] = field(default_factory=set)
+    """The values of graphs around that are read here or within."""
 
 
 Look = Callable[[Any, Scope], Standing]
@@ -46,13 +48,13 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
     for index, proto in enumerate(scope.container.node):
         # A slice of a repeated field is read at twice the speed of the field itself.
         if not covers(proto.input[:]):
-            _require_made(proto, scope, path)
+            _capture(proto, found)
         standing = None if proto.domain else standings.get(proto.op_type)
         if standing is None:
             standing = look(proto, scope)
         if standing is not QUIET:
             if standing.has_graphs:
-                found.subgraphs += _subgraphs(index, proto, scope, path, look, depth)
+                found.subgraphs += _subgraphs(index, proto, found, look, depth)
             if standing.has_step:
                 todo.append((index, proto))
         outputs = proto.output[:]
@@ -61,34 +63,41 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
     if len(known) != made:
         _require_single(scope, path)
     _require_outputs(scope, path)
+    if found.captured:
+        _require_not_hidden(found)
     return found
 
 
 def _subgraphs(
-    index: int, proto: Any, scope: Scope, path: str, look: Look, depth: int
+    index: int, proto: Any, around: Surveyed, look: Look, depth: int
 ) -> Iterator[tuple[int, str, int, Surveyed]]:
     for attribute in proto.attribute:
         graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
         for position, graph in enumerate(graphs):
-            inner = scope.child(graph)
-            where = f"{path} / {proto.name or proto.op_type}.{attribute.name}"
-            yield index, attribute.name, position, survey(inner, where, look, depth + 1)
+            where = f"{around.path} / {proto.name or proto.op_type}.{attribute.name}"
+            scope = around.scope.child(graph)
+            scope.holder = proto
+            inner = survey(scope, where, look, depth + 1)
+            around.captured |= inner.captured - around.scope.known
+            yield index, attribute.name, position, inner
 
 
 def label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     """How messages call a node."""
-    return repr(name) if name else f"{op_type} -> {', '.join(outputs)}"
+    return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
 
 
 def _label(proto: Any) -> str:
     return label(proto.name, proto.op_type, proto.output)
 
 
-def _require_made(proto: Any, scope: Scope, path: str) -> None:
+def _capture(proto: Any, found: Surveyed) -> None:
+    scope = found.scope
     missing = next((name for name in proto.input if not scope.sees(name)), None)
     if missing is None:
+        found.captured.update(name for name in proto.input if name not in scope.known)
         return
-    place = f"{path}, node {_label(proto)}"
+    place = f"{found.path}, node {_label(proto)}"
     if any(missing in other.output for other in scope.container.node):
         raise InvalidModel(
             f"input {missing!r} is made by a node further down: the nodes are not in order, or form a cycle",
@@ -96,6 +105,16 @@ def _require_made(proto: Any, scope: Scope, path: str) -> None:
             remedy="sort the nodes topologically",
         )
     raise InvalidModel(f"input {missing!r} is made by no node, input or initializer", place=place)
+
+
+def _require_not_hidden(found: Surveyed) -> None:
+    hidden = next((name for name in found.captured if name in found.scope.known), None)
+    if hidden is not None:
+        raise InvalidModel(
+            f"value {hidden!r} is read from around the graph, and then made in it",
+            place=found.path,
+            remedy="give the inner value another name",
+        )
 
 
 def _require_single(scope: Scope, path: str) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from opshift.converter.errors import UsageError
 from opshift.registry.catalogue import Registry
 from opshift.registry.errors import OpshiftError, UnknownOpset
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
+KEEP: Literal["keep"] = "keep"
+IrVersionLike = int | str | None
 TargetLike = int | str | Mapping[str, int] | Iterable[str]
 EXAMPLE = "give an opset version such as 17"
 MOST_DIGITS = 20
@@ -19,14 +22,23 @@ MOST_DIGITS = 20
 
 @dataclass(frozen=True)
 class Target:
-    """Opsets by domain (spelled as the registry does), and the IR version of a named release."""
+    """What to convert to.
+
+    Attributes:
+        opsets: by domain, spelled as the registry does.
+        ir_version: the newest that the named release takes.
+        wanted_ir_version: what the caller asks for, or `KEEP`.
+    """
 
     opsets: Mapping[str, int]
     ir_version: int | None = None
+    wanted_ir_version: int | Literal["keep"] | None = None
 
 
-def read_target(target: TargetLike, registry: Registry) -> Target:
+def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
     """Read an int (default domain), a mapping, `"17"`, `"ai.onnx.ml=3"`, `"onnx-1.12"`, or several of these.
+
+    `ir_version` is a number or `"keep"`; with it there need not be a target, and the opsets stay.
 
     Raises:
         UsageError: it is none of these, or names one domain twice.
@@ -34,16 +46,33 @@ def read_target(target: TargetLike, registry: Registry) -> Target:
         UnknownDomain: the registry has no definitions for a domain.
     """
     opsets: dict[str, int] = {}
-    ir_version = None
-    for named, ir in _parts(target, registry):
+    newest = None
+    wanted = read_ir_version(ir_version)
+    for named, ir in _parts(() if target is None else target, registry):
         for domain, opset in named.items():
             if opsets.setdefault(canonical_domain(domain), opset) != opset:
                 both = f"{opsets[canonical_domain(domain)]} and {opset}"
                 raise UsageError(f"{canonical_domain(domain)} has two targets, {both}", remedy="give one")
-        ir_version = ir or ir_version
-    if not opsets:
+        newest = min(filter(None, (ir, newest)), default=None)
+    if not opsets and (wanted is None or target is not None):
         raise UsageError("no target is given", remedy=EXAMPLE)
-    return _checked(opsets, ir_version, registry)
+    return Target(_checked(opsets, registry), newest, wanted)
+
+
+def read_ir_version(wanted: IrVersionLike) -> int | Literal["keep"] | None:
+    """Read a number, also as text, or `"keep"`.
+
+    Raises:
+        UsageError: it is neither, or no IR version that a model can be converted to.
+    """
+    if wanted is None or wanted == KEEP:
+        return wanted and KEEP
+    known = ir_versions()
+    text = str(wanted).strip()
+    if not _is_number(text) or int(text) not in known.versions:
+        remedy = f"give one of {known.oldest} to {known.newest}, or keep"
+        raise UsageError(f"{wanted!r} is no IR version to convert to", remedy=remedy)
+    return int(text)
 
 
 def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str, int], int | None]]:
@@ -77,7 +106,7 @@ def _is_number(text: str) -> bool:
     return len(text) < MOST_DIGITS and text.removeprefix("-").isdecimal()
 
 
-def _checked(opsets: Mapping[str, Any], ir_version: int | None, registry: Registry) -> Target:
+def _checked(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise UsageError(f"{opset!r} is no opset version of {domain}", remedy=EXAMPLE)
@@ -86,4 +115,4 @@ def _checked(opsets: Mapping[str, Any], ir_version: int | None, registry: Regist
             raise UnknownOpset(
                 f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
             )
-    return Target(dict(opsets), ir_version)
+    return dict(opsets)

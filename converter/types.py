@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.registry.element_types import BY_NUMBER
+from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 Shape = tuple[int | None, ...]
 
@@ -50,3 +50,19 @@ def shape_of(proto: Any) -> Shape | None:
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in proto.tensor_type.shape.dim)
+
+
+def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
+    """Make an empty TypeProto the type of a tensor, such as `float16`, or a `seq(...)` or `optional(...)`."""
+    word, _, inner = text.removesuffix(")").partition("(")
+    if word in ("seq", "optional"):
+        outer = proto.sequence_type if word == "seq" else proto.optional_type
+        fill_type(outer.elem_type, inner, shape)
+        return
+    proto.tensor_type.elem_type = BY_NAME[inner or word].number
+    if shape is not None:
+        proto.tensor_type.shape.SetInParent()
+    for size in shape or ():
+        dim = proto.tensor_type.shape.dim.add()
+        if size is not None:
+            dim.dim_value = size

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from opshift.adapters.bodies import Value
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.tensors import write_tensor
-from opshift.converter.rewrite import Written
+from opshift.converter.rewrite import Written, WrittenGraph
+from opshift.converter.types import fill_type
 
 _TYPES = {
     "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"), "TENSOR": (4, "t"), "GRAPH": (5, "g"),
@@ -54,7 +56,7 @@ def _add_attribute(proto: Any, name: str, value: Any, written: Written, origin: 
         attribute.CopyFrom(_converted(value, origin))
         attribute.name = name
     else:
-        _write(attribute, name, value, written)
+        _write(attribute, name, value, written, origin)
 
 
 def _set(field: Any, values: Sequence[str]) -> None:
@@ -72,18 +74,47 @@ def _converted(value: Any, origin: Any) -> Any:
     return next((each for each in origin.attribute if each.name == value.name), value)
 
 
-def _write(attribute: Any, name: str, value: Any, written: Written) -> None:
+def _write(attribute: Any, name: str, value: Any, written: Written, origin: Any) -> None:
     kind, field = _TYPES[written.operator.attributes[name].type]
     attribute.name = name
     attribute.type = kind
     if isinstance(value, Tensor):
         write_tensor(attribute.t, value)
+    elif isinstance(value, WrittenGraph):
+        _fill_graph(attribute.g, value, origin)
     elif field in ("t", "g"):
         getattr(attribute, field).CopyFrom(value)
     elif field in ("floats", "ints", "strings"):
         getattr(attribute, field).extend(map(_wire, value))
     else:
         setattr(attribute, field, _wire(value))
+
+
+def _fill_graph(proto: Any, written: WrittenGraph, origin: Any) -> None:
+    """Fill an empty GraphProto."""
+    inner = None
+    if written.graph.inner is not None:
+        inner = _converted(written.graph.inner, origin).g
+        proto.CopyFrom(inner)
+        for field in (proto.node, proto.input, proto.output):
+            del field[:]
+        still = {value.name for value in written.graph.inputs}
+        proto.value_info.extend(value for value in inner.input if value.name not in still)
+    proto.name = written.graph.name
+    for values, field in ((written.graph.inputs, proto.input), (written.graph.outputs, proto.output)):
+        for value in values:
+            _declare(field.add(), value)
+    for each in written.nodes:
+        fill_node(proto.node.add(), each, origin)
+    if inner is not None:
+        proto.node.extend(inner.node)
+    for each in written.after:
+        fill_node(proto.node.add(), each, origin)
+
+
+def _declare(proto: Any, value: Value) -> None:
+    proto.name = value.name
+    fill_type(proto.type, value.type, value.dims)
 
 
 def _wire(value: Any) -> Any:

@@ -282,7 +282,7 @@ CASES = [
         lambda: of(node("Softmax", [], ["y"])),
         ConversionRefused,
         "has 0 inputs; ai.onnx.Softmax:11 has 1 to 1",
-        "onnx.checker",
+        "opshift check",
     ),
     Case(
         "a node with an input too many",

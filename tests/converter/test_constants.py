@@ -12,6 +12,7 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from support.running import build
 
 from opshift.adapters.node import Tensor
+from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.tensors import read_tensor, write_tensor
 from opshift.converter.scope import Scope
 
@@ -99,6 +100,43 @@ def test_bfloat16_is_written_rounded_to_even(number: float) -> None:
         assert abs(int(bits) * 65536 - int(exact)) <= 32768
 
 
+@pytest.mark.parametrize("bits", [0x3F80, 0xC049, 0x7F80, 0x0001])
+@pytest.mark.parametrize("raw", [True, False], ids=["raw bytes", "typed field"])
+def test_bfloat16_is_read(bits: int, raw: bool) -> None:
+    field = {"raw_data": bits.to_bytes(2, "little")} if raw else {"int32_data": [bits]}
+    found = read_tensor(TensorProto(data_type=TensorProto.BFLOAT16, **field))
+    assert found is not None
+    assert found.values == (float(np.array([bits << 16], np.uint32).view(np.float32)[0]),)
+
+
+@pytest.mark.parametrize("raw", [True, False], ids=["raw bytes", "typed field"])
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (TensorProto.INT4, [-8, 7, 0, -1, 3]),
+        (TensorProto.UINT4, [0, 15, 8, 1, 9]),
+        (TensorProto.INT2, [-2, 1, 0, -1, 1]),
+        (TensorProto.UINT2, [0, 3, 2, 1, 3]),
+    ],
+    ids=["int4", "uint4", "int2", "uint2"],
+)
+def test_integers_of_a_few_bits_are_read_and_written(kind: int, values: list[int], raw: bool) -> None:
+    proto = helper.make_tensor("t", kind, [5], values)
+    packed = proto.raw_data or bytes(each & 0xFF for each in proto.int32_data)
+    field: dict[str, Any] = {"raw_data": packed} if raw else {"int32_data": list(packed)}
+    found = read_tensor(TensorProto(data_type=kind, dims=[5], **field))
+    assert found is not None
+    assert found.values == tuple(values)
+    again = TensorProto()
+    write_tensor(again, found)
+    assert again.raw_data == packed
+
+
+def test_an_integer_that_takes_more_bits_is_not_written() -> None:
+    with pytest.raises(CannotConvert, match="a value does not fit the type it would take, int4"):
+        write_tensor(TensorProto(), Tensor("int4", (1,), (8,)))
+
+
 UNREAD = [
     ("too few bytes", TensorProto(data_type=INT64, dims=[2], raw_data=b"\0" * 8)),
     ("too many bytes", TensorProto(data_type=INT64, dims=[1], raw_data=b"\0" * 16)),
@@ -107,7 +145,8 @@ UNREAD = [
     ("values in the field of another type", TensorProto(data_type=INT64, dims=[1], float_data=[1.0])),
     ("an unknown type", TensorProto(data_type=99, dims=[1], raw_data=b"\0")),
     ("no type", TensorProto(dims=[1], raw_data=b"\0")),
-    ("a type of 4 bits", TensorProto(data_type=TensorProto.INT4, dims=[2], raw_data=b"\0")),
+    ("too few bytes for a type of 4 bits", TensorProto(data_type=TensorProto.INT4, dims=[3], raw_data=b"\0")),
+    ("half a bfloat16", TensorProto(data_type=TensorProto.BFLOAT16, dims=[2], raw_data=b"\0\0\0")),
     ("a complex type", TensorProto(data_type=TensorProto.COMPLEX64, dims=[1], float_data=[1.0, 2.0])),
     (
         "data elsewhere",
@@ -134,11 +173,36 @@ def test_an_initializer_that_a_caller_may_override_is_not(scope_of: Scoping) -> 
     assert scope_of(model.graph, model.opset_import).constant("w") is None
 
 
-def test_a_sparse_initializer_is_not(scope_of: Scoping) -> None:
+@pytest.mark.parametrize(
+    ("indices", "dims", "expected"),
+    [
+        (([2], [0, 3]), (4,), (1.0, 0.0, 0.0, 2.0)),
+        (([2, 2], [0, 1, 1, 0]), (2, 2), (0.0, 1.0, 2.0, 0.0)),
+        (([2], [0, 4]), (4,), None),
+        (([1], [0]), (4,), None),
+        (([2], [0, 3]), (4096, 2), None),
+    ],
+    ids=["by positions", "by coordinates", "out of range", "with too few indices", "too large to write out"],
+)
+def test_a_sparse_initializer_is_the_dense_tensor(
+    indices: tuple[list[int], list[int]],
+    dims: tuple[int, ...],
+    expected: tuple[float, ...] | None,
+    scope_of: Scoping,
+) -> None:
     model = build([], {"x": X}, [], 13)
-    values = helper.make_tensor("s", FLOAT, [1], [1.0])
-    sparse = helper.make_sparse_tensor(values, helper.make_tensor("", INT64, [1], [0]), [3])
+    values = helper.make_tensor("s", FLOAT, [2], [1.0, 2.0])
+    sparse = helper.make_sparse_tensor(values, helper.make_tensor("", INT64, *indices), dims)
     model.graph.sparse_initializer.append(sparse)
+    found = scope_of(model.graph, model.opset_import).constant("s")
+    assert found == (expected and Tensor("float", dims, expected))
+
+
+def test_a_sparse_initializer_that_a_caller_may_override_is_not(scope_of: Scoping) -> None:
+    model = build([], {"s": X}, [], 13)
+    values = helper.make_tensor("s", FLOAT, [1], [1.0])
+    indices = helper.make_tensor("", INT64, [1], [0])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(values, indices, X.shape))
     assert scope_of(model.graph, model.opset_import).constant("s") is None
 
 
@@ -244,9 +308,14 @@ CASTS: list[tuple[str, Any, int, Tensor | None]] = [
     ("double to float, which may round", np.array([0.5]), FLOAT, None),
     ("float to float16, which may round", np.array([0.5], np.float32), FLOAT16, None),
     ("float to int64, which may cut", np.array([0.5], np.float32), INT64, None),
-    ("int64 to float, which may round", np.array([3]), FLOAT, None),
-    ("bool to int64", np.array([True]), INT64, None),
-    ("int64 to uint8", np.array([3]), UINT8, None),
+    ("int64 to float in range", np.array([2**24]), FLOAT, Tensor("float", (1,), (2.0**24,))),
+    ("int64 to float out of range", np.array([2**24 + 1]), FLOAT, None),
+    ("int64 to float16 in range", np.array([-(2**11)]), FLOAT16, Tensor("float16", (1,), (-(2.0**11),))),
+    ("bool to int64", np.array([True]), INT64, Tensor("int64", (1,), (1,))),
+    ("bool to float", np.array([False]), FLOAT, Tensor("float", (1,), (0.0,))),
+    ("int64 to uint8 in range", np.array([255]), UINT8, Tensor("uint8", (1,), (255,))),
+    ("int64 to uint8 out of range", np.array([-1]), UINT8, None),
+    ("int64 to bool", np.array([1]), TensorProto.BOOL, None),
     ("int64 to text", np.array([3]), STRING, None),
     ("to a type nobody knows", np.array([3]), 99, None),
 ]
@@ -314,7 +383,7 @@ def test_a_graph_sees_the_constants_around_it(scope_of: Scoping) -> None:
 
 def test_a_value_of_its_own_hides_the_constant_around_it(scope_of: Scoping) -> None:
     outer = scope(scope_of, w=np.array([1]))
-    inner = onnx.GraphProto(node=[node("Neg", ["w"], ["v"]), node("Identity", ["v"], ["w"])])
+    inner = onnx.GraphProto(node=[node("Neg", ["x"], ["v"]), node("Identity", ["v"], ["w"])])
     assert scope_of(inner, [helper.make_opsetid("", 13)], outer).constant("w") is None
     inner = onnx.GraphProto(input=[helper.make_tensor_value_info("w", INT64, None)])
     assert scope_of(inner, [helper.make_opsetid("", 13)], outer).constant("w") is None

@@ -52,7 +52,7 @@ def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("call", ["os.fsync", "os.fdopen", "pathlib.Path.replace", "pathlib.Path.chmod"])
+@pytest.mark.parametrize("call", ["os.fsync", "os.write", "os.replace", "pathlib.Path.chmod"])
 @pytest.mark.parametrize(
     ("how", "error"),
     [(failing, CannotWrite), (interrupted, KeyboardInterrupt)],

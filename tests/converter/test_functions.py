@@ -2,64 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import onnx
 import pytest
-from onnx import AttributeProto, FunctionProto, NodeProto, TensorProto, helper
-from support.running import assert_equal, build, op_types, opset_of, run, run_reference
+from onnx import AttributeProto, NodeProto, TensorProto, helper
+from support.calling import FEEDS, called, function, given, model, node
+from support.running import assert_equal, build, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused, InvalidModel
-
-X = np.linspace(-3, 3, 12, dtype=np.float32).reshape(1, 3, 4)
-FEEDS = {"x": X}
-
-
-def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **stated: Any
-) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **stated)
-    return made
-
-
-def given(changed: NodeProto, **references: tuple[str, int]) -> NodeProto:
-    """The node with attributes that the call of its function gives: their names there, and their types."""
-    for name, (reference, kind) in references.items():
-        changed.attribute.add(name=name, ref_attr_name=reference, type=kind)
-    return changed
-
-
-def function(
-    name: str,
-    nodes: Sequence[NodeProto],
-    opset: int | Mapping[str, int] = 11,
-    *,
-    domain: str = "local",
-    attributes: Sequence[str] = (),
-) -> FunctionProto:
-    """A function from `a` to `b`."""
-    opsets = {"": opset} if isinstance(opset, int) else opset
-    imports = [helper.make_opsetid(*each) for each in opsets.items()]
-    made: FunctionProto = helper.make_function(
-        domain, name, ["a"], ["b"], list(nodes), imports, attributes=list(attributes)
-    )
-    return made
-
-
-def model(
-    nodes: Sequence[NodeProto], functions: Sequence[FunctionProto], opset: int = 11, domain: str = "local"
-) -> onnx.ModelProto:
-    made = build(nodes, FEEDS, ["y"], {"": opset, domain: 1})
-    made.functions.extend(functions)
-    return made
-
-
-def called(body: FunctionProto, opset: int = 11, **stated: Any) -> onnx.ModelProto:
-    """A model that does nothing but call a function."""
-    return model([node(body.name, ["x"], ["y"], body.domain, **stated)], [body], opset, body.domain)
 
 
 def squeezing() -> list[NodeProto]:
@@ -215,45 +168,7 @@ def test_a_default_that_the_function_states_is_kept() -> None:
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-@pytest.mark.parametrize(
-    ("op_type", "attribute", "kind", "name"),
-    [
-        ("Squeeze", "axes", AttributeProto.INTS, "where"),
-        ("Softmax", "axis", AttributeProto.INT, "where"),
-        ("Unsqueeze", "axes", AttributeProto.INTS, "axes"),
-    ],
-    ids=["an attribute that becomes an input", "an attribute that has to be read", "one of the same name"],
-)
-def test_a_reference_is_refused_where_the_value_is_needed(
-    op_type: str, attribute: str, kind: int, name: str
-) -> None:
-    changed = given(node(op_type, ["a"], ["b"], name="changed"), **{attribute: (name, kind)})
-    before = called(function("Change", [changed], attributes=[name]))
-    with pytest.raises(ConversionRefused) as caught:
-        convert_version(before, 13)
-    (refusal,) = caught.value.refusals
-    assert refusal.place == "function local.Change, node 'changed'"
-    assert f"attribute {attribute!r}" in refusal.reason
-    assert "inline" in refusal.remedy
-
-
-# What a function is called and what it sees
-
-
-@pytest.mark.parametrize("of_function", ["", "ai.onnx"], ids=["empty", "spelled out"])
-@pytest.mark.parametrize("of_node", ["", "ai.onnx"], ids=["empty", "spelled out"])
-def test_a_function_comes_before_an_operator_of_the_default_domain(of_function: str, of_node: str) -> None:
-    """However either spells the domain: this Squeeze keeps its attribute at any opset."""
-    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain=of_function)
-    before = model([node("Squeeze", ["x"], ["y"], of_node, axes=[0])], [body])
-    assert convert_version(before, 13).graph == before.graph
-
-
-def test_a_call_of_a_name_that_no_operator_has_is_no_unknown_operator() -> None:
-    body = function("Nonesuch", squeezing(), domain="")
-    before = build([node("Nonesuch", ["x"], ["y"])], FEEDS, ["y"], 11)
-    before.functions.append(body)
-    assert op_types(convert_version(before, 13)) == ["Nonesuch"]
+# What a function sees
 
 
 def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
@@ -273,8 +188,24 @@ def test_a_type_in_a_function_is_known_where_it_is_stated() -> None:
 
 
 def test_functions_that_nobody_calls_are_converted() -> None:
-    before = model([node("Relu", ["x"], ["y"])], [function("Cut", squeezing())])
+    cut = [node("Squeeze", ["a"], ["b"], axes=[0])]
+    before = model([node("Relu", ["x"], ["y"])], [function("Cut", cut)])
     assert plan_version(before, 13).functions[0].changes
+
+
+@pytest.mark.parametrize("is_called", [False, True], ids=["by no node", "by a function that no node calls"])
+def test_a_refusal_in_a_function_that_nothing_calls_says_so(is_called: bool) -> None:
+    """Of its input nothing is known, and there is no call to specialise it for."""
+    functions = [function("Soft", [node("Softmax", ["a"], ["b"], axis=0)], 13)]
+    if is_called:
+        functions.append(function("Outer", [node("Soft", ["a"], ["b"], "local")], 13))
+    before = model([node("Relu", ["x"], ["y"])], functions, 13)
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(before, 11)
+    (refusal,) = caught.value.refusals
+    assert refusal.place == "function local.Soft, node Softmax -> b"
+    assert refusal.reason.endswith("; nothing calls the function")
+    assert refusal.remedy == "remove the function"
 
 
 def test_all_refusals_of_all_functions_are_told_at_once() -> None:

@@ -63,7 +63,27 @@ ROWS: list[Row] = [
         (2, 3),
     ),
     ("a second output's type", [node("TopK", ["x", "k"], ["v", "y"])], "int64", (2, 1)),
-    ("a sequence", [node("SequenceConstruct", ["x", "x"], ["y"])], None, None),
+    ("a sequence", [node("SequenceConstruct", ["x", "x"], ["y"])], "seq(tensor(float))", None),
+    (
+        "an element of a sequence",
+        [
+            node("SplitToSequence", ["x"], ["s"]),
+            node("Constant", [], ["i"], value_int=0),
+            node("SequenceAt", ["s", "i"], ["y"]),
+        ],
+        "float",
+        None,
+    ),
+    (
+        "what an optional holds",
+        [
+            node("SequenceConstruct", ["x"], ["s"]),
+            node("Optional", ["s"], ["o"]),
+            node("OptionalGetElement", ["o"], ["y"]),
+        ],
+        "seq(tensor(float))",
+        None,
+    ),
     ("an empty sequence", [node("SequenceEmpty", [], ["y"], dtype=INT64)], "seq(tensor(int64))", None),
     ("an empty sequence of what is usual", [node("SequenceEmpty", [], ["y"])], "seq(tensor(float))", None),
     ("numpy's rule for shapes", [node("Add", ["x", "row"], ["y"])], "float", (4, 2, 3)),
@@ -227,7 +247,7 @@ def test_within_a_graph_the_types_around_it_are_known(scope_of: Scoping) -> None
 
 def test_a_value_of_its_own_hides_the_one_around_it(scope_of: Scoping) -> None:
     outer = scope(scope_of)
-    inner = onnx.GraphProto(node=[node("F", ["x"], ["y"], "com.acme"), node("Neg", ["y"], ["x"])])
+    inner = onnx.GraphProto(node=[node("F", [], ["y"], "com.acme"), node("Neg", ["y"], ["x"])])
     assert scope_of(inner, [helper.make_opsetid("", 17)], outer).element_type("x") is None
 
 

@@ -1,4 +1,4 @@
-"""The IR version: raised as far as the new opsets need, never lowered; constants are what it allows."""
+"""The IR version: that of the release with the opsets, if no more is needed; constants are what it allows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import InvalidModel
+from opshift.converter.errors import ConversionRefused, InvalidModel, UsageError
 from opshift.registry.catalogue import default_registry
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
@@ -34,10 +34,14 @@ ROWS = [
     ("raised by one", 8, 3, 9, 4),
     ("kept where the opset needs no other", 13, 7, 14, 7),
     ("kept where it is higher than needed", 13, 12, 14, 12),
-    ("kept on the way down", 21, 10, 13, 10),
-    ("kept on the way far down", 21, 10, 7, 10),
+    ("lowered to that of the release with the opset", 21, 10, 13, 7),
+    ("lowered over many releases", 21, 10, 7, 3),
+    ("kept on the way down where it is that of the release", 18, 8, 15, 8),
+    ("kept on the way down where it is less than it should be", 21, 4, 13, 4),
     ("kept where the opset stays, though it is too low for it", 17, 3, 17, 3),
-    ("kept where it is higher than any release has", 13, 99, 21, 99),
+    ("kept on the way up where it is higher than any release has", 13, 99, 21, 99),
+    ("kept on the way down where what it adds is not known", 21, 99, 13, 99),
+    ("kept where the opset stays, though it is higher than needed", 13, 12, 13, 12),
 ]
 
 
@@ -79,6 +83,103 @@ def test_a_release_raises_it_no_further_than_its_own() -> None:
     """Every opset of a release came with that release, or before it."""
     release = default_registry().releases.named("onnx-1.12")
     assert convert_version(relu(7, 3), "onnx-1.12").ir_version <= release.ir_version
+
+
+def test_what_is_lowered_computes_the_same() -> None:
+    model = relu(21, 10)
+    assert_equal(run(convert_version(model, 7), {"x": X}), run(model, {"x": X}))
+
+
+def test_a_domain_that_stays_keeps_it_as_high_as_it_needs() -> None:
+    scaler = node("Scaler", ["x"], ["h"], domain="ai.onnx.ml", offset=[0.0], scale=[2.0])
+    model = build(
+        [scaler, node("Relu", ["h"], ["y"])], {"x": X}, ["y"], {"": 21, "ai.onnx.ml": 3}, ir_version=10
+    )
+    result = convert_version(model, 13)
+    assert result.ir_version == 8
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+RELEASES = [
+    ("lowered to what a runtime takes", 21, 10, "onnxruntime-1.10", 15, 8),
+    ("lowered to what a release of ONNX has", 21, 10, "onnx-1.7", 12, 7),
+    ("lowered where the opset stays", 15, 10, "onnxruntime-1.10", 15, 8),
+    ("lowered where the opset rises", 13, 10, "onnxruntime-1.10", 15, 8),
+    ("raised as far as the opset needs", 7, 3, "onnxruntime-1.18", 21, 10),
+    ("kept where it is lower than that of the release", 21, 4, "onnx-1.12", 17, 4),
+    ("lowered to that of another program", 13, 8, "windowsml-1809", 7, 3),
+    ("lowered with the opset where the program says nothing of it", 21, 10, "tensorrt-8.6", 17, 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "before", "target", "opset", "after"),
+    [row[1:] for row in RELEASES],
+    ids=[row[0] for row in RELEASES],
+)
+def test_for_a_release_it_is(source: int, before: int, target: str, opset: int, after: int) -> None:
+    model = relu(source, before)
+    result = convert_version(model, target)
+    assert (result.opset_import[0].version, result.ir_version) == (opset, after)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+WANTED = [
+    ("a number", 17, 21, 8, 8),
+    ("a number below that of the opset", 17, 21, 4, 4),
+    ("a number as text", 17, 21, "9", 9),
+    ("more than needed", 21, 13, 12, 12),
+    ("that of the model, on the way up", 17, 21, "keep", 8),
+    ("that of the model, on the way down", 17, 13, "keep", 8),
+]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "wanted", "after"), [row[1:] for row in WANTED], ids=[row[0] for row in WANTED]
+)
+def test_a_caller_can_say_it(source: int, target: int, wanted: int | str, after: int) -> None:
+    model = relu(source, 8)
+    result = convert_version(model, target, ir_version=wanted)
+    assert (result.opset_import[0].version, result.ir_version) == (target, after)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+@pytest.mark.parametrize("wanted", range(3, 15))
+def test_it_can_be_all_that_changes(wanted: int) -> None:
+    model = relu(17, 8)
+    result = convert_version(model, ir_version=wanted)
+    model.ir_version = wanted
+    assert result == model
+
+
+@pytest.mark.parametrize("wanted", [2, 0, -1, 15, "newest", "", 8.5, True])
+def test_what_is_no_ir_version_is_refused(wanted: Any) -> None:
+    with pytest.raises(UsageError, match="is no IR version to convert to") as caught:
+        convert_version(relu(17, 8), 17, ir_version=wanted)
+    assert caught.value.remedy == "give one of 3 to 14, or keep"
+
+
+def test_an_ir_version_that_is_not_known_is_not_lowered_for_a_release() -> None:
+    with pytest.raises(ConversionRefused, match="the newest known is 14") as caught:
+        convert_version(relu(21, 99), "onnx-1.12")
+    assert "opshift doctor --fix" in caught.value.remedy
+
+
+def test_the_argument_is_left_as_it_is() -> None:
+    model = bounded(13)
+    model.ir_version = 8
+    before = model.SerializeToString()
+    convert_version(model, ir_version=3)
+    assert model.SerializeToString() == before
+    assert convert_version(model, ir_version=3, inplace=True) is model
+    assert model.ir_version == 3
+
+
+def test_raised_from_before_3_the_opset_is_stated() -> None:
+    model = relu(1, 2)
+    del model.opset_import[:]
+    result = convert_version(model, ir_version=4)
+    assert [each.version for each in result.opset_import] == [1]
 
 
 # IR version 3, where an initializer is the default of a graph input

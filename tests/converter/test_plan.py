@@ -12,9 +12,9 @@ from onnx import NodeProto, TensorProto, helper
 from support.running import build
 
 from opshift.converter.apply import apply_plan
+from opshift.converter.changes import OpsetChange, Plan
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused, UsageError
-from opshift.converter.plan import OpsetChange, Plan
 from opshift.converter.report import Report
 from opshift.registry.names import OperatorId
 
@@ -112,8 +112,8 @@ def test_constants_are_planned_where_they_are_read() -> None:
 def test_opsets_and_ir_version_are_planned() -> None:
     plan = planned()
     assert plan.opsets == (OpsetChange("ai.onnx", 11, 13),)
-    assert plan.ir_version == (8, 8)
-    assert plan_version(model(), "onnx-1.16").ir_version == (8, 10)
+    assert (plan.ir.before, plan.ir.after) == (8, 8)
+    assert plan_version(model(), "onnx-1.16").ir.after == 10
 
 
 def test_domains_that_new_nodes_bring_are_planned() -> None:

@@ -58,13 +58,25 @@ SOUND = [
     ("an attribute without its type and value", untyped(node("Squeeze", ["x"]), "axes"), 1),
     ("an attribute that a call gives", referring(node("Squeeze", ["x"]), "axes", AttributeProto.INTS), 11),
     ("a required attribute that a call gives", referring(node("Cast", ["x"]), "to", AttributeProto.INT), 13),
+    ("a text that is among the choices", node("Pad", ["x", "p"], mode="edge"), 13),
+    ("a choice that is left empty", node("MaxPool", ["x"], kernel_shape=[1], auto_pad=""), 11),
+    ("a choice that a call gives", referring(node("Pad", ["x", "p"]), "mode", AttributeProto.STRING), 13),
+    (
+        "a choice of an older version",
+        node("Resize", ["x", "", "s"], coordinate_transformation_mode="tf_half_pixel_for_nn"),
+        13,
+    ),
     ("an attribute that the operator does not have", node("Relu", ["x"], alpha=0.5), 13),
 ]
 
 
 @pytest.mark.parametrize(("proto", "opset"), [row[1:] for row in SOUND], ids=[row[0] for row in SOUND])
 def test_a_node_is_sound_with(proto: NodeProto, opset: int) -> None:
-    require_sound(Node.of(proto), version(proto.op_type, opset))
+    found = version(proto.op_type, opset)
+    versions = default_registry().operator(proto.op_type)
+    assert versions is not None
+    older = [each for each in versions.versions if each.since_version < found.since_version]
+    require_sound(Node.of(proto), found, older)
 
 
 UNSOUND = [
@@ -79,6 +91,13 @@ UNSOUND = [
     ("a number where a list belongs", node("Squeeze", ["x"], axes=0), 11, "'axes' is not of type INTS"),
     ("a list where a number belongs", node("Softmax", ["x"], axis=[0]), 11, "'axis' is not of type INT"),
     ("a list of fractions", node("Squeeze", ["x"], axes=[0.5]), 11, "'axes' is not of type INTS"),
+    (
+        "a choice of a newer version",
+        node("Pad", ["x", "p"], mode="wrap"),
+        11,
+        "'mode' is 'wrap', which ai.onnx.Pad:11 does not know",
+    ),
+    ("a choice written otherwise", node("Pad", ["x", "p"], mode="Edge"), 13, "'mode' is 'Edge', which"),
     (
         "a tensor where a graph belongs",
         node("Loop", ["m", "c"], body=numpy_helper.from_array(X)),
@@ -102,7 +121,7 @@ def test_a_node_is_not_sound_with(proto: NodeProto, opset: int, reason: str) -> 
     with pytest.raises(CannotConvert) as caught:
         require_sound(Node.of(proto), version(proto.op_type, opset))
     assert reason in caught.value.reason
-    assert "onnx.checker" in caught.value.remedy
+    assert "opshift check" in caught.value.remedy
 
 
 def test_a_node_that_nothing_happens_to_may_be_as_it_likes() -> None:

@@ -39,6 +39,14 @@ READ: list[tuple[str, TargetLike, Mapping[str, int], int | None]] = [
     ("a patch release with opsets of its own", "onnx-1.1.2", {ONNX: 6, ML: 1}, 3),
     ("a runtime", "onnxruntime-1.14", {ONNX: 18, ML: 3}, 8),
     ("a patch release of a runtime", "onnxruntime-1.14.1", {ONNX: 18, ML: 3}, 8),
+    ("another program", "tensorrt-8.6", {ONNX: 17}, None),
+    ("another program with an IR version", "windowsml-1809", {ONNX: 7, ML: 1}, 3),
+    (
+        "two that agree, of which the older counts",
+        ["onnx-1.12", "onnxruntime-1.13"],
+        {ONNX: 17, ML: 3, TRAINING: 1},
+        8,
+    ),
     ("texts", ["17", "ai.onnx.ml=3"], {ONNX: 17, ML: 3}, None),
     ("a release, and what it says anyway", ["onnx-1.12", "17"], {ONNX: 17, ML: 3, TRAINING: 1}, 8),
     ("an iterator", iter(("ai.onnx.ml=3", "17")), {ML: 3, ONNX: 17}, None),
@@ -78,6 +86,20 @@ def test_no_target_is_read_from(target: TargetLike, error: type[OpshiftError], r
     assert type(caught.value) is error
     assert reason in caught.value.reason
     assert caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("ir_version", "read"), [(None, None), ("keep", "keep"), (8, 8), ("8", 8), (" 8 ", 8)], ids=repr
+)
+def test_an_ir_version_is_read_from(ir_version: int | str | None, read: int | str | None) -> None:
+    assert read_target(17, default_registry(), ir_version).wanted_ir_version == read
+
+
+def test_with_an_ir_version_there_need_be_no_target() -> None:
+    found = read_target(None, default_registry(), 8)
+    assert (found.opsets, found.ir_version, found.wanted_ir_version) == ({}, None, 8)
+    with pytest.raises(UsageError, match="no target is given"):
+        read_target([], default_registry(), 8)
 
 
 @pytest.mark.parametrize("name", default_registry().releases.onnx)

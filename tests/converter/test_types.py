@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
-from opshift.converter.types import element_type_of, shape_of
+from opshift.converter.types import element_type_of, fill_type, shape_of
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
@@ -55,3 +55,24 @@ def test_the_type_and_shape_of(
 ) -> None:
     assert element_type_of(proto) == element_type
     assert shape_of(proto) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "expected"),
+    [
+        pytest.param("float", (1, None), tensor(FLOAT, [1, None]), id="a tensor"),
+        pytest.param("int64", (), tensor(INT64, []), id="a scalar"),
+        pytest.param("string", None, tensor(STRING), id="a tensor without a shape"),
+        pytest.param("seq(tensor(float))", None, sequence(tensor(FLOAT)), id="a sequence"),
+        pytest.param(
+            "optional(tensor(int64))",
+            None,
+            helper.make_optional_type_proto(tensor(INT64)),
+            id="an optional tensor",
+        ),
+    ],
+)
+def test_a_type_is_written(text: str, shape: tuple[int | None, ...] | None, expected: TypeProto) -> None:
+    made = TypeProto()
+    fill_type(made, text, shape)
+    assert made == expected

@@ -1,0 +1,105 @@
+"""What a graph or function states of its values, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from operator import attrgetter
+from typing import Any
+
+from opshift.converter.types import Shape, element_type_of, shape_of
+from opshift.registry.element_types import BY_NUMBER
+
+_name_of = attrgetter("name")
+
+
+class Container:
+    """A GraphProto or FunctionProto, looked through when first asked."""
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+        self.is_function = not hasattr(container, "initializer")
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """The names of what the graph or function returns."""
+        if self.is_function:
+            return iter(self.container.output)
+        return (value.name for value in self.container.output)
+
+    def initializer(self, name: str) -> Any:
+        """The TensorProto of an initializer of this graph, or `None`."""
+        return self._initializers.get(name)
+
+    def sparse_initializer(self, name: str) -> Any:
+        """The SparseTensorProto of an initializer of this graph, or `None`."""
+        return self._sparse.get(name)
+
+    def is_overridable(self, name: str) -> bool:
+        """Whether a caller may give the value: it is an input of the graph or function."""
+        return name in self._inputs
+
+    def own_type(self, name: str) -> str | None:
+        """The element type that is stated of a value; of values that are no tensors their type string."""
+        stored = self._initializers.get(name) or (self._sparse[name].values if name in self._sparse else None)
+        if stored is not None:
+            found = BY_NUMBER.get(stored.data_type)
+            return found.name if found else None
+        stated = self.stated.get(name)
+        return element_type_of(stated) if stated is not None else None
+
+    def own_shape(self, name: str) -> Shape | None:
+        """The shape that is stated of a value."""
+        stored = self._initializers.get(name) or self._sparse.get(name)
+        if stored is not None:
+            return tuple(stored.dims)
+        stated = self.stated.get(name)
+        return shape_of(stated) if stated is not None else None
+
+    def declared(self) -> set[str]:
+        """The names that are there before the first node; an input left out has the empty one."""
+        if self.is_function:
+            return {"", *self.container.input}
+        graph = self.container
+        sparse = (each.values.name for each in graph.sparse_initializer)
+        return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
+
+    @cached_property
+    def _made_by(self) -> dict[str, tuple[Any, int]]:
+        return {
+            name: (node, position)
+            for node in self.container.node
+            for position, name in enumerate(node.output[:])
+            if name
+        }
+
+    @cached_property
+    def stated(self) -> Mapping[str, Any]:
+        """The TypeProtos of the values about whose type the model says anything, by name."""
+        if self.is_function:
+            return {value.name: value.type for value in self.container.value_info}
+        values = (*self.container.value_info, *self.container.output, *self.container.input)
+        return {value.name: value.type for value in values}
+
+    @cached_property
+    def _initializers(self) -> dict[str, Any]:
+        return {} if self.is_function else {each.name: each for each in self.container.initializer}
+
+    @cached_property
+    def _sparse(self) -> dict[str, Any]:
+        sparse = () if self.is_function else self.container.sparse_initializer
+        return {each.values.name: each for each in sparse}
+
+    @cached_property
+    def _inputs(self) -> frozenset[str]:
+        if self.is_function:
+            return frozenset(self.container.input)
+        return frozenset(value.name for value in self.container.input)
+
+
+def graphs_of(node: Any) -> Iterator[Any]:
+    """The graphs that attributes of a NodeProto hold."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs

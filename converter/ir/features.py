@@ -1,0 +1,85 @@
+"""How each thing that IR versions added is found in a model, and how it is lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from opshift.adapters.rewriter import Concession
+from opshift.converter.ir import (
+    attribute_defaults,
+    devices,
+    function_values,
+    functions,
+    initializers,
+    metadata,
+    overloads,
+    quantization,
+    sparse,
+    training,
+    types,
+)
+from opshift.converter.ir.contents import Contents
+from opshift.converter.ir.use import Use
+
+Find = Callable[[Contents], Iterator[Use]]
+Change = Callable[[Contents], None]
+
+
+class Lowering(NamedTuple):
+    """How a model is written without a feature.
+
+    Attributes:
+        feature: its name in `ir_versions.yaml`.
+        becomes: what takes its place, in a few words.
+        apply: changes the model; `None` for a feature that is dropped or nothing.
+        concession: what allows to drop the feature.
+        drop: takes it out.
+        moves_nodes: whether nodes are elsewhere afterwards.
+    """
+
+    feature: str
+    becomes: str
+    apply: Change | None
+    concession: Concession | None = None
+    drop: Change | None = None
+    moves_nodes: bool = False
+
+
+FINDERS: tuple[Find, ...] = (
+    devices.find,
+    metadata.find,
+    overloads.find,
+    function_values.find,
+    attribute_defaults.find,
+    functions.find,
+    training.find,
+    sparse.find_initializers,
+    sparse.find_attributes,
+    quantization.find,
+    initializers.find_standalone,
+    initializers.find_external,
+    types.find,
+)
+LOWERINGS: tuple[Lowering, ...] = (
+    Lowering("device_configurations", "", None, "drop-devices", devices.drop),
+    Lowering("metadata", "metadata of the model", metadata.move, "drop-metadata", metadata.drop),
+    Lowering("functions", "nodes where they are called", functions.inline, moves_nodes=True),
+    Lowering("overloads", "functions with names of their own", overloads.rename),
+    Lowering("function_values", "value_info of the main graph", function_values.move),
+    Lowering("attribute_defaults", "attributes of the calls", attribute_defaults.state),
+    Lowering("training", "", None, "drop-training", training.drop),
+    Lowering("sparse_initializers", "dense initializers", sparse.write_initializers),
+    Lowering("sparse_attributes", "dense tensors", sparse.write_attributes),
+    Lowering(
+        "quantization_annotations",
+        "metadata of the model",
+        quantization.move,
+        "drop-metadata",
+        quantization.drop,
+    ),
+    Lowering("standalone_initializers", "graph inputs", initializers.make_inputs),
+)
+"""In the order in which they are applied: newest first, but functions, which take others with them."""
+OF_FUNCTIONS = frozenset({"overloads", "function_values", "attribute_defaults"})
+"""The features that a model without functions cannot have."""

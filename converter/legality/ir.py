@@ -1,0 +1,108 @@
+"""Rules for what IR versions added: a model of an older version holds nothing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from opshift.converter.ir import (
+    attribute_defaults,
+    devices,
+    function_values,
+    functions,
+    initializers,
+    metadata,
+    overloads,
+    quantization,
+    sparse,
+    training,
+    types,
+)
+from opshift.converter.ir.change import since
+from opshift.converter.ir.contents import Contents, contents_of
+from opshift.converter.ir.use import Use
+from opshift.converter.legality.containers import Model
+from opshift.converter.legality.findings import ERROR, WARNING, Flaw
+from opshift.converter.legality.rules import Flaws, rule
+from opshift.registry.ir_versions import ir_versions
+
+SOURCE = "onnx.proto: Version"
+OPSET_IMPORTS = 3
+FINDERS: dict[Callable[[Contents], Iterator[Use]], tuple[str, ...]] = {
+    attribute_defaults.find: ("attribute_defaults",),
+    devices.find: ("device_configurations",),
+    function_values.find: ("function_values",),
+    functions.find: ("functions",),
+    initializers.find_external: ("external_data",),
+    metadata.find: ("metadata",),
+    overloads.find: ("overloads",),
+    quantization.find: ("quantization_annotations",),
+    sparse.find_attributes: ("sparse_attributes",),
+    sparse.find_initializers: ("sparse_initializers",),
+    training.find: ("training",),
+    types.find: (
+        "opaque_types",
+        "optional_types",
+        "sparse_types",
+        "type_attributes",
+        *ir_versions().element_types,
+    ),
+}
+"""What finds which features; initializers that are no inputs have a rule of their own."""
+
+
+class Newer:
+    """What a model uses that came after its IR version.
+
+    Attributes:
+        uses: by feature or element type, where it is used.
+    """
+
+    place = "model"
+
+    def __init__(self, model: Model) -> None:
+        self.ir_version = model.ir_version
+        self.uses: dict[str, list[Use]] = {}
+        if model.ir_version < 1:
+            return
+        contents = contents_of(model.proto, model.registry, ir_versions().newest)
+        for find, features in FINDERS.items():
+            if any(since(each) > model.ir_version for each in features):
+                for use in find(contents):
+                    self.uses.setdefault(use.feature, []).append(use)
+
+    def flaws(self, feature: str, meaning: str) -> Iterator[Flaw]:
+        """Where a feature is used that the IR version does not have."""
+        if since(feature) > self.ir_version:
+            reason = f"IR version {self.ir_version} has no {meaning}; {since(feature)} has"
+            yield from (Flaw(reason, place=use.place) for use in self.uses.get(feature, ()))
+
+
+@rule("ir.opset-imports", ERROR, source=SOURCE, remedy="raise ir_version to 3")
+def opset_imports(model: Model) -> Flaws:
+    """Below IR version 3 a model imports no opsets: it is written for the first one."""
+    if 1 <= model.ir_version < OPSET_IMPORTS and model.proto.opset_import:
+        yield f"IR version {model.ir_version} has no opset imports"
+
+
+@rule("ir.element-types", WARNING, source=SOURCE, remedy="raise ir_version to the one that has the type")
+def element_types(newer: Newer) -> Flaws:
+    """The IR version has the element types of all tensors and values."""
+    for each in ir_versions().element_types:
+        yield from newer.flaws(each, f"element type {each}")
+
+
+def _register(feature: str) -> None:
+    meaning, version = ir_versions().meaning(feature), since(feature)
+
+    def judge(newer: Newer) -> Flaws:
+        return newer.flaws(feature, meaning)
+
+    judge.__doc__ = f"Below IR version {version} a model has no {meaning}."
+    name = f"ir.{feature.replace('_', '-')}"
+    rule(name, WARNING, source=SOURCE, remedy=f"raise ir_version to {version}")(judge)
+
+
+for _features in FINDERS.values():
+    for _feature in _features:
+        if _feature in ir_versions().features:
+            _register(_feature)

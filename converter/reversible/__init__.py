@@ -1,0 +1,1 @@
+"""What conversions replaced, remembered in the model and put back."""

@@ -1,0 +1,1 @@
+"""Whether a converted model gives what the original gives, told by running both."""

@@ -1,0 +1,84 @@
+"""A wrong stamp is set right, and nothing else changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from support.ir_models import MODELS, X, function, node, plain
+from support.running import assert_equal, run
+
+from opshift.converter.doctor.restamp import restamp
+from opshift.converter.errors import InvalidModel
+
+
+def wrong() -> onnx.ModelProto:
+    nodes = [node("Clip", ["x", "low"], ["h"]), node("Unsqueeze", ["h"], ["y"], axes=[0])]
+    model = plain(13, nodes, initializers={"low": np.float32(0)})
+    model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 3
+    for each, size in zip(model.graph.output[0].type.tensor_type.shape.dim, (1, 2, 3), strict=True):
+        each.dim_value = size
+    model.ir_version = 3
+    return model
+
+
+def test_only_the_stamp_changes() -> None:
+    model = wrong()
+    before = model.SerializeToString()
+    result = restamp(model)
+    assert model.SerializeToString() == before
+    assert (result.opset_import[0].version, result.ir_version) == (12, 7)
+    model.opset_import[0].version = 12
+    model.ir_version = 7
+    assert result == model
+    onnx.checker.check_model(result)
+    assert_equal(run(result, {"x": X}), [np.maximum(X, 0)[None]])
+
+
+def test_a_model_that_fits_stays_as_it_is() -> None:
+    model = plain()
+    assert restamp(model) == model
+
+
+@pytest.mark.parametrize("kind", ["bytes", "path", "in place"])
+def test_it_gives_back_what_it_was_given(kind: str, tmp_path: Path) -> None:
+    model = wrong()
+    if kind == "bytes":
+        assert onnx.load_from_string(restamp(model.SerializeToString())).opset_import[0].version == 12
+    elif kind == "path":
+        onnx.save(model, tmp_path / "m.onnx")
+        assert restamp(tmp_path / "m.onnx").opset_import[0].version == 12
+    else:
+        assert restamp(model, inplace=True) is model
+        assert model.opset_import[0].version == 12
+
+
+def test_a_missing_import_is_added() -> None:
+    scaler = node("Scaler", ["x"], ["h"], "ai.onnx.ml", offset=[0.0], scale=[1.0])
+    result = restamp(plain(15, [scaler, node("Neg", ["h"], ["y"])]))
+    assert {each.domain: each.version for each in result.opset_import} == {
+        "": 15,
+        "local": 1,
+        "ai.onnx.ml": 2,
+    }
+    assert_equal(run(result, {"x": X}), [-X])
+
+
+def test_functions_are_stamped_on_their_own() -> None:
+    model = MODELS["functions"]()
+    model.functions.append(function("Newer"))
+    model.functions[1].node[0].CopyFrom(node("Gelu", ["a"], ["b"]))
+    model.functions[1].opset_import[0].version = 13
+    result = restamp(model)
+    assert [each.opset_import[0].version for each in result.functions] == [21, 20]
+    assert result.opset_import[0].version == 21
+
+
+def test_what_no_stamp_fits_is_refused_and_left_as_it_is() -> None:
+    model = plain(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])])
+    before = model.SerializeToString()
+    with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is legal for all nodes"):
+        restamp(model, inplace=True)
+    assert model.SerializeToString() == before

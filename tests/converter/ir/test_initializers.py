@@ -1,0 +1,106 @@
+"""Below IR version 4 initializers are inputs, or in graphs within nodes; their numbers stay."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.ir_models import X, node, plain
+from support.running import Array, assert_equal, op_types, run
+
+from opshift.converter.convert import convert_version
+
+WEIGHTS = {
+    "a float": np.float32(2),
+    "a matrix": np.ones((2, 3), np.float32),
+    "nothing": np.zeros((0, 3), np.float32),
+    "integers": np.array([1, 2], np.int64),
+    "texts": np.array(["a", "b"], object),
+}
+
+
+@pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
+def test_an_initializer_becomes_an_input_of_its_type(weight: Array) -> None:
+    model = plain(initializers={"w": np.asarray(weight)})
+    before = list(model.graph.input)
+    result = convert_version(model, ir_version=3)
+    assert list(result.graph.input[:-1]) == before
+    added = result.graph.input[-1].type.tensor_type
+    assert added.elem_type == model.graph.initializer[0].data_type
+    assert [each.dim_value for each in added.shape.dim] == list(np.shape(weight))
+    assert list(result.graph.initializer) == list(model.graph.initializer)
+    onnx.checker.check_model(result)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+def test_one_that_is_an_input_stays_that() -> None:
+    model = plain(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": X, "v": X})
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 3]))
+    result = convert_version(model, ir_version=3)
+    assert [each.name for each in result.graph.input] == ["x", "w", "v"]
+
+
+def branch(name: str, names: Sequence[str]) -> onnx.GraphProto:
+    """Adds two initializers of its own; both branches call them the same."""
+    nodes = [node("Add", ["x", "w"], [f"{name}_s"]), node("Add", [f"{name}_s", "v"], [name])]
+    weights = [numpy_helper.from_array(X + position, each) for position, each in enumerate(names)]
+    made: onnx.GraphProto = helper.make_graph(
+        nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3])], weights
+    )
+    return made
+
+
+@pytest.mark.parametrize("choice", [0, 1], ids=["else", "then"])
+def test_those_of_a_graph_within_become_nodes_before_all_others(choice: int) -> None:
+    branches = {"then_branch": branch("t", ["w", "v"]), "else_branch": branch("e", ["v", "w"])}
+    nodes = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL), node("If", ["yes"], ["y"], **branches)]
+    model = plain(nodes=nodes, initializers={"c": np.array(choice, np.int64)})
+    result = convert_version(model, ir_version=3)
+    for attribute in result.graph.node[1].attribute:
+        assert [each.op_type for each in attribute.g.node] == ["Constant", "Constant", "Add", "Add"]
+        assert not attribute.g.initializer
+    onnx.checker.check_model(result)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+def test_new_constants_are_inputs_too() -> None:
+    """Below opset 9 a Constant makes floats only, and the counts of Tile are whole numbers."""
+    nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("CenterCropPad", ["u", "size"], ["c"])]
+    nodes += [node("Reshape", ["c", "size"], ["y"])]
+    weights = {"axes": np.array([0]), "size": np.array([1, 2, 3])}
+    model = plain(nodes=nodes, initializers=weights)
+    del model.graph.output[0].type.tensor_type.shape.dim[:]
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    result = convert_version(model, 8)
+    assert result.ir_version == 3
+    inputs = {each.name for each in result.graph.input}
+    assert {each.name for each in result.graph.initializer} <= inputs
+    assert "Constant" not in op_types(result)
+    onnx.shape_inference.infer_shapes(result, check_type=True, strict_mode=True)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))
+
+
+@pytest.mark.parametrize("opset", [8, 12], ids=["floats only", "any type"])
+def test_integers_of_a_graph_within_lie_where_a_constant_may_be_one(opset: int) -> None:
+    nodes = [node("Tile", ["x", "times"], ["t"]), node("Add", ["t", "w"], ["a"])]
+    weights = [numpy_helper.from_array(np.array([1, 2]), "times"), numpy_helper.from_array(X[:, :1], "w")]
+    value = helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 6])
+    then = helper.make_graph(nodes, "then", [], [value], weights)
+    other = helper.make_graph(
+        [node("Concat", ["x", "x"], ["b"], axis=1)],
+        "else",
+        [],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 6])],
+    )
+    chosen = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL)]
+    chosen.append(node("If", ["yes"], ["y"], then_branch=then, else_branch=other))
+    model = plain(nodes=chosen, initializers={"c": np.array(1, np.int64)})
+    model.opset_import[0].version = opset
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 6]))
+    result = convert_version(model, ir_version=3)
+    assert [each.name for each in result.graph.input] == ["x", "c", *(["times"] if opset < 9 else [])]
+    onnx.shape_inference.infer_shapes(result, check_type=True, strict_mode=True)
+    assert_equal(run(result, {"x": X}), run(model, {"x": X}))

@@ -1,0 +1,97 @@
+"""Sparse tensors are written dense below IR version 6, if they are small and of a type that is read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from support.ir_models import X, node, plain
+from support.running import Array, assert_equal, run
+
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
+
+
+def floats(values: list[Any]) -> Array:
+    made: Array = np.array(values, np.float32)
+    return made
+
+
+FLAT = np.array([1, 5], np.int64)
+COORDINATES = np.array([[0, 1], [1, 2]], np.int64)
+
+
+def with_sparse(values: Array, indices: Array, dims: list[int]) -> onnx.ModelProto:
+    model = plain()
+    values_proto = numpy_helper.from_array(values, "w")
+    sparse = helper.make_sparse_tensor(values_proto, numpy_helper.from_array(indices, "i"), dims)
+    model.graph.sparse_initializer.append(sparse)
+    return model
+
+
+ROWS = [
+    ("flat positions", floats([3, 5]), FLAT, [2, 3], [[0, 3, 0], [0, 0, 5]]),
+    ("coordinates", floats([3, 5]), COORDINATES, [2, 3], [[0, 3, 0], [0, 0, 5]]),
+    ("whole numbers", np.array([-3, 5]), FLAT, [6], [0, -3, 0, 0, 0, 5]),
+    ("half floats", np.array([0.5, 5], np.float16), FLAT, [3, 2], [[0, 0.5], [0, 0], [0, 5]]),
+    ("truth values", np.array([True, True]), FLAT, [6], [False, True, False, False, False, True]),
+    ("no values", floats([]), np.zeros((0, 2), np.int64), [1, 2], [[0, 0]]),
+    ("three axes", floats([7]), np.array([[1, 0, 1]]), [2, 1, 2], [[[0, 0]], [[0, 7]]]),
+]
+
+
+@pytest.mark.parametrize(
+    ("values", "indices", "dims", "dense"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+)
+def test_an_initializer_is_written_dense(
+    values: Array, indices: Array, dims: list[int], dense: list[float]
+) -> None:
+    result = convert_version(with_sparse(values, indices, dims), ir_version=5)
+    (written,) = result.graph.initializer
+    assert written.name == "w"
+    found = numpy_helper.to_array(written)
+    assert found.dtype == values.dtype
+    assert found.tolist() == dense
+    assert not result.graph.sparse_initializer
+
+
+def test_values_in_typed_fields_are_read() -> None:
+    model = with_sparse(floats([3, 5]), FLAT, [2, 3])
+    values = model.graph.sparse_initializer[0].values
+    values.ClearField("raw_data")
+    values.float_data.extend([3, 5])
+    written = convert_version(model, ir_version=5).graph.initializer[0]
+    assert numpy_helper.to_array(written).tolist() == [[0, 3, 0], [0, 0, 5]]
+
+
+def test_a_graph_within_has_its_own() -> None:
+    sparse = with_sparse(floats([3, 5]), FLAT, [2, 3]).graph.sparse_initializer[0]
+    output = helper.make_tensor_value_info("t", TensorProto.FLOAT, [2, 3])
+    then = helper.make_graph([node("Add", ["x", "w"], ["t"])], "then", [], [output])
+    then.sparse_initializer.append(sparse)
+    choice = node("If", ["yes"], ["y"], then_branch=then, else_branch=then)
+    model = plain(nodes=[choice], initializers={"yes": np.array(True)})
+    for version in (5, 3):
+        result = convert_version(model, ir_version=version)
+        onnx.checker.check_model(result)
+        assert_equal(run(result, {"x": X}), [X + floats([[0, 3, 0], [0, 0, 5]])])
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        pytest.param(with_sparse(floats([1]), np.array([0]), [2**13, 2**12]), "64 MiB", id="too large"),
+        pytest.param(with_sparse(np.array(["a"], object), np.array([0]), [2]), "not of a type", id="texts"),
+        pytest.param(with_sparse(floats([1]), np.array([7]), [2, 3]), "do not fit", id="out of place"),
+        pytest.param(with_sparse(floats([1]), np.array([1, 2]), [2, 3]), "do not fit", id="too many"),
+    ],
+)
+def test_what_is_not_written_dense_is_refused(model: onnx.ModelProto, reason: str) -> None:
+    with pytest.raises(ConversionRefused) as caught:
+        convert_version(model, ir_version=5)
+    assert reason in caught.value.reason
+    assert "graph, initializer 'w'" in str(caught.value)
+    assert convert_version(model, 8).ir_version == 6

@@ -1,0 +1,251 @@
+"""What a check takes, what it gives back, and what it leaves alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.legality.case import parsed, rules_broken
+from support.legality.graphs import BRANCH, nested
+from support.legality.tensors import external
+
+import opshift
+from opshift.converter.errors import InvalidModel
+from opshift.converter.legality.check import check, require_legal
+from opshift.converter.legality.findings import Finding, IllegalModel, Level
+from opshift.registry.messages import ModelProto
+
+RELU = "g (float[2] x) => (float[2] y) { [act] y = Relu(x) }"
+BROKEN = "g (float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (z) }"
+
+
+def ours(model: onnx.ModelProto) -> Any:
+    return ModelProto.FromString(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda model: model,
+        ours,
+        lambda model: model.SerializeToString(),
+        lambda model: bytearray(model.SerializeToString()),
+    ],
+    ids=["onnx's message", "opshift's message", "bytes", "a bytearray"],
+)
+def test_a_model_may_be_given_as(given: Callable[[onnx.ModelProto], Any]) -> None:
+    assert check(given(parsed(RELU))) == ()
+    assert {each.rule for each in check(given(parsed(BROKEN)))} == {"node.attribute-known", "value.unknown"}
+
+
+def test_a_model_may_be_given_as_a_path(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parsed(BROKEN), path)
+    assert check(path) == check(str(path)) == check(parsed(BROKEN))
+
+
+def test_the_public_name_is_the_function() -> None:
+    assert opshift.check is check
+    assert (opshift.Finding, opshift.IllegalModel) == (Finding, IllegalModel)
+
+
+def test_a_finding_says_which_rule_where_why_and_what_to_do() -> None:
+    (found,) = check(parsed(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
+    assert found == Finding(
+        "node.attribute-known",
+        Level.ERROR,
+        "graph, node 'act', attribute 'alpha'",
+        "ai.onnx.Relu:14 has no such attribute",
+        "remove the attribute, or correct its name",
+    )
+    assert found.as_dict()["level"] == "error"
+    assert str(found).startswith("error node.attribute-known: graph, node 'act', attribute 'alpha': ai.onnx")
+
+
+def test_everything_is_found_not_only_the_first() -> None:
+    text = (
+        "g (float[2] x) => (float[2] y) {" + " ".join(f"y{i} = Rule(x)" for i in range(50)) + "y = Relu(y0) }"
+    )
+    assert len(check(parsed(text))) == 50
+
+
+def test_the_model_is_left_as_it_is() -> None:
+    model = parsed(BROKEN)
+    before = model.SerializeToString()
+    check(model)
+    assert model.SerializeToString() == before
+
+
+def test_a_class_of_messages_that_lacks_fields_is_looked_at_whole() -> None:
+    """Releases of ONNX from before IR version 11 have no field for device configurations."""
+
+    class Older:
+        def __init__(self, model: onnx.ModelProto) -> None:
+            self._model = model
+            self.graph, self.opset_import = model.graph, model.opset_import
+
+        def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf spells it
+            return bytes(self._model.SerializeToString())
+
+    assert rules_broken(Older(parsed(BROKEN))) == {"node.attribute-known", "value.unknown"}
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\x01\x02\x03", parsed(RELU).SerializeToString()[:-3]], ids=["nothing", "junk", "a part"]
+)
+def test_bytes_that_are_no_model_are_a_finding(data: bytes, tmp_path: Path) -> None:
+    (found,) = check(data)
+    assert (found.rule, found.level, found.place) == ("model.readable", Level.ERROR, "model")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    (found,) = check(path)
+    assert (found.rule, found.place) == ("model.readable", str(path))
+
+
+def test_what_is_no_model_at_all_is_refused() -> None:
+    with pytest.raises(InvalidModel, match="int is no model"):
+        check(42)
+
+
+def test_names_that_are_no_text_are_a_finding() -> None:
+    model = parsed(
+        "mark (float[2] mark) => (float[2] out) <float[2] w = {1, 2}> { [mark] mark2 = mark(mark, w) }"
+    )
+    places = [each.place for each in check(model.SerializeToString().replace(b"mark", b"m\xffrk"))]
+    assert len(places) > 2
+
+
+def test_names_that_protobuf_itself_refuses_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        b"\xff".decode()
+
+    monkeypatch.setattr("opshift.converter.legality.walk.Walk.run", fail)
+    (found,) = check(parsed(RELU))
+    assert found.rule == "model.text"
+
+
+def test_graphs_that_lie_too_deep_are_looked_at_as_far_as_that() -> None:
+    model = ours(parsed(BRANCH))
+    nested(model, levels=200)
+    assert "graph.depth" in rules_broken(model)
+
+
+def test_types_are_not_told_behind_a_broken_node() -> None:
+    """What a node makes that breaks a rule is anybody's guess."""
+    text = "g (float[2] x, int64[2] n) => (float[2] y) { a = Relu(x, n)  y = Add(a, n) }"
+    assert rules_broken(parsed(text)) == {"node.input-count"}
+    assert rules_broken(parsed(text.replace("(x, n)", "(x)"))) == {"type.variable"}
+
+
+def test_types_are_not_told_where_functions_take_the_place_of_operators() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[2] x) => (int64[2] y) { y = Relu(x) }
+    <domain: "", opset_import: ["": 21]> Relu (a) => (b) { b = Cast <to = 7> (a) }
+    """
+    assert rules_broken(parsed(text)) == {"function.standard"}
+
+
+def test_weights_in_a_file_are_looked_for_beside_the_model(tmp_path: Path) -> None:
+    model = external()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert rules_broken(model) == set()
+    assert rules_broken(path) == rules_broken(model, folder=tmp_path) == {"external.file"}
+    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 8))
+    assert rules_broken(path) == set()
+    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 7))
+    assert rules_broken(path) == {"external.size"}
+
+
+def test_a_link_may_lead_to_weights_in_the_folder_but_not_out_of_it(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    weights = bytes(4096 + 8)
+    (tmp_path / "weights.bin").write_bytes(weights)
+    (tmp_path / "model" / "inside.bin").write_bytes(weights)
+    link = tmp_path / "model" / "weights.bin"
+    link.symlink_to(tmp_path / "model" / "inside.bin")
+    assert rules_broken(external(), folder=tmp_path / "model") == set()
+    link.unlink()
+    link.symlink_to(tmp_path / "weights.bin")
+    assert rules_broken(external(), folder=tmp_path / "model") == {"external.file"}
+
+
+def test_other_definitions_are_checked_against(tmp_path: Path) -> None:
+    (tmp_path / "com.acme").mkdir()
+    (tmp_path / "com.acme" / "Twist.yaml").write_text(
+        "domain: com.acme\nname: Twist\nversions:\n- since_version: 1\n  before: {refuse: there was none}\n"
+        "  inputs:\n  - {name: X, type: tensor(float)}\n  outputs:\n  - {name: Y, type: tensor(float)}\n"
+    )
+    model = parsed(
+        '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> '
+        "g (int64[2] x) => (float[2] y) { y = com.acme.Twist <angle = 90> (x) }"
+    )
+    registry = opshift.default_registry().with_folder(tmp_path)
+    assert rules_broken(model) == set()
+    assert rules_broken(model, registry=registry) == {"node.attribute-known"}
+    del model.graph.node[0].attribute[:]
+    assert rules_broken(model, registry=registry) == {"type.input"}
+
+
+def test_a_legal_model_passes() -> None:
+    require_legal(parsed(RELU))
+
+
+def test_warnings_do_not_make_a_model_illegal() -> None:
+    model = parsed(RELU)
+    model.opset_import.add(domain="ai.onnx", version=21)
+    assert [each.level for each in check(model)] == [Level.WARNING]
+    require_legal(model)
+
+
+def test_an_illegal_model_is_told_with_all_its_errors() -> None:
+    with pytest.raises(IllegalModel) as caught:
+        require_legal(parsed(BROKEN), when="on arrival")
+    assert len(caught.value.findings) == 2
+    assert (
+        caught.value.reason
+        == "on arrival: value.unknown: input 'z' is made by no node, input or initializer, and 1 more"
+    )
+    assert isinstance(caught.value, InvalidModel)
+
+
+@pytest.mark.parametrize(
+    ("level", "included"),
+    [(Level.ERROR, {Level.ERROR}), (Level.WARNING, {Level.ERROR, Level.WARNING}), (Level.INFO, set(Level))],
+)
+def test_a_level_includes_the_graver_ones(level: Level, included: set[Level]) -> None:
+    assert {each for each in Level if level.includes(each)} == included
+
+
+def chain(count: int) -> onnx.ModelProto:
+    nodes = [helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], f"n{i}") for i in range(count)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def calls(model: onnx.ModelProto) -> int:
+    """How many functions a check calls, in Python and in C."""
+    count = 0
+
+    def note(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(note)
+    try:
+        check(model)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_work_grows_with_the_number_of_nodes_and_no_faster() -> None:
+    small, large = chain(500), chain(2000)
+    calls(small)
+    assert calls(large) < 4.2 * calls(small)

@@ -1,0 +1,236 @@
+"""The nodes of functions in place of their calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+from onnx import GraphProto, TensorProto, helper
+from support.calling import FEEDS, FLOAT, GRAPH, INT, X, call, called, function, given, model, node
+from support.running import Array, assert_equal, op_types, run
+
+from opshift.converter.inlining import inline_functions, inlining_obstacles
+from opshift.registry.catalogue import default_registry
+
+
+def inlined(before: onnx.ModelProto) -> onnx.ModelProto:
+    after = onnx.ModelProto()
+    after.CopyFrom(before)
+    inline_functions(after)
+    return after
+
+
+def graph(name: str, nodes: list[onnx.NodeProto], output: str) -> GraphProto:
+    value = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
+    made: GraphProto = helper.make_graph(nodes, name, [], [value])
+    return made
+
+
+def nested() -> onnx.ModelProto:
+    """A function in a function, each called twice, with attributes passed on."""
+    soft = function("Soft", [given(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
+    inner = given(call("Soft", ["a"], ["t"]), where=("axis", INT))
+    outer = function("Outer", [inner, node("Relu", ["t"], ["r"]), call("Soft", ["r"], ["b"])])
+    nodes = [call("Outer", ["x"], ["t"], axis=2), call("Outer", ["t"], ["y"])]
+    return model(nodes, [outer, soft])
+
+
+def names_that_clash() -> onnx.ModelProto:
+    """Values of the function, and of the graphs in it, are called like those of the caller."""
+    then = graph("then", [node("Relu", ["a"], ["t"]), node("Neg", ["t"], ["z"])], "z")
+    leaky = given(node("LeakyRelu", ["a"], ["t"]), alpha=("slope", FLOAT))
+    nodes = [
+        node("ReduceSum", ["a"], ["s"], keepdims=0),
+        node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        node("If", ["c"], ["b"], then_branch=then, else_branch=graph("else", [leaky], "t")),
+    ]
+    calls = [node("Neg", ["x"], ["t"]), call("F", ["t"], ["z"], slope=0.3), call("F", ["z"], ["y"])]
+    return model(calls, [function("F", nodes)])
+
+
+def call_in_a_branch() -> onnx.ModelProto:
+    soft = function("Soft", [node("Softmax", ["a"], ["t"], axis=1), node("Neg", ["t"], ["b"])])
+    branches = {
+        "then_branch": graph("then", [call("Soft", ["x"], ["t"])], "t"),
+        "else_branch": graph("else", [node("Relu", ["x"], ["e"])], "e"),
+    }
+    feeds = {**FEEDS, "yes": np.array(True)}
+    return model([node("If", ["yes"], ["y"], **branches)], [soft], feeds=feeds)
+
+
+def inputs_left_out() -> onnx.ModelProto:
+    clip = node("Clip", ["a", "low", "high"], ["b"])
+    body = function("Cut", [clip], inputs=("a", "low", "high"))
+    nodes = [call("Cut", ["x", "", "top"], ["m"]), call("Cut", ["m"], ["y"])]
+    return model(nodes, [body], initializers={"top": np.array(0.5, np.float32)})
+
+
+def outputs_left_out() -> onnx.ModelProto:
+    parts = node("Split", ["a"], ["b", "c"], axis=2)
+    body = function("Part", [parts], outputs=("b", "c"))
+    nodes = [call("Part", ["x"], ["", "m"]), call("Part", ["m"], ["y", "rest"])]
+    return model(nodes, [body])
+
+
+def default_of_an_attribute() -> onnx.ModelProto:
+    body = function("Leak", [given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", FLOAT))])
+    body.attribute_proto.append(helper.make_attribute("slope", 0.5))
+    return model([call("Leak", ["x"], ["m"]), call("Leak", ["m"], ["y"], slope=0.1)], [body])
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        nested,
+        names_that_clash,
+        call_in_a_branch,
+        inputs_left_out,
+        outputs_left_out,
+        default_of_an_attribute,
+        lambda: called(function("Relu", [node("Relu", ["a"], ["n"]), node("Neg", ["n"], ["b"])])),
+    ],
+    ids=[
+        "functions in functions",
+        "names that clash",
+        "a call in a branch",
+        "inputs left out",
+        "outputs left out",
+        "a default of an attribute",
+        "a function named as an operator that it uses",
+    ],
+)
+def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto]) -> None:
+    before = make()
+    after = inlined(before)
+    assert len(after.functions) == 0
+    feeds = {**FEEDS, "yes": np.array(True)} if len(before.graph.input) > 1 else FEEDS
+    assert_equal(run(after, feeds), run(before, feeds))
+
+
+@pytest.mark.parametrize(
+    ("outputs", "taken", "expected"),
+    [
+        (("a",), ("y",), [X]),
+        (("n", "n"), ("y", "z"), [-X, -X]),
+        (("a", "n", "a"), ("y", "z", "w"), [X, -X, X]),
+    ],
+    ids=["an input", "a value twice", "an input twice"],
+)
+def test_what_a_function_returns_twice_or_as_it_is(
+    outputs: tuple[str, ...], taken: tuple[str, ...], expected: list[Array]
+) -> None:
+    """Onnxruntime knows no such functions."""
+    body = function("F", [node("Neg", ["a"], ["n"])], outputs=outputs)
+    after = inlined(model([call("F", ["x"], taken)], [body], outputs=taken))
+    assert_equal(run(after, FEEDS), expected)
+
+
+def test_a_graph_that_the_call_gives_keeps_its_names() -> None:
+    """It reads values of the caller, which the function does not see."""
+    nodes = [
+        node("ReduceSum", ["a"], ["s"], keepdims=0),
+        node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        given(node("If", ["c"], ["b"]), then_branch=("yes", GRAPH), else_branch=("no", GRAPH)),
+    ]
+    body = function("Choose", nodes, attributes=["yes", "no"])
+    yes, no = graph("yes", [node("Relu", ["s"], ["p"])], "p"), graph("no", [node("Neg", ["s"], ["q"])], "q")
+    calls = [node("Abs", ["x"], ["s"]), call("Choose", ["s"], ["y"], yes=yes, no=no)]
+    assert_equal(run(inlined(model(calls, [body])), FEEDS), [np.abs(X)])
+
+
+def test_the_nodes_stand_where_the_call_stood() -> None:
+    before = nested()
+    before.graph.node.insert(0, node("Abs", ["x"], ["first"]))
+    before.graph.node.append(node("Abs", ["y"], ["last"]))
+    nodes = ["Softmax", "Relu", "Softmax"]
+    assert op_types(inlined(before)) == ["Abs", *nodes, *nodes, "Abs"]
+
+
+def test_the_node_that_makes_the_result_has_the_name_and_notes_of_the_call() -> None:
+    body = function("F", [node("Neg", ["a"], ["n"], name="neg"), node("Relu", ["n"], ["b"], name="relu")])
+    body.node[1].metadata_props.add(key="k", value="of the node")
+    made = call("F", ["x"], ["y"], name="call", doc_string="a note")
+    for key in ("k", "l"):
+        made.metadata_props.add(key=key, value="of the call")
+    first, last = inlined(model([made], [body])).graph.node
+    assert (first.name, first.doc_string, list(first.metadata_props)) == ("call/neg", "", [])
+    assert (last.name, last.doc_string) == ("call", "a note")
+    assert {each.key: each.value for each in last.metadata_props} == {"k": "of the node", "l": "of the call"}
+
+
+def test_nothing_else_changes() -> None:
+    before = nested()
+    before.graph.node.append(node("Relu", ["y"], ["z"], name="kept", doc_string="a note"))
+    before.graph.doc_string, before.producer_version = "of the graph", "1.2"
+    before.metadata_props.add(key="k", value="v")
+    after = inlined(before)
+    assert after.graph.node[-1] == before.graph.node[-1]
+    for model_ in (before, after):
+        del model_.graph.node[:], model_.functions[:]
+    assert after == before
+
+
+def test_types_of_values_come_along_under_their_new_names() -> None:
+    body = function("F", [node("Neg", ["a"], ["n"]), node("Relu", ["n"], ["b"])])
+    body.value_info.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "anb")
+    before = model([node("Abs", ["x"], ["n"]), call("F", ["n"], ["y"])], [body])
+    after = inlined(before)
+    assert [each.name for each in after.graph.value_info] == [after.graph.node[1].output[0]] == ["n_1"]
+
+
+def test_training_graphs_are_inlined() -> None:
+    before = nested()
+    before.training_info.add().algorithm.CopyFrom(graph("algorithm", [call("Soft", ["t"], ["new"])], "new"))
+    assert [each.op_type for each in inlined(before).training_info[0].algorithm.node] == ["Softmax"]
+
+
+def test_domains_that_only_functions_import_are_imported() -> None:
+    body = function("F", [node("FastConv", ["a"], ["b"], "com.acme")], {"com.acme": 7, "local": 1})
+    before = model([call("F", ["x"], ["y"])], [body])
+    after = onnx.ModelProto.FromString(before.SerializeToString())
+    inline_functions(after)
+    assert {each.domain: each.version for each in after.opset_import} == {"": 11, "local": 1, "com.acme": 7}
+
+
+# What stands in the way
+
+
+def obstacles(before: onnx.ModelProto, **targets: int) -> list[str]:
+    opsets = {each.domain or "ai.onnx": each.version for each in before.opset_import}
+    finals = {"ai.onnx": targets["onnx"]} if targets else {}
+    return [reason for _, reason in inlining_obstacles(before, opsets, finals, default_registry())]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "targets", "expected"),
+    [
+        ("Relu", {}, []),
+        ("Softmax", {}, ["it is written for opset 11 of ai.onnx, the graph for 13"]),
+        ("Softmax", {"onnx": 13}, []),
+    ],
+    ids=["with operators that are the same", "with operators that are not", "that both are converted to"],
+)
+def test_a_function_of_another_opset(op_type: str, targets: dict[str, int], expected: list[str]) -> None:
+    before = called(function("F", [node(op_type, ["a"], ["b"])], 12 if op_type == "Relu" else 11), 13)
+    if op_type == "Relu":
+        before.opset_import[0].version = 11
+    assert obstacles(before, **targets) == expected
+
+
+def test_a_function_of_another_opset_of_a_domain_that_nobody_defined() -> None:
+    body = function("F", [node("FastConv", ["a"], ["b"], "com.acme")], {"com.acme": 7})
+    before = model([call("F", ["x"], ["y"])], [body])
+    before.opset_import.add(domain="com.acme", version=6)
+    assert obstacles(before) == ["it is written for opset 7 of com.acme, the graph for 6"]
+
+
+def test_functions_that_would_grow_beyond_measure() -> None:
+    """Each calls the one before twice."""
+    functions = [function("F0", [node("Relu", ["a"], ["b"])])]
+    for level in range(1, 40):
+        twice = [call(f"F{level - 1}", ["a"], ["m"]), call(f"F{level - 1}", ["m"], ["b"])]
+        functions.append(function(f"F{level}", twice))
+    (reason,) = obstacles(model([call("F39", ["x"], ["y"])], functions))
+    assert "would become 549,755,813,888 nodes" in reason

@@ -1,0 +1,140 @@
+"""How far apart two outputs are, and whether that is too far."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from opshift.converter.verification.compare import TOLERANCES, compare
+from opshift.converter.verification.result import OutputCompared
+
+NAN, INF = math.nan, math.inf
+
+
+def of(
+    original: Any, converted: Any, kind: Any = np.float32, tolerance: float | None = None
+) -> OutputCompared:
+    """The comparison of two lists as arrays."""
+    return compare("y", [np.array(original, kind)], [np.array(converted, kind)], tolerance)
+
+
+EQUAL = {
+    "the same": ([1.0, 2.0], [1.0, 2.0], np.float32),
+    "NaN and NaN": ([NAN, 1.0], [NAN, 1.0], np.float32),
+    "infinite alike": ([INF, -INF], [INF, -INF], np.float32),
+    "zeros of either sign": ([0.0], [-0.0], np.float32),
+    "rounding of float": ([1.0, 1000.0], [1.00001, 1000.05], np.float32),
+    "rounding beside large elements": ([0.0, 1e4, 1e4, 1e4], [0.05, 1e4, 1e4, 1e4], np.float32),
+    "rounding of half": ([1.0], [1.001], np.float16),
+    "rounding of bfloat16": ([1.0], [1.0078125], ml_dtypes.bfloat16),
+    "complex": ([1 + 1j], [1.00001 + 1j], np.complex64),
+    "no elements": ([], [], np.float32),
+    "a scalar": (1.0, 1.0, np.float32),
+    "text": (["a", ""], ["a", ""], object),
+    "truth values": ([True, False], [True, False], bool),
+}
+DIFFERENT = {
+    "one element": ([1.0, 2.0], [1.0, 2.5], np.float32, "1 of 2 elements; 2.0 at [1] became 2.5", 0.5),
+    "a scalar": (1.0, 2.0, np.float32, "1 of 1 elements; 1.0 at  became 2.0", 1.0),
+    "NaN and a number": ([NAN], [1.0], np.float32, "nan at [0] became 1.0", INF),
+    "a number and NaN": ([1.0], [NAN], np.float32, "1.0 at [0] became nan", INF),
+    "a number and infinity": ([1.0], [INF], np.float32, "1.0 at [0] became inf", INF),
+    "infinity and a number": ([INF], [1e38], np.float32, "inf at [0] became", INF),
+    "infinite otherwise": ([INF], [-INF], np.float32, "inf at [0] became -inf", INF),
+    "rounding of float in double": ([1.0], [1.0000001], np.float64, "1.0 at [0] became 1.0000001", 1e-7),
+    "a small share": ([1e-3] * 9, [1.2e-3] * 9, np.float32, "9 of 9 elements", 2e-4),
+    "integers by one": ([7], [8], np.int64, "7 at [0] became 8", 1.0),
+    "large integers by one": ([2**62], [2**62 + 1], np.int64, "1 of 1 elements", 1.0),
+    "integers of either sign": ([-(2**63)], [2**63 - 1], np.int64, "1 of 1 elements", 2.0**64),
+    "unsigned integers": ([0], [2**64 - 1], np.uint64, "1 of 1 elements", 2.0**64),
+    "truth values": ([True], [False], bool, "True at [0] became False", 1.0),
+    "text": (["a", "b"], ["a", "c"], object, "1 of 2 elements; b at [1] became c", 0.0),
+    "eight-bit floats by a step": ([1.0], [1.125], ml_dtypes.float8_e4m3fn, "1.0 at [0] became 1.125", 0.125),
+}
+
+
+@pytest.mark.parametrize(("original", "converted", "kind"), EQUAL.values(), ids=EQUAL)
+def test_equal(original: Any, converted: Any, kind: Any) -> None:
+    found = of(original, converted, kind)
+    assert (found.equal, found.differing, found.reason) == (True, 0, "")
+    assert found.count == np.size(original)
+
+
+@pytest.mark.parametrize(
+    ("original", "converted", "kind", "reason", "absolute"), DIFFERENT.values(), ids=DIFFERENT
+)
+def test_different(original: Any, converted: Any, kind: Any, reason: str, absolute: float) -> None:
+    found = of(original, converted, kind)
+    assert not found.equal
+    assert found.differing >= 1
+    assert reason in found.reason
+    assert found.absolute == pytest.approx(absolute, rel=0.2)
+
+
+def test_the_worst_element_is_named() -> None:
+    found = of([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 9.0]])
+    assert found.reason == "2 of 4 elements; 4.0 at [1, 1] became 9.0"
+    assert (found.absolute, found.relative) == (5.0, 1.25)
+
+
+def test_all_samples_count() -> None:
+    first, second = np.ones((2, 3), np.float32), np.full((2, 3), NAN, np.float32)
+    found = compare("y", [first, second], [first + 0.5, second], None)
+    assert (found.count, found.finite, found.differing, found.shape) == (12, 6, 6, (2, 3))
+    assert not found.equal
+    assert compare("y", [second, first], [second, first], None).equal
+
+
+@pytest.mark.parametrize(
+    ("original", "converted", "reason"),
+    [
+        pytest.param(np.ones(2, np.float32), np.ones(3, np.float32), "shape [2] of it became [3]", id="size"),
+        pytest.param(np.ones(2), np.ones((1, 2)), "shape [2] of it became [1, 2]", id="rank"),
+        pytest.param(np.ones(2, np.int32), np.ones(2, np.int64), "type int32 of it became int64", id="type"),
+        pytest.param([np.ones(2)], [np.ones(2)] * 2, "1 parts became 2", id="a longer sequence"),
+        pytest.param([np.ones(2)], [np.zeros(2)], "1.0 at [0][0] became 0.0", id="in a sequence"),
+        pytest.param([{"a": 1.0}], [{"b": 1.0}], "1 parts became 1, or others", id="another key"),
+        pytest.param([{"a": 1.0}], [{"a": 2.0}], "1.0 at [0]['a'] became 2.0", id="in a map"),
+        pytest.param(None, np.ones(2), "is absent in one of the models", id="absent"),
+    ],
+)
+def test_another_structure(original: Any, converted: Any, reason: str) -> None:
+    assert reason in compare("y", [original], [converted], None).reason
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param([], id="an empty sequence"),
+        pytest.param([np.ones(2), np.zeros(3)], id="a sequence"),
+        pytest.param([{1: 0.5, 2: 0.25}], id="maps"),
+        pytest.param(None, id="nothing"),
+    ],
+)
+def test_the_same_structure(value: Any) -> None:
+    found = compare("y", [value], [value], None)
+    assert found.equal
+    assert found.shape is None
+
+
+def test_the_values_of_a_map_are_floats() -> None:
+    assert compare("y", [[{"a": 0.1}]], [[{"a": 0.1000001}]], None).equal
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64])
+def test_a_tolerance_of_ones_own(kind: Any) -> None:
+    assert of([1.0], [1.5], kind, tolerance=0.5).equal
+    assert not of([1.0], [3.0], kind, tolerance=0.5).equal
+
+
+@pytest.mark.parametrize("kind", [np.int32, bool, ml_dtypes.float8_e5m2])
+def test_what_is_not_computed_with_has_no_tolerance(kind: Any) -> None:
+    assert not of([1.0], [0.0], kind, tolerance=9.0).equal
+
+
+def test_types_with_a_tolerance() -> None:
+    assert set(TOLERANCES) == {"double", "float", "float16", "bfloat16", "complex64", "complex128"}
