@@ -69,11 +69,11 @@ def old_model(folder: Path) -> Path:
 
 @pytest.fixture
 def new_model(folder: Path) -> Path:
-    """`new.onnx`, of opset 18, whose two Unique are beyond opset 10."""
+    """`new.onnx`, of opset 18, whose two Sin are beyond opset 6."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
-        helper.make_node("Unique", ["a"], ["b"], name="unique1"),
-        helper.make_node("Unique", ["b"], ["y"], name="unique2"),
+        helper.make_node("Sin", ["a"], ["b"], name="sin1"),
+        helper.make_node("Sin", ["b"], ["y"], name="sin2"),
     ]
     path = folder / "new.onnx"
     onnx.save(make_model(nodes, {"": 18}), path)

@@ -117,7 +117,7 @@ def test_what_cannot_be_resolved_is_a_finding(
 
 def test_an_in_place_conversion_that_is_refused_changes_nothing(run: Run, new_model: Path) -> None:
     before = new_model.read_bytes()
-    assert run("convert", "new.onnx", "--in-place", "-t", "10").exit_code == 1
+    assert run("convert", "new.onnx", "--in-place", "-t", "6").exit_code == 1
     assert new_model.read_bytes() == before
     assert os.listdir() == ["new.onnx"]
 

@@ -105,9 +105,29 @@ def test_list_of_what_is_not_there(run: Run, arguments: list[str]) -> None:
 def test_targets_can_be_used_as_targets(run: Run, old_model: Path) -> None:
     data = json.loads(run("targets", "--format", "json").stdout)
     text = run("targets").stdout
-    for product in ("onnx", "onnxruntime"):
+    for product in data:
         newest = data[product][-1]["target"]
         assert newest.startswith(f"{product}-")
         assert f"\n{newest} " in text
         assert run("plan", "old.onnx", "-t", newest).exit_code == 0
     assert ["onnx-1.12", "8", "17", "3", "1"] in [line.split() for line in text.splitlines()]
+
+
+def test_targets_say_where_they_are_written(run: Run) -> None:
+    data = json.loads(run("targets", "--format", "json").stdout)
+    lines = [line.split() for line in run("targets").stdout.splitlines()]
+    for known in data.values():
+        assert all(each["source"].startswith("https://") for each in known)
+    tensorrt = next(each for each in data["tensorrt"] if each["target"] == "tensorrt-8.6")
+    assert ["tensorrt-8.6", "not", "known", "17", tensorrt["source"]] in lines
+
+
+def test_a_folder_adds_targets(run: Run, old_model: Path) -> None:
+    Path("ours").mkdir()
+    consumer = 'phone: {"2": {opsets: {ai.onnx: 9}, ir_version: 4, source: tried}}'
+    Path("ours/consumers.yaml").write_text(consumer, "utf-8")
+    assert ["phone-2", "4", "9", "tried"] in [
+        line.split() for line in run("targets", "--opsets", "ours").stdout.splitlines()
+    ]
+    assert run("convert", "old.onnx", "new.onnx", "-t", "phone-2", "--opsets", "ours").exit_code == 0
+    assert run("convert", "old.onnx", "new2.onnx", "-t", "phone-2").exit_code == 2

@@ -47,6 +47,17 @@ class Commands(TyperGroup):
                 each.rich_markup_mode = None  # type: ignore[attr-defined]  # typer's commands have it
 
 
+class Subcommands(TyperGroup):
+    """Commands whose help looks like that of the group above them."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command by its name."""
+        found: Any = super().get_command(ctx, cmd_name)
+        if found is not None:
+            found.rich_markup_mode = self.rich_markup_mode
+        return found
+
+
 def _wants_json(arguments: list[str]) -> bool:
     """Whether JSON is asked for; the command line may be too wrong to be parsed."""
     return "--format=json" in arguments or ("--format", "json") in pairwise(arguments)

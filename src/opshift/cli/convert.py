@@ -3,75 +3,194 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from opshift.cli.failing import FINDINGS, Misused, about
+from opshift.cli.conversion import Converted, Settings, convert_file, read
+from opshift.cli.failing import FINDINGS, Misused
 from opshift.cli.options import (
+    AdaptersOption,
     AllowOption,
     FoldersOption,
     Format,
     FormatOption,
     InputArgument,
+    IrVersionOption,
     TargetOption,
     registry_with,
 )
-from opshift.cli.output import emit, working
-from opshift.cli.places import destination, external_files, require_file, require_no_weights
+from opshift.cli.output import emit, emit_error, working
+from opshift.cli.places import destination, require_file
+from opshift.converter.errors import UsageError
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.converter.report import Report
     from opshift.registry.catalogue import Registry
 
+MoreArgument = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        metavar="OUT|IN", help="The file to write, or with --out more models.", show_default=False
+    ),
+]
 OutputArgument = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)
 ]
 InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Replace IN by the result; give no OUT.")]
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it is there already.")]
+CheckOption = Annotated[
+    bool, typer.Option("--check", help="Look for everything that breaks a rule, before and after.")
+]
+FolderOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Convert all IN, and the models in them if they are folders, to DIR.",
+    ),
+]
+JobsOption = Annotated[
+    int,
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="With --out: how many processes convert at once."),
+]
+ReversibleOption = Annotated[
+    bool,
+    typer.Option("--reversible", help="Record what is replaced, so that converting back restores it."),
+]
+VerifyOption = Annotated[
+    bool,
+    typer.Option(
+        "--verify", help="Run both models on the same inputs, and write nothing unless the outputs agree."
+    ),
+]
+InputsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--inputs", metavar="FILE", help="With --verify: an .npz file of inputs; the rest is generated."
+    ),
+]
+ToleranceOption = Annotated[
+    float | None,
+    typer.Option(
+        "--tolerance",
+        metavar="X",
+        min=0.0,
+        help="With --verify: how far apart floats may be, relative and absolute.",
+    ),
+]
+ExternalOption = Annotated[
+    Literal["copy", "link", "keep"],
+    typer.Option(
+        "--external",
+        help="If OUT is in another folder: copy weights that are in files of their own, make hard links to "
+        "them, or keep them where they are.",
+    ),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.")]
 
 
 def convert(
     source: InputArgument,
-    target: TargetOption,
-    out: OutputArgument = None,
+    more: MoreArgument = None,
+    target: TargetOption = None,
+    folder: FolderOption = None,
     in_place: InPlaceOption = False,
     force: ForceOption = False,
+    ir_version: IrVersionOption = None,
     allow: AllowOption = None,
+    reversible: ReversibleOption = False,
+    check: CheckOption = False,
+    verify: VerifyOption = False,
+    inputs: InputsOption = None,
+    tolerance: ToleranceOption = None,
+    jobs: JobsOption = 1,
+    external: ExternalOption = "copy",
     folders: FoldersOption = None,
+    adapters: AdaptersOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Convert a model to another opset.
+    """Convert models to another opset.
 
     The result is written whole or not at all. The input is left alone unless --in-place says otherwise.
+    With --out several models are converted, and all those in folders; what fails does not stop the others.
     """
-    from opshift.converter.convert import convert as convert_model
-    from opshift.converter.files import write_model
-
+    if not verify and (inputs is not None or tolerance is not None):
+        raise UsageError("nothing is compared without --verify", remedy="add --verify")
+    settings = Settings(
+        target,
+        ir_version,
+        allow or [],
+        folders,
+        verify,
+        inputs,
+        tolerance,
+        reversible,
+        check,
+        external,
+        force,
+        adapters,
+    )
+    registry = _registry_for(target, ir_version, folders)
+    if folder is not None:
+        if in_place:
+            raise UsageError(
+                "both --out and --in-place are given", place=str(folder), remedy="leave one of them out"
+            )
+        _convert_all([source, *(more or ())], folder, settings, jobs, force=force, quiet=quiet, form=form)
+        return
+    out = _single(more or [])
     require_file(source)
     path = destination(source, out, in_place=in_place, force=force)
-    registry = _registry_for(target, folders)
-    size = source.stat().st_size
-    model, imports = _read(source, quiet)
-    weights = external_files(model)
-    require_no_weights(source, weights, path)
-    with working(f"Converting {source}", quiet=quiet), about(source):
-        report = convert_model(model, target, inplace=True, allow=allow or (), registry=registry).report
-    with working(f"Writing {path}", quiet=quiet), about(path):
-        write_model(model, path)
+    found = convert_file(source, path, settings, registry, quiet=quiet)
     if not quiet or form is Format.JSON:
-        _tell(form, report, imports, (source, out or source), size, weights)
+        emit(form, found.as_dict(), lambda page: _write(page, found))
+
+
+def _single(more: list[Path]) -> Path | None:
+    """OUT, if it is given.
+
+    Raises:
+        UsageError: there is more than that.
+    """
+    if len(more) > 1:
+        raise UsageError("several models need a folder to go to", remedy="name it with --out")
+    return more[0] if more else None
+
+
+def _convert_all(
+    sources: list[Path],
+    folder: Path,
+    settings: Settings,
+    workers: int,
+    *,
+    force: bool,
+    quiet: bool,
+    form: Format,
+) -> None:
+    from opshift.cli.batch import jobs_for, run_jobs
+    from opshift.cli.batch_summary import batch_data, failures, write_batch, write_failures
+
+    jobs = jobs_for(sources, folder, force=force)
+    outcomes = run_jobs(jobs, settings, workers, quiet=quiet)
+    if not quiet or form is Format.JSON:
+        emit(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
+    elif failures(outcomes):
+        emit_error(lambda page: write_failures(page, outcomes))
+    if failures(outcomes):
+        raise typer.Exit(FINDINGS)
 
 
 def plan(
     source: InputArgument,
-    target: TargetOption,
+    target: TargetOption = None,
+    ir_version: IrVersionOption = None,
     allow: AllowOption = None,
     folders: FoldersOption = None,
+    adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show what `convert` would do and what stands in its way.
@@ -83,17 +202,19 @@ def plan(
     from opshift.converter.report import Report
 
     require_file(source)
-    registry = _registry_for(target, folders)
-    model, imports = _read(source)
-    with working(f"Planning {source}"), about(source):
-        report = Report.of(plan_version(model, target, allow=allow or (), registry=registry))
+    registry = _registry_for(target, ir_version, folders)
+    with working(f"Planning {source}"), read(source) as (model, imports):
+        found = plan_version(
+            model, target or None, allow=allow or (), ir_version=ir_version, registry=registry
+        )
+    report = Report.of(found)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     emit(form, data, lambda page: write_plan(page, source, report, imports))
     if report.refusals:
         raise typer.Exit(FINDINGS)
 
 
-def _registry_for(target: list[str], folders: list[Path] | None) -> Registry:
+def _registry_for(target: list[str] | None, ir_version: str | None, folders: list[Path] | None) -> Registry:
     """The registry; the target is known to make sense in it.
 
     Raises:
@@ -103,44 +224,24 @@ def _registry_for(target: list[str], folders: list[Path] | None) -> Registry:
 
     registry = registry_with(folders)
     try:
-        read_target(target, registry)
+        read_target(target or None, registry, ir_version)
     except ResolveError as error:
         raise Misused(error) from error
     return registry
 
 
-def _read(source: Path, quiet: bool = False) -> tuple[Any, dict[str, int]]:
-    """A model and its opset imports."""
-    from opshift.converter.files import read_model
-    from opshift.converter.opsets import opset_imports
-
-    with working(f"Reading {source}", quiet=quiet), about(source):
-        model = read_model(source)
-        return model, opset_imports(model.opset_import, model.ir_version)
-
-
-def _tell(
-    form: Format,
-    report: Report,
-    imports: dict[str, int],
-    paths: tuple[Path, Path],
-    size: int,
-    weights: tuple[str, ...],
-) -> None:
+def _write(page: Page, found: Converted) -> None:
     from opshift.cli.summary import write_concessions, write_replacements, write_versions
+    from opshift.cli.verification import write_verification
 
-    source, out = paths
-    sizes = (size, out.stat().st_size)
-    are_elsewhere = weights and out.resolve().parent != source.resolve().parent
-
-    def write(page: Page) -> None:
-        page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
-        write_versions(page, report, imports, {"size": f"{sizes[0]:,} -> {sizes[1]:,} bytes"})
-        write_replacements(page, report)
-        write_concessions(page, report)
-        if are_elsewhere:
-            page.blank()
-            page.prose(f"Its weights are in files of their own: copy {', '.join(weights)} beside {out}.")
-
-    data = {"input": source, "output": out, **report.as_dict(), "sizes": sizes, "external_data": weights}
-    emit(form, data, write)
+    source, out = found.source, found.out
+    before, after = found.sizes
+    page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
+    write_versions(page, found.report, found.imports, {"size": f"{before:,} -> {after:,} bytes"})
+    write_replacements(page, found.report)
+    write_concessions(page, found.report)
+    if found.verification:
+        write_verification(page, found.verification)
+    if found.missing:
+        page.blank()
+        page.prose(f"Its weights are in files of their own: copy {', '.join(found.missing)} beside {out}.")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opshift.cli.options import Format
 from opshift.cli.output import counted, emit_json
@@ -15,6 +15,7 @@ from opshift.registry.errors import OpshiftError, Place
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
+    from opshift.converter.legality.findings import Finding
 
 FINDINGS = 1
 WRONG_USAGE = 2
@@ -51,21 +52,47 @@ def about(path: Path) -> Iterator[None]:
 
 def tell(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error: text on stderr, or JSON on stdout, there with `name` if it has another outside."""
-    refusals = error.refusals if isinstance(error, ConversionRefused) else ()
-    if form is Format.JSON:
-        kind = {"error": name} if name else {}
-        emit_json({**error.as_dict(), **kind, "refusals": [asdict(each) for each in refusals]})
-        return
-    from opshift.cli.page import Page
+    from opshift.converter.legality.findings import IllegalModel
+    from opshift.converter.verification.result import VerificationFailed
 
-    page = Page(on_stderr=True)
+    if form is Format.JSON:
+        emit_json(error_data(error, name))
+        return
+    refusals = error.refusals if isinstance(error, ConversionRefused) else ()
+    findings = error.findings if isinstance(error, IllegalModel) else ()
+    from opshift.cli.page import page_for
+
+    page = page_for(on_stderr=True)
     where = f"{error.place}: " if str(error.place) else ""
     if refusals:
         _tell_refusals(page, where, refusals)
         return
+    if findings:
+        _tell_findings(page, error, findings)
+        return
     page.line(f"error: {where}{error.reason}", style="bold red")
     if error.remedy:
         page.line(f"  help: {error.remedy}")
+    if isinstance(error, VerificationFailed) and error.verification.outputs:
+        from opshift.cli.verification import write_verification
+
+        write_verification(page, error.verification)
+
+
+def error_data(error: OpshiftError, name: str = "") -> dict[str, Any]:
+    """An error as plain data, with `name` if it has another outside."""
+    from opshift.converter.legality.findings import IllegalModel
+    from opshift.converter.verification.result import VerificationFailed
+
+    kind = {"error": name} if name else {}
+    found: dict[str, Any] = {**error.as_dict(), **kind, "refusals": []}
+    if isinstance(error, ConversionRefused):
+        found["refusals"] = [asdict(each) for each in error.refusals]
+    if isinstance(error, IllegalModel):
+        found["findings"] = [asdict(each) for each in error.findings]
+    if isinstance(error, VerificationFailed):
+        found["verification"] = error.verification.as_dict()
+    return found
 
 
 def _tell_refusals(page: Page, where: str, refusals: Sequence[Refusal]) -> None:
@@ -74,3 +101,10 @@ def _tell_refusals(page: Page, where: str, refusals: Sequence[Refusal]) -> None:
     nodes = counted(len(refusals), "node")
     page.line(f"error: {where}{nodes} cannot be converted; nothing was written", style="bold red")
     write_refusals(page, refusals, most=10)
+
+
+def _tell_findings(page: Page, error: OpshiftError, findings: Sequence[Finding]) -> None:
+    from opshift.cli.findings import write_findings
+
+    page.line(f"error: {error.reason}; nothing was written", style="bold red")
+    write_findings(page, findings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 from opshift.adapters.table import Pair, adapter_table
 from opshift.adapters.type_guard import lost_types
@@ -79,10 +79,15 @@ def history(operator: Operator) -> Iterator[Entry]:
 
 
 def _answered(
-    source: OperatorVersion, target: OperatorVersion | None, opset: int, answer: Answer | None
+    source: OperatorVersion,
+    target: OperatorVersion | None,
+    opset: int,
+    answer: Answer | Literal["body"] | None,
 ) -> Answered:
     if answer == "adapter":
         return Answered("adapter", _adapter(Pair(source.domain, source.name, source.since_version, opset)))
+    if answer == "body":
+        return Answered("declared", "the nodes of its body")
     if isinstance(answer, Refuse):
         return Answered("refused", answer.refuse)
     if isinstance(answer, tuple):

@@ -2,45 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any
 
 import typer
+from typer.main import get_command, get_group
 
 from opshift.cli.commands import Commands
-from opshift.cli.convert import convert, plan
 from opshift.cli.failing import WRONG_USAGE
-from opshift.cli.inspect import inspect
-from opshift.cli.listing import list_operators, resolve
-from opshift.cli.reach import reach
-from opshift.cli.show import show
-from opshift.cli.targets import targets
 
-app = typer.Typer(
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    pretty_exceptions_enable=False,
-)
 EXAMPLES = {
-    "convert": ("model.onnx model17.onnx --target 17", "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3"),
+    "convert": (
+        "model.onnx model17.onnx --target 17",
+        "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3",
+        "model.onnx model8.onnx --ir-version 8",
+        "model.onnx model17.onnx -t 17 --verify",
+        "*.onnx models/ --out converted -t 17 --jobs 4",
+    ),
     "plan": ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json"),
     "reach": ("model.onnx",),
+    "doctor": ("model.onnx", "model.onnx fixed.onnx --fix"),
+    "compare": ("v1.onnx v2.onnx",),
+    "check": ("model.onnx", "*.onnx --level info", "--rules"),
     "inspect": ("model.onnx",),
     "show": ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json"),
     "list": ("--domain ai.onnx.ml", "--opset 17"),
     "resolve": ("Conv --opset 17",),
+    "diff": ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
+    "breaking": ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     "targets": ("",),
 }
-COMMANDS: dict[str, Callable[..., None]] = {
-    "convert": convert,
-    "plan": plan,
-    "reach": reach,
-    "inspect": inspect,
-    "show": show,
-    "list": list_operators,
-    "resolve": resolve,
-    "targets": targets,
+HOMES = {
+    "convert": "convert.convert",
+    "plan": "convert.plan",
+    "reach": "reach.reach",
+    "doctor": "doctor.doctor",
+    "compare": "compare.compare",
+    "check": "check.check",
+    "inspect": "inspect.inspect",
+    "show": "show.show",
+    "list": "listing.list_operators",
+    "resolve": "listing.resolve",
+    "diff": "diff.diff",
+    "breaking": "breaking.breaking",
+    "targets": "targets.targets",
+    "opset": "opset.opset",
+    "proposal": "proposal.proposal",
 }
+"""The module of each command, and its name there: a function, or a group of more commands."""
+
+
+class AllCommands(Commands):
+    """The commands of `HOMES`; the module of one is imported when it is asked for."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names, in order."""
+        return list(HOMES)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command; of a name that is none all are made, so that the nearest can be suggested."""
+        for name in [cmd_name] if cmd_name in HOMES else HOMES:
+            if name not in self.commands:
+                command = _command(name)
+                command.rich_markup_mode = self.rich_markup_mode
+                self.add_command(command, name)
+        return self.commands.get(cmd_name)
+
+
+def _command(name: str) -> Any:
+    module, _, attribute = HOMES[name].partition(".")
+    found = getattr(import_module(f"opshift.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        found.info.name = name
+        return get_group(found)
+    lines = [f"opshift {name} {example}".rstrip() for example in EXAMPLES[name]]
+    alone = typer.Typer(add_completion=False)
+    alone.command(name, epilog="\n\n".join(("Examples:", *lines)))(found)
+    return get_command(alone)
+
+
+app = typer.Typer(
+    cls=AllCommands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    pretty_exceptions_enable=False,
+)
 
 
 def _version(wanted: bool) -> None:
@@ -65,11 +110,6 @@ def start(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(WRONG_USAGE)
-
-
-for _name, _command in COMMANDS.items():
-    _lines = [f"opshift {_name} {example}".rstrip() for example in EXAMPLES[_name]]
-    app.command(_name, epilog="\n\n".join(("Examples:", *_lines)))(_command)
 
 
 def main() -> None:

@@ -21,6 +21,16 @@ class Format(StrEnum):
     JSON = "json"
 
 
+def run_adapters(paths: list[Path] | None) -> list[Path] | None:
+    """Run the adapters that the command line names."""
+    if paths:
+        from opshift.adapters.extensions import load_adapters
+
+        for path in paths:
+            load_adapters(path)
+    return paths
+
+
 FormatOption = Annotated[
     Format, typer.Option("--format", help="Text for people, or one JSON document on stdout, errors included.")
 ]
@@ -29,17 +39,38 @@ FoldersOption = Annotated[
     typer.Option(
         "--opsets",
         metavar="FOLDER",
-        help="Read additional definitions, laid out as <domain>/<operator>.yaml. May be repeated.",
+        help="Read additional definitions, laid out as <domain>/<operator>.yaml. May be repeated. A folder "
+        "with a releases.yaml is a whole tree, which takes the place of the project's own. A file is a "
+        "document of `opshift opset export`.",
+    ),
+]
+AdaptersOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--adapters",
+        metavar="PATH",
+        callback=run_adapters,
+        help="Run a Python file with adapters for what --opsets defines, or all in a folder. May be "
+        "repeated.",
     ),
 ]
 TargetOption = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--target",
         "-t",
         metavar="TARGET",
-        help="An opset (17), a domain's opset (ai.onnx.ml=3), or a release (onnx-1.12, onnxruntime-1.14). "
-        "May be repeated.",
+        help="An opset (17), a domain's opset (ai.onnx.ml=3), or a release (onnx-1.12, onnxruntime-1.14, and "
+        "what `opshift targets` lists). May be repeated, and left out with --ir-version.",
+    ),
+]
+IrVersionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ir-version",
+        metavar="N|keep",
+        help="The IR version to convert to, or keep. By default a release gets none that it does not take, "
+        "and an opset that of the first ONNX release with it, if no more is needed.",
     ),
 ]
 AllowOption = Annotated[
@@ -48,7 +79,8 @@ AllowOption = Annotated[
         "--allow",
         metavar="KIND",
         help="Go on where the result is not exact: approximate (it may differ in rounding) or "
-        "assume-nonnegative (indices are taken to be no less than zero). May be repeated.",
+        "assume-nonnegative (indices are taken to be no less than zero). Or drop what the IR version has no "
+        "place for: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]
 DomainOption = Annotated[
@@ -67,17 +99,18 @@ OperatorArgument = Annotated[
 
 
 def registry_with(folders: list[Path] | None) -> Registry:
-    """The project's definitions and those in `folders`.
+    """The project's definitions and those in `folders`, some of which may be operator-set documents.
 
     Raises:
-        UsageError: a folder does not exist.
-        DefinitionError: a folder holds no definitions, or wrong ones.
+        UsageError: one does not exist.
+        DefinitionError: one holds no definitions, or wrong ones.
     """
-    from opshift.registry.catalogue import default_registry
+    from opshift.registry.layered import registry_over
 
-    registry = default_registry()
     for folder in folders or ():
-        if not folder.is_dir():
+        if not folder.exists():
             raise UsageError("there is no such folder", place=str(folder), remedy="check what --opsets names")
-        registry = registry.with_folder(folder)
+    registry = registry_over([each for each in folders or () if not each.is_file()])
+    for document in folders or ():
+        registry = registry.with_document(document) if document.is_file() else registry
     return registry

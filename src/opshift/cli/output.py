@@ -30,9 +30,16 @@ def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -
     if form is Format.JSON:
         emit_json(data)
         return
-    from opshift.cli.page import Page
+    from opshift.cli.page import page_for
 
-    write(Page())
+    write(page_for())
+
+
+def emit_error(write: Callable[[Page], None]) -> None:
+    """Say something on stderr."""
+    from opshift.cli.page import page_for
+
+    write(page_for(on_stderr=True))
 
 
 def emit_json(data: Mapping[str, Any]) -> None:
@@ -46,7 +53,7 @@ def working(what: str, *, quiet: bool = False) -> Iterator[None]:
     if quiet or not sys.stderr.isatty():
         yield
         return
-    from opshift.cli.page import console_for
+    from opshift.cli.terminal import console_for
 
     with console_for(on_stderr=True).status(visible(what)):
         yield

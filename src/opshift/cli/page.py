@@ -1,30 +1,27 @@
-"""Text on stdout or stderr: tables and colour where somebody watches, bare columns elsewhere."""
+"""Text on stdout or stderr: bare columns here; tables and colour, in `terminal`, where somebody watches."""
 
 from __future__ import annotations
 
+import os
+import sys
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 
 import typer
-from rich import box
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from opshift.cli.output import Column, visible
 
 PROSE_WIDTH = 100
-UNBOUNDED_WIDTH = 1_000_000
-"""The width of text that no terminal shows: a row of a table is one line, whatever is in it."""
+GAP = "  "
+FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""What the environment may say of a stream that is no terminal."""
 
 
 class Page:
-    """One answer, part by part; what comes from models and files is never read as markup."""
+    """One answer, part by part; a row of a table is one line, whatever is in it."""
 
     def __init__(self, *, on_stderr: bool = False) -> None:
-        self._console = console_for(on_stderr)
         self._on_stderr = on_stderr
-        self._is_terminal = self._console.is_terminal
 
     def title(self, text: str) -> None:
         """What the whole page, or its first part, is about."""
@@ -37,64 +34,66 @@ class Page:
 
     def blank(self) -> None:
         """An empty line."""
-        self._print("")
+        self._echo("")
 
     def line(self, text: str, style: str = "") -> None:
         """One line, however long."""
-        self._print(_cell(text, style))
+        self._echo(visible(text))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """A paragraph, wrapped."""
-        width = min(PROSE_WIDTH, self._console.width)
-        self._print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width)
+        margin = " " * indent
+        lines = textwrap.wrap(
+            visible(text),
+            PROSE_WIDTH,
+            initial_indent=margin,
+            subsequent_indent=margin,
+            break_on_hyphens=False,
+        )
+        self._echo("\n".join(lines))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-        """A table; text is folded if the terminal is narrow, never cut off."""
-        table = Table(
-            box=box.SIMPLE_HEAD if self._is_terminal else None,
-            padding=(0, 1) if self._is_terminal else (0, 2, 0, 0),
-            pad_edge=False,
-            show_edge=False,
-            show_header=any(column.heading for column in columns),
-        )
-        for column in columns:
-            table.add_column(
-                column.heading,
-                justify="right" if column.is_number else "left",
-                style=column.style,
-                overflow="fold",
-            )
-        for row in rows:
-            table.add_row(*map(_cell, row))
-        self._print(table)
+        """A table, with its headings if it has any."""
+        headings = [column.heading for column in columns]
+        cells = [[visible(str(cell)) for cell in row] for row in rows]
+        self._columns([headings, *cells] if any(headings) else cells, [each.is_number for each in columns])
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Names and values, a line each."""
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(style="dim")
-        grid.add_column(overflow="fold")
-        for fact in facts.items():
-            grid.add_row(*map(_cell, fact))
-        self._print(grid)
+        self._columns([[visible(str(cell)) for cell in fact] for fact in facts.items()], [False, False])
 
-    def _print(self, renderable: RenderableType, width: int | None = None) -> None:
-        if self._is_terminal:
-            self._console.print(renderable, width=width)
-            return
-        with self._console.capture() as captured:
-            self._console.print(renderable, width=width)
-        lines = captured.get().splitlines()
-        typer.echo("\n".join(line.rstrip() for line in lines), err=self._on_stderr)
+    def _columns(self, rows: list[list[str]], are_numbers: Sequence[bool]) -> None:
+        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for row in rows:
+            fills = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
+            padded = [
+                fill + cell if is_number else cell + fill
+                for cell, fill, is_number in zip(row, fills, are_numbers, strict=True)
+            ]
+            lines.append(GAP.join(padded).rstrip())
+        self._echo("\n".join(lines))
 
-
-def console_for(on_stderr: bool) -> Console:
-    """The console of a stream; without a terminal it is as wide as any text, and has no colours."""
-    console = Console(stderr=on_stderr, markup=False, emoji=False, highlight=False)
-    if not console.is_terminal:
-        console.width = UNBOUNDED_WIDTH
-        console.no_color = True
-    return console
+    def _echo(self, text: str) -> None:
+        typer.echo(text, err=self._on_stderr)
 
 
-def _cell(value: object, style: str = "") -> Text:
-    return Text(visible(str(value)), style=style)
+def page_for(*, on_stderr: bool = False) -> Page:
+    """The page for who is at the other end of a stream."""
+    stream = sys.stderr if on_stderr else sys.stdout
+    if stream.isatty() or any(each in os.environ for each in FORCING):
+        from opshift.cli.terminal import TerminalPage, console_for
+
+        console = console_for(on_stderr=on_stderr)
+        if console.is_terminal:
+            return TerminalPage(console)
+    return Page(on_stderr=on_stderr)
+
+
+def _width(text: str) -> int:
+    """How many cells a text takes."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from opshift.cli.failing import about
 from opshift.cli.options import (
+    AdaptersOption,
     AllowOption,
     DomainOption,
     FoldersOption,
@@ -36,6 +37,7 @@ def reach(
     domain: DomainOption = None,
     allow: AllowOption = None,
     folders: FoldersOption = None,
+    adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show how far a model and its nodes can be moved.

@@ -15,6 +15,7 @@ NODES = Column("nodes", is_number=True)
 OPERATOR = Column("operator", style="cyan")
 BECOMES = Column("becomes", style="green")
 CONCESSIONS = (NODES, Column("kind", style="yellow"), Column("reason"))
+SPECIALISED = (Column("function", style="cyan"), Column("copies", style="green"))
 PLACES = (Column(""), Column("", style="cyan"), Column(""))
 
 
@@ -36,7 +37,8 @@ def write_versions(page: Page, report: Report, imports: Mapping[str, int], extra
     """The opset of each imported domain and the IR version, before and after, and the number of nodes."""
     targets = {change.domain: change.target for change in report.opsets}
     opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
-    page.facts({**opsets, "IR version": _step(*report.ir_version), "nodes": _nodes(report), **extra})
+    ir_version = "; ".join((_step(*report.ir_version), *report.ir_steps))
+    page.facts({**opsets, "IR version": ir_version, "nodes": _nodes(report), **extra})
 
 
 def write_replacements(page: Page, report: Report) -> None:
@@ -57,6 +59,14 @@ def write_changes(page: Page, report: Report) -> None:
             rows.append((count, was, "becomes", _joined(becomes)))
             rows += [("", "", *_explained(step, was)) for step in steps]
         page.table((NODES, OPERATOR, Column("", style="dim"), Column("")), rows)
+    write_specialised(page, report)
+
+
+def write_specialised(page: Page, report: Report) -> None:
+    """Which functions some of their calls get a copy of."""
+    if report.specialised:
+        page.heading("Specialised functions")
+        page.table(SPECIALISED, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
 def write_concessions(page: Page, report: Report) -> None:

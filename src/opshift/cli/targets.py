@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from opshift.cli.options import Format, FormatOption, registry_with
+from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
 from opshift.cli.output import Column, emit
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.releases import Release
+    from opshift.registry.releases import Consumer, Release
+
+SOURCES = {
+    "onnx": "https://github.com/onnx/onnx/blob/main/docs/Versioning.md",
+    "onnxruntime": "https://onnxruntime.ai/docs/reference/compatibility.html",
+}
 
 
-def targets(form: FormatOption = Format.TEXT) -> None:
+def targets(folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> None:
     """List the releases that --target can name.
 
-    These are ONNX's and onnxruntime's, each with its opsets and IR version.
+    These are ONNX's, onnxruntime's and those of other programs that read models, each with the newest opsets
+    and the newest IR version that it takes, and where that is written. A folder given with --opsets can add
+    others in a file consumers.yaml.
     """
-    releases = registry_with(None).releases
-    products = {"onnx": releases.onnx, "onnxruntime": releases.onnxruntime}
+    products = registry_with(folders).releases.products
 
     def write(page: Page) -> None:
         for position, (product, known) in enumerate(products.items()):
@@ -29,16 +35,28 @@ def targets(form: FormatOption = Format.TEXT) -> None:
     emit(form, {product: _releases(product, known) for product, known in products.items()}, write)
 
 
-def _write_releases(page: Page, product: str, known: Mapping[str, Release]) -> None:
+def _write_releases(page: Page, product: str, known: Mapping[str, Release | Consumer]) -> None:
     domains = list(dict.fromkeys(domain for release in known.values() for domain in release.opsets))
     columns = [Column("target", style="cyan"), Column("IR version", is_number=True)]
     columns += [Column(domain, is_number=True) for domain in domains]
-    rows = [
-        (f"{product}-{version}", release.ir_version, *(release.opsets.get(each, "") for each in domains))
+    sources = {getattr(release, "source", "") for release in known.values()}
+    if sources != {""}:
+        columns += [Column("note"), Column("source", style="dim")]
+    rows = [_row(f"{product}-{version}", release, domains) for version, release in known.items()]
+    page.table(columns, [row[: len(columns)] for row in rows])
+    if product in SOURCES:
+        page.line(f"source: {SOURCES[product]}", style="dim")
+
+
+def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[object, ...]:
+    opsets = (release.opsets.get(each, "") for each in domains)
+    told = (getattr(release, "note", ""), getattr(release, "source", ""))
+    return (name, release.ir_version or "not known", *opsets, *told)
+
+
+def _releases(product: str, known: Mapping[str, Release | Consumer]) -> list[dict[str, Any]]:
+    source = {"source": SOURCES[product]} if product in SOURCES else {}
+    return [
+        {"target": f"{product}-{version}", **release.model_dump(), **source}
         for version, release in known.items()
     ]
-    page.table(columns, rows)
-
-
-def _releases(product: str, known: Mapping[str, Release]) -> list[dict[str, Any]]:
-    return [{"target": f"{product}-{version}", **release.model_dump()} for version, release in known.items()]

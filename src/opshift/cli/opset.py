@@ -1,0 +1,122 @@
+"""`opshift opset`: operator sets as documents."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opshift.cli.commands import Subcommands
+from opshift.cli.failing import WRONG_USAGE
+from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
+from opshift.cli.output import Column, counted, emit
+from opshift.cli.places import require_file
+from opshift.converter.errors import UsageError
+from opshift.registry.documents.formats import DocumentFormat
+
+if TYPE_CHECKING:
+    from opshift.cli.page import Page
+    from opshift.registry.documents.document import OperatorSet
+
+opset = typer.Typer(cls=Subcommands)
+OPERATORS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
+EXPORT = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
+LOAD = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
+FileArgument = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The document to read.", show_default=False)
+]
+OutArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="OUT", help="The file to write; by default stdout.", show_default=False),
+]
+
+
+@opset.callback(invoke_without_command=True)
+def start(context: typer.Context) -> None:
+    """Write operator sets as documents, and read them."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(WRONG_USAGE)
+
+
+def export(
+    domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
+    out: OutArgument = None,
+    version: Annotated[
+        int | None, typer.Option("--version", metavar="N", help="The opset; by default the newest.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it is there already.")] = False,
+    folders: FoldersOption = None,
+    form: Annotated[
+        DocumentFormat | None,
+        typer.Option("--format", help="By default as OUT is named, and onnxopset if that says nothing."),
+    ] = None,
+) -> None:
+    """Write a domain at an opset as a document.
+
+    An onnxopset document is an OperatorSetProto as ONNX's IR specification defines it, with the definitions
+    in a field that other readers pass over. The file's name ends in .onnxopset, .yaml or .json.
+    """
+    from opshift.registry.documents.document import operator_set
+    from opshift.registry.documents.files import write_document
+
+    content = write_document(operator_set(registry_with(folders), domain, version), _format(form, out))
+    if out is None:
+        typer.get_binary_stream("stdout").write(content)
+        return
+    if out.exists() and not force:
+        raise UsageError("is there already", place=str(out), remedy="replace it with --force")
+    out.write_bytes(content)
+
+
+def load(
+    source: FileArgument,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="DIR", help="Write its definitions as <domain>/<operator>.yaml."),
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Read a document, check it, and list what it holds.
+
+    Other commands take it with --opsets FILE.
+    """
+    from opshift.registry.documents.files import read_document, write_tree
+
+    require_file(source)
+    found = read_document(source)
+    written = write_tree(found, out) if out else []
+    data = {
+        "input": source,
+        "domain": found.domain,
+        "opset_version": found.opset_version,
+        "operators": [str(version.id) for version in found.in_force],
+        "versions": sum(len(operator.versions) for operator in found.operators),
+        "written": written,
+    }
+    emit(form, data, lambda page: _write(page, found, written))
+
+
+def _write(page: Page, found: OperatorSet, written: list[Path]) -> None:
+    versions = sum(len(operator.versions) for operator in found.operators)
+    page.title(f"{found.domain}, opset {found.opset_version}: {counted(len(found.in_force), 'operator')}")
+    page.line(f"{counted(len(found.operators), 'name')} with {counted(versions, 'version')} in all", "dim")
+    page.table(
+        OPERATORS,
+        [(each.name, each.id, "deprecated" if each.deprecated else "") for each in found.in_force],
+    )
+    if written:
+        page.line(f"wrote {counted(len(written), 'file')} to {written[0].parent}")
+
+
+def _format(form: DocumentFormat | None, out: Path | None) -> DocumentFormat:
+    if form is not None:
+        return form
+    suffix = out.suffix.removeprefix(".") if out else ""
+    return next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
+
+
+for _name, _command, _examples in (("export", export, EXPORT), ("load", load, LOAD)):
+    _lines = [f"opshift opset {_name} {example}" for example in _examples]
+    opset.command(_name, epilog="\n\n".join(("Examples:", *_lines)))(_command)

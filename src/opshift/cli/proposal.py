@@ -1,0 +1,207 @@
+"""`opshift proposal`: write, check, review and accept proposals of operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from opshift.cli.commands import Subcommands
+from opshift.cli.failing import FINDINGS, WRONG_USAGE
+from opshift.cli.options import Format, FormatOption
+from opshift.cli.output import Column, emit, working
+from opshift.cli.proposal_check import check
+from opshift.cli.proposal_options import ProposalArgument, TreeOption, registry_of
+from opshift.converter.errors import UsageError
+from opshift.proposals.models import KINDS
+
+if TYPE_CHECKING:
+    from opshift.cli.page import Page
+    from opshift.proposals.rules.table import Rule
+    from opshift.proposals.status import Status
+
+RULES = (Column("rule", style="cyan"), Column("level"), Column("asks that"))
+FORM = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
+
+
+def new(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+    kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
+    name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The operator, such as Conv.")],
+    domain: Annotated[
+        str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The operator's domain.")
+    ] = "ai.onnx",
+    author: Annotated[str, typer.Option("--author", metavar="'NAME <EMAIL>'", help="You.")] = "",
+    tree: TreeOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Start a proposal: files with questions to answer."""
+    from opshift.proposals.scaffold import Wanted, scaffold
+
+    found = next((each for each in KINDS if each == kind), None)
+    if found is None:
+        raise UsageError(f"{kind!r} is no kind of proposal", remedy=f"there are {', '.join(KINDS)}")
+    person = FORM.fullmatch(author)
+    if person is None:
+        raise UsageError(f"{author!r} is nobody", remedy="write --author 'Name <email>'")
+    who = person["name"] or person["bare"] or ""
+    files = scaffold(
+        folder, Wanted(found, domain, name, who.strip(), person["email"] or ""), registry_of(tree)
+    )
+
+    def write(page: Page) -> None:
+        for each in files:
+            page.line(f"wrote {each}")
+        page.line(f"Answer the questions in them, then run `opshift proposal check {folder}`.")
+
+    emit(form, {"files": files}, write)
+
+
+def explain(
+    rule: Annotated[str, typer.Argument(metavar="[RULE]", help="Its id, as body.agrees.")] = "",
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Tell what a rule is for, or list all of them."""
+    from opshift.proposals.rules.table import rule_table
+
+    table = rule_table()
+    if rule and rule not in table:
+        raise UsageError(f"there is no rule {rule!r}", remedy="list them with `opshift proposal explain`")
+    listed = [table[rule]] if rule else list(table.values())
+    data = {"rules": [_rule_data(each) for each in listed]}
+
+    def write(page: Page) -> None:
+        if not rule:
+            page.table(RULES, [(each.id, each.level, each.title) for each in listed])
+            return
+        page.title(f"{listed[0].id} ({listed[0].level})")
+        for text in (listed[0].title, listed[0].about):
+            page.prose(text) if text else None
+        page.facts({"from": listed[0].source, "help": listed[0].remedy})
+
+    emit(form, data, write)
+
+
+def _rule_data(rule: Rule) -> dict[str, str]:
+    names = ("id", "level", "title", "about", "source", "remedy", "gate")
+    return {name: str(getattr(rule, name)) for name in names}
+
+
+def render(
+    folder: ProposalArgument,
+    output: Annotated[
+        Path, typer.Option("--out", "-o", metavar="FILE", help="The page to write: .md or .html.")
+    ],
+    tree: TreeOption = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Write the page that reviewers read.
+
+    It has the signature, the formula, the examples with their values, and the evidence. Runs the proposal's
+    code.
+    """
+    from opshift.proposals.page import review_page, to_html
+    from opshift.proposals.writing import write_files
+
+    if output.suffix not in (".md", ".html"):
+        raise UsageError("is no page", place=str(output), remedy="name a file that ends in .md or .html")
+    with working(f"Running {folder}", quiet=form is Format.JSON):
+        text = review_page(folder, registry_of(tree))
+    write_files({output: text if output.suffix == ".md" else to_html(text)})
+    emit(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
+
+
+def sign(
+    folder: ProposalArgument,
+    name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Who signs off.")],
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Sign off a proposal as it is.
+
+    The sign-off holds a fingerprint; any later change of the content makes it void.
+    """
+    from opshift.proposals.folder import Folder
+    from opshift.proposals.signing import sign as signed_by
+
+    signed = signed_by(Folder(folder), name)
+    emit(form, signed.model_dump(), lambda page: page.line(f"{signed.name} signed off {signed.fingerprint}"))
+
+
+def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
+    """Show where a proposal stands.
+
+    That is its state, its sign-offs, and what is open. Runs none of its code.
+    """
+    from opshift.proposals.status import status_of
+
+    found = status_of(folder, registry_of(tree))
+    emit(form, found.as_dict(), lambda page: _write_status(page, found))
+
+
+def _write_status(page: Page, found: Status) -> None:
+    page.title(found.title)
+    page.facts(found.facts())
+    for each in found.open:
+        page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="yellow")
+
+
+def accept(
+    folder: ProposalArgument,
+    tree: Annotated[
+        Path, typer.Option("--opsets", metavar="TREE", help="The tree of definitions to write to.")
+    ],
+    adapters: Annotated[
+        Path | None,
+        typer.Option("--adapters", metavar="DIR", help="Where adapters go; by default TREE/adapters."),
+    ] = None,
+    cases: Annotated[
+        Path | None, typer.Option("--cases", metavar="DIR", help="Where examples go; by default TREE/cases.")
+    ] = None,
+    form: FormatOption = Format.TEXT,
+) -> None:
+    """Move a proposal into a tree of definitions.
+
+    Refuses, and writes nothing, while anything is open. Runs the proposal's code.
+    """
+    from opshift.cli.proposal_check import write_findings
+    from opshift.proposals.accept import accept as accepted_in
+    from opshift.proposals.errors import NotAcceptable
+
+    try:
+        with working(f"Running {folder}", quiet=form is Format.JSON):
+            done = accepted_in(folder, tree, adapters=adapters, cases=cases)
+    except NotAcceptable as error:
+        findings = error.findings
+        data = {**error.as_dict(), "findings": [each.as_dict() for each in findings]}
+        emit(form, data, lambda page: write_findings(page, findings, "not accepted"))
+        raise typer.Exit(FINDINGS) from error
+    files = done.files
+
+    def write(page: Page) -> None:
+        page.title(f"accepted {done.operator} into opset {done.opset}")
+        for each in files:
+            page.line(f"wrote {each}")
+
+    emit(form, {"operator": str(done.operator), "opset": done.opset, "files": files}, write)
+
+
+COMMANDS: dict[str, Callable[..., None]] = {
+    "new": new, "check": check, "explain": explain, "render": render, "sign": sign, "status": status,
+    "accept": accept,
+}  # fmt: skip
+proposal = typer.Typer(cls=Subcommands)
+
+
+@proposal.callback(invoke_without_command=True)
+def start(context: typer.Context) -> None:
+    """Write, check, review and accept proposals of operators."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(WRONG_USAGE)
+
+
+for _name, _command in COMMANDS.items():
+    proposal.command(_name)(_command)

@@ -1,0 +1,171 @@
+"""`opshift check`: what breaks a rule; and `opshift convert --check`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import Result
+
+from opshift.converter.legality.rules import rule_table
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def legal(folder: Path, old_model: Path) -> Path:
+    """`legal.onnx`, which breaks no rule."""
+    model = onnx.load(old_model)
+    onnx.save(model, folder / "legal.onnx")
+    return folder / "legal.onnx"
+
+
+@pytest.fixture
+def illegal(folder: Path, old_model: Path) -> Path:
+    """`illegal.onnx`: attributes that Clip does not have, an IR version below the opset's, an odd name."""
+    model = onnx.load(old_model)
+    model.ir_version = 4
+    for _ in range(12):
+        extra = model.graph.node.add()
+        extra.CopyFrom(model.graph.node[1])
+        extra.attribute[0].name = "least"
+        extra.name = extra.output[0] = f"extra/{len(model.graph.node)}"
+    onnx.save(model, folder / "illegal.onnx")
+    return folder / "illegal.onnx"
+
+
+def test_a_legal_model(run: Run, legal: Path) -> None:
+    result = run("check", "legal.onnx")
+    assert (result.exit_code, result.output) == (0, "legal.onnx\nlegal: nothing found\n")
+
+
+def test_an_illegal_model(run: Run, illegal: Path) -> None:
+    result = run("check", "illegal.onnx")
+    assert result.exit_code == 1
+    title = "error node.attribute-known: A node has only attributes that its operator has"
+    assert title in result.stdout
+    assert (
+        "  graph, node 'extra/4', attribute 'least'   ai.onnx.Clip:6 has no such attribute\n" in result.stdout
+    )
+    assert "  ... and 2 more; `opshift check --format json` lists all\n" in result.stdout
+    assert "  help: remove the attribute, or correct its name\n" in result.stdout
+    assert "warning model.ir-version-of-opset" in result.stdout
+    assert "name.identifier" not in result.stdout
+    summary = "not legal: 12 errors, 1 warning, 1 info; --level info shows all of it\n"
+    assert result.stdout.endswith(summary)
+
+
+@pytest.mark.parametrize(
+    ("level", "rules"),
+    [
+        ("error", ["node.attribute-known"]),
+        ("warning", ["node.attribute-known", "model.ir-version-of-opset"]),
+        ("info", ["node.attribute-known", "model.ir-version-of-opset", "name.identifier"]),
+    ],
+)
+def test_findings_of_a_level_and_graver_ones_are_shown(
+    run: Run, illegal: Path, level: str, rules: list[str]
+) -> None:
+    shown = [
+        line.split()[1].rstrip(":")
+        for line in run("check", "illegal.onnx", "--level", level).stdout.splitlines()
+        if line.startswith(("error ", "warning ", "info "))
+    ]
+    assert shown == rules
+    found = json.loads(run("check", "illegal.onnx", "--level", level, "--format", "json").stdout)
+    assert {each["rule"] for each in found["models"][0]["findings"]} == set(rules)
+    assert found["counts"] == {"error": 12, "warning": 1, "info": 1}
+
+
+def test_all_findings_as_json(run: Run, illegal: Path) -> None:
+    result = run("check", "illegal.onnx", "--format", "json")
+    assert result.exit_code == 1
+    (model,) = json.loads(result.stdout)["models"]
+    assert model["input"] == "illegal.onnx"
+    assert len(model["findings"]) == 13
+    assert model["findings"][0] == {
+        "rule": "node.attribute-known",
+        "level": "error",
+        "place": "graph, node 'extra/4', attribute 'least'",
+        "reason": "ai.onnx.Clip:6 has no such attribute",
+        "remedy": "remove the attribute, or correct its name",
+    }
+
+
+def test_several_models_are_checked_to_the_last(run: Run, legal: Path, illegal: Path) -> None:
+    Path("junk.onnx").write_bytes(b"\x01\x02")
+    result = run("check", "junk.onnx", "illegal.onnx", "legal.onnx", "--level", "error")
+    assert result.exit_code == 1
+    assert "error model.readable: The bytes are one serialized model.\n" in result.stdout
+    summaries = [line for line in result.stdout.splitlines() if "legal: " in line]
+    assert [each.partition(":")[0] for each in summaries] == ["not legal", "not legal", "legal"]
+
+
+def test_warnings_alone_are_no_finding(run: Run, legal: Path) -> None:
+    model = onnx.load(legal)
+    model.ir_version = 4
+    onnx.save(model, legal)
+    result = run("check", "legal.onnx")
+    assert result.exit_code == 0
+    assert result.stdout.endswith("legal: 1 warning\n")
+
+
+def test_the_rules_are_listed(run: Run) -> None:
+    result = run("check", "--rules")
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["rule", "level", "asks", "that", "source"]
+    assert [line.split()[0] for line in lines[1:]] == list(rule_table())
+    listed = json.loads(run("check", "--rules", "--format", "json").stdout)["rules"]
+    assert [each["rule"] for each in listed] == list(rule_table())
+    assert set(listed[0]) == {"rule", "level", "title", "source", "remedy"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "IN is not given"),
+        (["no.onnx"], "no.onnx: there is no such file"),
+        (["."], "is a folder"),
+        (["legal.onnx", "--level", "grave"], "grave"),
+    ],
+    ids=["no model", "a model that is not there", "a folder", "an unknown level"],
+)
+def test_wrong_usage(run: Run, legal: Path, arguments: list[str], message: str) -> None:
+    result = run("check", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_additional_definitions_count(run: Run, legal: Path, acme: Path) -> None:
+    model = onnx.load(legal)
+    model.opset_import.add(domain="com.acme", version=4)
+    model.graph.node[0].domain, model.graph.node[0].op_type = "com.acme", "FastConv"
+    onnx.save(model, legal)
+    assert run("check", "legal.onnx").exit_code == 0
+    result = run("check", "legal.onnx", "--opsets", "acme")
+    assert result.exit_code == 1
+    assert "has 2 inputs; com.acme.FastConv:3 has 1" in result.stdout
+
+
+def test_a_conversion_of_a_legal_model_may_be_checked(run: Run, legal: Path) -> None:
+    assert run("convert", "legal.onnx", "out.onnx", "-t", "17", "--check").exit_code == 0
+    assert run("check", "out.onnx").exit_code == 0
+
+
+def test_a_conversion_that_is_checked_refuses_an_illegal_model(run: Run, illegal: Path) -> None:
+    before = sorted(os.listdir())
+    assert run("convert", "illegal.onnx", "lax.onnx", "-t", "8").exit_code == 0
+    os.remove("lax.onnx")
+    result = run("convert", "illegal.onnx", "out.onnx", "-t", "8", "--check")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: before the conversion: node.attribute-known: ")
+    assert "graph, node 'extra/4', attribute 'least'" in result.stderr
+    result = run("convert", "illegal.onnx", "out.onnx", "-t", "8", "--check", "--format", "json")
+    told = json.loads(result.stdout)
+    assert (told["error"], len(told["findings"])) == ("IllegalModel", 12)
+    assert sorted(os.listdir()) == before

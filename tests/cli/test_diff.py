@@ -1,0 +1,129 @@
+"""`opshift diff`: two versions, two opsets, and what a mode does not allow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import Result
+
+from opshift.registry.changes.classify import change_rules
+from opshift.registry.changes.policies import POLICIES
+
+Run = Callable[..., Result]
+
+
+def test_two_versions(run: Run) -> None:
+    result = run("diff", "Clip", "6", "11")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert result.exit_code == 0
+    assert lines == [
+        "ai.onnx.Clip 6 -> 11: re-encodes",
+        "class rule change",
+        "re-encodes attribute-became-input attribute removed: max: 3.4028234663852886e+38 -> nothing",
+        "re-encodes attribute-became-input attribute removed: min: -3.4028234663852886e+38 -> nothing",
+        "re-encodes attribute-became-input input added: min: nothing -> optional",
+        "re-encodes attribute-became-input input added: max: nothing -> optional",
+        "backward no, forward no; onnx-strict asks for a new version",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        pytest.param(["Clip", "6", "11"], "ai.onnx.Clip 6 -> 11: re-encodes", id="versions"),
+        pytest.param(["Clip", "10", "12"], "ai.onnx.Clip 6 -> 12: re-encodes", id="opsets between them"),
+        pytest.param(["Clip", "12"], "ai.onnx.Clip 12 -> 13: widening", id="the newest by default"),
+        pytest.param(["Clip", "13", "12"], "ai.onnx.Clip 13 -> 12: narrows", id="downwards"),
+        pytest.param(["Clip", "6", "7"], "ai.onnx.Clip 6 -> 6: no change", id="the same version"),
+        pytest.param(
+            ["LabelEncoder", "1", "2", "-d", "ai.onnx.ml"],
+            "ai.onnx.ml.LabelEncoder 1 -> 2: re-encodes",
+            id="another domain",
+        ),
+    ],
+)
+def test_what_is_compared(run: Run, arguments: list[str], title: str) -> None:
+    assert run("diff", *arguments).stdout.splitlines()[0] == title
+
+
+def test_types_are_told_by_what_came(run: Run) -> None:
+    assert "input types: input: also tensor(bfloat16)" in run("diff", "Clip", "12", "13").stdout
+
+
+def test_two_opsets(run: Run) -> None:
+    result = run("diff", "--opset", "12", "13", "--format", "json")
+    found = {each["operator"]: each for each in json.loads(result.stdout)["differences"]}
+    assert found["ai.onnx.Softmax"]["class"] == "changes-default"
+    assert found["ai.onnx.Relu"]["old"] == "ai.onnx.Relu:6"
+    assert "ai.onnx.Conv" not in found
+    assert "ai.onnx.Softmax 11 -> 13: changes-default" in run("diff", "--opset", "12", "13").stdout
+    assert run("diff", "--opset", "13", "13").stdout == "no operator changed\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        pytest.param(["Clip", "12", "13"], 0, id="nothing is asked"),
+        pytest.param(["Clip", "12", "13", "--mode", "backward"], 0, id="widening passes backward"),
+        pytest.param(["Clip", "12", "13", "--mode", "forward"], 1, id="and not forward"),
+        pytest.param(["Clip", "6", "11", "--mode", "full"], 1, id="re-encoding passes no way"),
+        pytest.param(["--opset", "12", "13", "--mode", "backward"], 1, id="an opset"),
+    ],
+)
+def test_a_mode_that_is_broken_is_a_finding(run: Run, arguments: list[str], code: int) -> None:
+    result = run("diff", *arguments)
+    assert result.exit_code == code
+    assert ("not " in result.stdout.splitlines()[-1]) == bool(code)
+
+
+@pytest.mark.parametrize(
+    ("policy", "asks"), [("onnx-strict", True), ("types-free", False), ("additive-free", False)]
+)
+def test_whether_a_policy_asks_for_a_new_version(run: Run, policy: str, asks: bool) -> None:
+    data = json.loads(run("diff", "ReduceLogSum", "13", "18", "--policy", policy, "--format", "json").stdout)
+    assert data["policy"] == policy
+    data = json.loads(run("diff", "Acos", "7", "22", "--policy", policy, "--format", "json").stdout)
+    assert data["differences"][0]["new_version_needed"] is asks
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "code"),
+    [
+        pytest.param([], "it is not said what to compare", 2, id="nothing"),
+        pytest.param(["Clip"], "it is not said what to compare", 2, id="no version"),
+        pytest.param(["Clip", "6", "--opset", "1", "2"], "it is not said", 2, id="both"),
+        pytest.param(["Cnov", "6", "11"], "did you mean Conv?", 1, id="misspelt"),
+        pytest.param(["Clip", "6", "99"], "there is no opset 99", 1, id="no such version"),
+        pytest.param(["--opset", "6", "99"], "there is no opset 99", 1, id="no such opset"),
+        pytest.param(["Clip", "6", "11", "--policy", "loose"], "is no policy", 2, id="no such policy"),
+        pytest.param(["--explain", "default"], "there is no rule 'default'", 2, id="no such rule"),
+    ],
+)
+def test_what_cannot_be_compared(run: Run, arguments: list[str], message: str, code: int) -> None:
+    result = run("diff", *arguments)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert message in result.stderr
+
+
+def test_the_rules_are_listed(run: Run) -> None:
+    data = json.loads(run("diff", "--rules", "--format", "json").stdout)
+    assert [each["rule"] for each in data["rules"]] == list(change_rules())
+    assert set(data["policies"]) == set(POLICIES)
+    text = run("diff", "--rules").stdout
+    assert all(rule in text for rule in change_rules())
+
+
+@pytest.mark.parametrize("rule", list(change_rules()))
+def test_every_rule_is_explained(run: Run, rule: str) -> None:
+    text = run("diff", "--explain", rule).stdout
+    assert text.splitlines()[:2] == [rule, change_rules()[rule].purpose]
+    data = json.loads(run("diff", "--explain", rule, "--format", "json").stdout)
+    assert data["class"] == str(change_rules()[rule].change_class)
+
+
+def test_definitions_of_a_folder(run: Run, acme: Path) -> None:
+    result = run("diff", "com.acme.FastConv", "2", "3", "--opsets", str(acme))
+    assert "attribute-removed" in result.stdout

@@ -1,0 +1,101 @@
+"""`opshift doctor`: what it says of a model's stamps, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def wrong_model(old_model: Path) -> Path:
+    """Clip with attributes, of opset 10 at most, that states 13; it has a weight that is no input."""
+    model = onnx.load(old_model)
+    model.opset_import[0].version = 13
+    model.ir_version = 3
+    onnx.save(model, old_model)
+    return old_model
+
+
+def stamps(path: str) -> tuple[int, int]:
+    model = onnx.load(path)
+    return model.opset_import[0].version, model.ir_version
+
+
+def test_a_model_that_is_what_it_says(run: Run, old_model: Path) -> None:
+    result = run("doctor", "old.onnx")
+    assert (result.exit_code, result.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "ai.onnx 10, fits; all nodes are legal at 1 to 10" in lines
+    assert "IR version 6, fits; 4 has all that is used" in lines
+    assert "2 ai.onnx.Clip 1 to 10" in lines
+
+
+def test_a_wrong_stamp_is_a_finding(run: Run, wrong_model: Path) -> None:
+    result = run("doctor", "old.onnx")
+    assert result.exit_code == 1
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    assert "ai.onnx 13, does not fit: 10 would" in lines
+    assert "IR version 3, does not fit: 5 would" in lines
+    assert "ai.onnx.Clip graph, node 'clip1' ai.onnx.Clip:13 has no attribute 'max'" in lines
+    assert os.listdir() == ["old.onnx"]
+
+
+def test_the_findings_as_json(run: Run, wrong_model: Path) -> None:
+    data = json.loads(run("doctor", "old.onnx", "--format", "json").stdout)
+    assert data["fits"] is False
+    assert data["stamps"] == [
+        {"place": "model", "domain": "ai.onnx", "opset": 13, "opsets": [[1, 10]], "fitting": 10}
+    ]
+    assert data["ir_version"] == {"stated": 3, "needed": 4, "fitting": 5}
+    assert {each["operator"] for each in data["nodes"]} == {"ai.onnx.Conv", "ai.onnx.Clip"}
+
+
+def test_fix_writes_the_stamps_that_fit(run: Run, wrong_model: Path) -> None:
+    before = wrong_model.read_bytes()
+    result = run("doctor", "old.onnx", "new.onnx", "--fix")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert stamps("new.onnx") == (10, 5)
+    assert wrong_model.read_bytes() == before
+    assert run("doctor", "new.onnx").exit_code == 0
+
+
+def test_fix_in_place(run: Run, wrong_model: Path) -> None:
+    assert run("doctor", "old.onnx", "--fix", "--in-place", "--quiet").output == ""
+    assert stamps("old.onnx") == (10, 5)
+    assert os.listdir() == ["old.onnx"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["old.onnx", "new.onnx"], "nothing is written without --fix", id="an output"),
+        pytest.param(["old.onnx", "--in-place"], "nothing is written without --fix", id="in place"),
+        pytest.param(["old.onnx", "--fix"], "OUT is not given", id="no output"),
+        pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input itself", id="the input"),
+        pytest.param(["none.onnx"], "there is no such file", id="no file"),
+    ],
+)
+def test_wrong_usage(run: Run, wrong_model: Path, arguments: list[str], message: str) -> None:
+    result = run("doctor", *arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert os.listdir() == ["old.onnx"]
+
+
+def test_what_no_stamp_fits_is_not_written(run: Run, old_model: Path) -> None:
+    model = onnx.load(old_model)
+    model.graph.node[2].CopyFrom(onnx.helper.make_node("Gelu", ["b"], ["y"]))
+    onnx.save(model, old_model)
+    result = run("doctor", "old.onnx", "new.onnx", "--fix")
+    assert result.exit_code == 1
+    assert "does not fit: no opset would" in result.stdout
+    assert "no opset of ai.onnx is legal for all nodes" in result.stderr
+    assert os.listdir() == ["old.onnx"]

@@ -1,0 +1,91 @@
+"""`opshift proposal`: what it prints, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.proposals import proposal, text
+from typer.testing import Result
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def broken(folder: Path) -> Path:
+    return proposal("function", folder / "sq", text("operator.yaml", "value_float: 0.5", "value_float: 0.25"))
+
+
+def test_findings_are_told_with_file_and_line(run: Run, broken: Path) -> None:
+    done = run("proposal", "check", "sq")
+    assert done.exit_code == 1
+    lines = (broken / "operator.yaml").read_text("utf-8").splitlines()
+    assert (
+        f"sq/operator.yaml:{lines.index('  body:') + 1}: error body.agrees: default: Y (float)" in done.stdout
+    )
+    assert "help: correct the body, or the reference" in done.stdout
+
+
+def test_findings_as_json(run: Run, broken: Path) -> None:
+    found = json.loads(run("proposal", "check", "sq", "--format", "json").stdout)
+    assert found["counts"]["error"] == len(found["findings"]) > 0
+    assert set(found["findings"][0]) == {"rule", "level", "file", "line", "reason", "remedy"}
+
+
+def test_findings_as_annotations(run: Run, broken: Path) -> None:
+    lines = run("proposal", "check", "sq", "--format", "github").stdout.splitlines()
+    assert lines
+    assert all(line.startswith("::error file=sq/") for line in lines)
+    assert any("title=body.agrees::" in line for line in lines)
+
+
+def test_a_proposal_in_order(run: Run, folder: Path) -> None:
+    proposal("function", folder / "sq")
+    done = run("proposal", "check", "sq")
+    assert (done.exit_code, done.stdout) == (0, "in order: nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("new", "x", "--kind", "idea", "--name", "X"), 2, "no kind of proposal"),
+        (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no Nothing"),
+        (("check", "nowhere"), 1, "is no proposal"),
+        (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
+        (("explain", "no.rule"), 2, "there is no rule"),
+        (("render", "sq", "--out", "page.pdf"), 2, "is no page"),
+        (("accept", "sq", "--opsets", "own"), 1, "sign-off.count"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else None,
+)
+def test_what_is_wrong_is_said(
+    arguments: tuple[str, ...], code: int, told: str, run: Run, folder: Path
+) -> None:
+    proposal("function", folder / "sq")
+    done = run("proposal", *arguments)
+    assert done.exit_code == code
+    assert told in done.output
+
+
+def test_a_rule_is_explained(run: Run) -> None:
+    told = run("proposal", "explain", "body.agrees").stdout
+    assert "Of a function there are two definitions" in told
+    assert "Adding New Operator" in told
+
+
+def test_status_runs_nothing(run: Run, folder: Path) -> None:
+    proposal(
+        "function", folder / "sq", text("reference.py", "import numpy", "raise ValueError\nimport numpy")
+    )
+    done = run("proposal", "status", "sq")
+    assert done.exit_code == 0
+    assert "0 of 2: none" in done.stdout
+
+
+def test_a_refusal_as_json(run: Run, broken: Path) -> None:
+    done = run("proposal", "accept", "sq", "--opsets", "own", "--format", "json")
+    assert done.exit_code == 1
+    assert {"body.agrees", "sign-off.count"} <= {each["rule"] for each in json.loads(done.stdout)["findings"]}
+    assert not (broken.parent / "own").exists()
