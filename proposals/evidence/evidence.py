@@ -1,0 +1,160 @@
+"""Everything that running a proposal shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from opshift.adapters.table import registering
+from opshift.converter.verification.runtimes import CannotRun
+from opshift.proposals.draft import Defined
+from opshift.proposals.errors import InvalidProposal
+from opshift.proposals.evidence.arrays import BadValue
+from opshift.proposals.evidence.cases import Case, other_types, stated_case
+from opshift.proposals.evidence.code import load_module, load_reference
+from opshift.proposals.evidence.models import body_model, feeds_of
+from opshift.proposals.evidence.outcomes import Compared, Outcome, compared
+from opshift.proposals.evidence.running import Proposed, ReferenceFails, run_model, run_reference
+from opshift.proposals.evidence.steps import Walked, run_older, walk
+from opshift.proposals.folder import ADAPTERS, REFERENCE
+from opshift.proposals.models import Example
+from opshift.registry.bodies import body_flaws
+from opshift.registry.errors import OpshiftError
+from opshift.registry.models import OperatorVersion
+
+
+@dataclass
+class Evidence:
+    """What came out.
+
+    Attributes:
+        reference_error: why the reference, and with it everything, could not be run.
+        bad_examples: of an example that is no node of the operator: its position and why.
+        outcomes: every case in the reference, or of an older version in a runtime.
+        expected: cases whose example states its outputs.
+        bodies: cases in the function body.
+        steps: cases taken over the proposal's step.
+        numpy: cases in the numpy function that is named.
+    """
+
+    reference_error: InvalidProposal | None = None
+    bad_examples: list[tuple[int, str]] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    expected: list[Compared] = field(default_factory=list)
+    bodies: list[Compared] = field(default_factory=list)
+    steps: list[Walked] = field(default_factory=list)
+    numpy: list[Compared] = field(default_factory=list)
+
+
+@contextmanager
+def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
+    """Inside, the adapters of the tree and the proposal are in the table; gives why they cannot be loaded."""
+    path = draft.folder.file(ADAPTERS)
+    accepted = [each for folder in draft.registry.folders for each in sorted(folder.glob("adapters/*.py"))]
+    with registering():
+        try:
+            for each in (*accepted, path):
+                if each.is_file():
+                    load_module(each)
+        except InvalidProposal as error:
+            yield error
+            return
+        except OpshiftError as error:
+            yield InvalidProposal(error.reason, place=str(path), remedy=error.remedy)
+            return
+        yield None
+
+
+def gather(draft: Defined, examples: tuple[Example, ...]) -> Evidence:
+    """Run every example in every way; the proposal's adapters are in the table already."""
+    evidence = Evidence()
+    try:
+        reference = load_reference(draft.folder.file(REFERENCE))
+    except InvalidProposal as error:
+        evidence.reference_error = error
+        return evidence
+    proposed = Proposed(implemented(draft), reference)
+    for case in _stated(draft, examples, evidence):
+        if _run(case, draft, proposed, evidence):
+            for other in other_types(case):
+                _run(other, draft, proposed, evidence)
+    return evidence
+
+
+def implemented(draft: Defined) -> OperatorVersion:
+    """The version that the reference computes: of an operator that goes, the last one that did anything."""
+    goes = draft.version.deprecation is not None and draft.previous is not None
+    return draft.previous if goes and draft.previous else draft.version
+
+
+def _stated(draft: Defined, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
+    for position, example in enumerate(examples):
+        try:
+            yield stated_case(example, position, draft.operator, implemented(draft))
+        except BadValue as error:
+            evidence.bad_examples.append((position, error.reason))
+
+
+def _run(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence) -> bool:
+    """Run a case in every way there is; whether it has outputs."""
+    outcome = _outcome(case, draft, proposed)
+    evidence.outcomes.append(outcome)
+    outputs = outcome.outputs
+    if outputs is None:
+        return False
+    if case.expected is not None:
+        evidence.expected.append(compared(case, case.expected, outputs))
+    if case.version is proposed.version:
+        if case.version.body is not None and not any(body_flaws(case.version)):
+            evidence.bodies.append(_body(case, outputs, draft))
+        if draft.proposal.numpy:
+            evidence.numpy.extend(_numpy(case, outputs, draft.proposal.numpy))
+    evidence.steps.extend(walk(case, outputs, draft, proposed))
+    return True
+
+
+def _outcome(case: Case, draft: Defined, proposed: Proposed) -> Outcome:
+    try:
+        if case.version is proposed.version:
+            return Outcome(case, run_reference(proposed, case.inputs, case.attributes))
+        return Outcome(case, run_older(case, draft))
+    except (ReferenceFails, CannotRun) as error:
+        return Outcome(case, None, error.reason)
+
+
+def _body(case: Case, outputs: Any, draft: Defined) -> Compared:
+    known = [each for each in outputs if each is not None]
+    try:
+        found = run_model(body_model(case, outputs, draft.staged), feeds_of(case), draft.registry, None)
+    except CannotRun as error:
+        return Compared(case, "not run" if error.unsupported else "differs", error.reason)
+    except (OpshiftError, KeyError) as error:
+        return Compared(case, "not run", str(error))
+    return compared(case, known, found)
+
+
+def _numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
+    """Compared where numpy's function takes the inputs by position, and every attribute is left open."""
+    function = numpy_function(name)
+    if function is None or case.attributes or any(each is None for each in case.inputs):
+        return
+    try:
+        with np.errstate(all="ignore"):
+            found = function(*case.inputs)
+    except Exception as error:  # whatever numpy raises
+        yield Compared(case, "not run", f"{name} raises {type(error).__name__}: {error}")
+        return
+    listed = found if isinstance(found, tuple) else (found,)
+    yield compared(case, outputs, [np.asarray(each) for each in listed])
+
+
+def numpy_function(name: str) -> Callable[..., Any] | None:
+    """`numpy.linalg.det` or `det`; `None` if there is none."""
+    found: Any = np
+    for part in name.removeprefix("numpy.").removeprefix("np.").split("."):
+        found = getattr(found, part, None)
+    return found if callable(found) else None

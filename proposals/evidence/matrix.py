@@ -1,0 +1,115 @@
+"""What the examples cover, and what not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from opshift.converter.verification.arrays import Array
+from opshift.proposals.evidence.cases import Case, bound_type
+from opshift.proposals.evidence.evidence import Evidence
+from opshift.proposals.evidence.outcomes import Outcome
+from opshift.registry.models import OperatorVersion
+
+What = Literal["output", "attribute", "input", "type", "corner"]
+
+
+class Cell(NamedTuple):
+    """One thing to cover, and the examples that do.
+
+    Attributes:
+        what: `output` that is given, `attribute` that is stated and that is left out, optional `input` that
+            is there and that is left out, element `type` of a variable, `corner` case.
+        item: which.
+        examples: names of the cases that cover it.
+    """
+
+    what: What
+    item: str
+    examples: tuple[str, ...]
+
+
+def matrix(version: OperatorVersion, evidence: Evidence) -> tuple[Cell, ...]:
+    """Every cell, covered or not, by the cases that ran."""
+    ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
+    return tuple(
+        Cell(what, item, tuple(each.case.name for each in ran if covers(each)))
+        for what, item, covers in _cells(version)
+    )
+
+
+Covers = Callable[[Outcome], bool]
+
+
+def _cells(version: OperatorVersion) -> Iterator[tuple[What, str, Covers]]:
+    for position, formal in enumerate(version.outputs):
+        yield "output", formal.name, _gives(position)
+    for name, attribute in version.attributes.items():
+        yield "attribute", f"{name} stated", _states(name, True)
+        if not attribute.required:
+            yield "attribute", f"{name} left out", _states(name, False)
+    for position, formal in enumerate(version.inputs):
+        if formal.option == "optional":
+            yield "input", f"{formal.name} there", _has(position, True)
+            yield "input", f"{formal.name} left out", _has(position, False)
+    for variable, types in version.type_constraints.items():
+        for each in types:
+            yield "type", f"{variable} = {each}", _binds(variable, each)
+    yield from (("corner", name, _meets(test)) for name, test in _corners(version))
+
+
+def _gives(position: int) -> Covers:
+    return lambda each: bool(
+        each.outputs and position < len(each.outputs) and each.outputs[position] is not None
+    )
+
+
+def _states(name: str, wanted: bool) -> Covers:
+    return lambda each: (name in each.case.attributes) is wanted
+
+
+def _has(position: int, wanted: bool) -> Covers:
+    def has(each: Outcome) -> bool:
+        inputs = each.case.inputs
+        return (position < len(inputs) and inputs[position] is not None) is wanted
+
+    return has
+
+
+def _binds(variable: str, type_text: str) -> Covers:
+    """An empty tensor shows nothing of its type."""
+    return lambda each: (
+        f"tensor({bound_type(each.case, variable)})" == type_text
+        and any(array.size for array in _arrays(each.case))
+    )
+
+
+def _meets(test: Callable[[Case], bool]) -> Covers:
+    return lambda each: not each.case.retyped and test(each.case)
+
+
+def _corners(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:
+    yield "empty tensor", lambda case: any(array.size == 0 for array in _arrays(case))
+    yield "scalar", lambda case: bool(case.inputs) and case.inputs[0] is not None and case.inputs[0].ndim == 0
+    axes = [name for name in version.attributes if name in ("axis", "axes")]
+    if axes:
+        yield "negative axis", lambda case: any(_is_negative(case.attributes.get(name)) for name in axes)
+    floats = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
+    if any(floats & set(version.types_of(formal)) for formal in version.inputs):
+        yield "nan", lambda case: any(bool(np.isnan(array).any()) for array in _floating(case))
+        yield "inf", lambda case: any(bool(np.isinf(array).any()) for array in _floating(case))
+
+
+def _is_negative(value: object) -> bool:
+    listed = value if isinstance(value, list | tuple) else (value,)
+    return any(isinstance(each, int) and each < 0 for each in listed)
+
+
+def _arrays(case: Case) -> Iterator[Array]:
+    return (each for each in case.inputs if each is not None)
+
+
+def _floating(case: Case) -> Iterator[Array]:
+    return (each.astype(np.float64) for each in _arrays(case) if each.dtype.kind in "fV")

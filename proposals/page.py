@@ -1,0 +1,168 @@
+"""The page that reviewers read."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+from typing import Final
+
+from opshift.converter.verification.arrays import Array
+from opshift.proposals.check import Checked, check_proposal
+from opshift.proposals.draft import Defined
+from opshift.proposals.evidence.evidence import Evidence, implemented
+from opshift.proposals.evidence.matrix import matrix
+from opshift.proposals.evidence.outcomes import Outcome
+from opshift.proposals.fingerprint import fingerprint
+from opshift.proposals.markdown import cell, paragraphs, section, table
+from opshift.proposals.models import Proposal
+from opshift.proposals.signature import differences, signature
+from opshift.proposals.signing import NEEDED, valid_sign_offs
+from opshift.registry.catalogue import Registry
+
+HTML: Final = Template("""\
+<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>$title</title>
+<style>
+body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font-family: sans-serif; line-height: 1.5; }
+table { border-collapse: collapse; }
+th, td { border: 1px solid #bbb; padding: .2rem .6rem; text-align: left; }
+pre, code { background: #f4f4f4; }
+</style>
+$body</html>
+""")
+MOST_VALUES = 40
+"""How many values of a tensor are shown."""
+
+
+def review_page(path: Path, registry: Registry) -> str:
+    """The page in Markdown. The proposal's code is run.
+
+    Raises:
+        InvalidProposal: the folder holds no proposal.
+    """
+    checked = check_proposal(path, registry)
+    parts = list(_parts(checked))
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def to_html(markdown: str) -> str:
+    """The page as a document of its own; HTML in it is shown, not obeyed."""
+    from markdown_it import MarkdownIt
+
+    body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    title = markdown.partition("\n")[0].lstrip("# ")
+    return HTML.substitute(title=html.escape(title), body=body)
+
+
+def _parts(checked: Checked) -> Iterator[str]:
+    draft = checked.draft
+    if draft is not None:
+        yield from _about(draft.proposal)
+    if isinstance(draft, Defined):
+        yield from section("Signature", signature(draft.version))
+        yield from section("What differs", differences(draft))
+        if checked.evidence is not None:
+            yield from section("Examples", _examples(checked.evidence))
+            yield from section("Evidence", _evidence(draft, checked.evidence))
+    yield from section("Findings", _findings(checked))
+    if draft is not None:
+        yield from section("Sign-offs", _sign_offs(checked))
+
+
+def _about(proposal: Proposal) -> Iterator[str]:
+    yield f"# {proposal.operator.domain}.{proposal.operator.name}: {proposal.title}"
+    yield from ("", f"{proposal.kind.replace('-', ' ').capitalize()} by {proposal.author.name}.")
+    texts = {
+        "Motivation": proposal.motivation,
+        "Formula": proposal.formula and f"```\n{proposal.formula.strip()}\n```",
+        "Why it cannot be a function": proposal.primitive_reason,
+        "Mapping": proposal.mapping,
+        "Alternatives": proposal.alternatives,
+    }
+    for title, text in texts.items():
+        yield from section(title, paragraphs(text))
+    links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
+    yield from section("Where it comes from", [f"* {name}: {text}" for name, text in links.items() if text])
+    rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
+    yield from section("Frameworks", table(("framework", "function", "differs", "link"), rows))
+
+
+def _examples(evidence: Evidence) -> Iterator[str]:
+    for each in evidence.outcomes:
+        if not each.case.retyped:
+            yield from _example(each)
+
+
+def _example(outcome: Outcome) -> Iterator[str]:
+    case = outcome.case
+    yield from (f"### {case.name}", "")
+    yield from paragraphs(case.example.about)
+    rows = [
+        (formal.name, _shown(array)) for formal, array in zip(case.version.inputs, case.inputs, strict=False)
+    ]
+    rows += [(name, cell(value)) for name, value in case.attributes.items()]
+    rows += [
+        (f"**{formal.name}**", _shown(array))
+        for formal, array in zip(case.version.outputs, outcome.outputs or (), strict=False)
+    ]
+    yield from table(("name", "value"), rows or [("", outcome.failure)])
+    yield ""
+
+
+def _shown(array: Array | None) -> str:
+    if array is None:
+        return "left out"
+    values = str(array.tolist()) if array.size <= MOST_VALUES else f"{array.size} values"
+    return f"{array.dtype.name}{list(array.shape)} `{values}`"
+
+
+def _evidence(draft: Defined, evidence: Evidence) -> Iterator[str]:
+    version = implemented(draft)
+    ways = {
+        "stated outputs": evidence.expected,
+        "function body": evidence.bodies,
+        "numpy": evidence.numpy,
+        "step up": [each.compared for each in evidence.steps if each.direction == "up"],
+        "step down": [each.compared for each in evidence.steps if each.direction == "down"],
+    }
+    verdicts = ("agrees", "differs", "refused", "not run")
+    rows = [
+        (name, *(str(sum(each.verdict == verdict for each in found)) for verdict in verdicts))
+        for name, found in ways.items()
+        if found
+    ]
+    yield from table(("against the reference", *verdicts), rows)
+    yield ""
+    cells = [
+        (
+            each.what,
+            cell(each.item),
+            str(len(each.examples)) if each.examples else "**none**",
+            _few(each.examples),
+        )
+        for each in matrix(version, evidence)
+    ]
+    yield from table(("covers", "which", "cases", "such as"), cells)
+
+
+def _few(names: tuple[str, ...]) -> str:
+    return ", ".join(map(cell, names[:3])) + (", ..." if len(names) > len(names[:3]) else "")
+
+
+def _findings(checked: Checked) -> list[str]:
+    rows = [
+        (str(each.level), each.rule, f"{Path(each.place.file).name}:{each.place.line}", cell(each.reason))
+        for each in checked.findings
+    ]
+    return table(("level", "rule", "place", "what is wrong"), rows) or ["None."]
+
+
+def _sign_offs(checked: Checked) -> Iterator[str]:
+    valid = valid_sign_offs(checked.folder)
+    yield f"{len(valid)} of {NEEDED}, of the content with the fingerprint `{fingerprint(checked.folder)}`."
+    yield ""
+    yield from table(("name", "date"), [(each.name, each.date) for each in valid])

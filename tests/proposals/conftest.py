@@ -1,0 +1,51 @@
+"""Proposals and trees to accept them into."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from support.proposals import Edit, proposal
+
+from opshift.proposals.folder import Folder
+from opshift.proposals.signing import sign
+from opshift.registry.catalogue import Registry
+from opshift.registry.fingerprints import LOCK, lock_text, locked
+
+OPSETS = Path(__file__).resolve().parents[2] / "opsets"
+NEEDED = (
+    *(
+        f"ai.onnx/{name}.yaml"
+        for name in ("Add", "Cast", "CastLike", "Constant", "Elu", "Exp", "GlobalMaxPool")
+    ),
+    *(f"ai.onnx/{name}.yaml" for name in ("Less", "Mul", "ReduceMax", "Sqrt", "Where")),
+    "ai.onnx.preview/FlexAttention.yaml",
+)
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """A small proposal that two have signed off, then edited."""
+
+    def make(base: str, *edits: Edit, signed: bool = True) -> Path:
+        path = proposal(base, tmp_path / base, *edits)
+        for name in ("Grace Reviewer", "Alan Reviewer") if signed else ():
+            sign(Folder(path), name)
+        return path
+
+    return make
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A tree as the project's, with the operators that the proposals are about."""
+    folder = tmp_path / "opsets"
+    for name in (*NEEDED, "releases.yaml", "types.yaml"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(OPSETS / name, folder / name)
+    lock = lock_text(locked(Registry((folder,)).operators()))
+    (folder / LOCK).write_text(lock, "utf-8")
+    return folder

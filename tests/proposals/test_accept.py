@@ -1,0 +1,198 @@
+"""An accepted proposal is part of the tree, and models are converted over it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.proposals import renamed, said, text
+from support.running import op_types, opset_of, run
+from typer.testing import CliRunner
+
+import opshift
+from opshift.adapters.table import registering
+from opshift.cli.main import app
+from opshift.converter.convert import convert_version
+from opshift.proposals.accept import accept
+from opshift.proposals.errors import NotAcceptable
+from opshift.proposals.evidence.code import load_module
+from opshift.proposals.folder import Folder
+from opshift.proposals.recorded import recorded_examples
+from opshift.proposals.trees import tree_registry
+from opshift.registry.fingerprints import load_lock, moved
+
+Make = Callable[..., Path]
+X = np.array([[-1.0, 0.5, 2.0]], np.float32)
+
+
+def _model(
+    opset: int, *nodes: onnx.NodeProto, domain: str = "", shape: tuple[int, ...] = (1, 3)
+) -> onnx.ModelProto:
+    x, _y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y"))
+    alpha = helper.make_tensor_value_info("alpha", TensorProto.FLOAT, [1])
+    graph = helper.make_graph(
+        nodes, "test", [x, alpha], [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]
+    )
+    imports = [helper.make_opsetid("", opset if not domain else 18)]
+    imports += [helper.make_opsetid(domain, opset)] if domain else []
+    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+
+
+def _digests(folder: Path) -> dict[Path, str]:
+    return {each: hashlib.md5(each.read_bytes()).hexdigest() for each in folder.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("base", "edit", "rule"),
+    [
+        pytest.param("function", said(title="Another"), "sign-off.count", id="too few sign-offs"),
+        pytest.param(
+            "function",
+            text("operator.yaml", "since_version: 29", "since_version: 28"),
+            "opset.released",
+            id="a released opset",
+        ),
+        pytest.param(
+            "function", text("operator.yaml", "op_type: Sqrt", "op_type: Exp"), "body.agrees", id="an error"
+        ),
+    ],
+)
+def test_what_is_open_is_refused_and_nothing_is_written(
+    base: str, edit: object, rule: str, make: Make, tree: Path
+) -> None:
+    path = make(base, edit, signed=rule != "sign-off.count")
+    before = _digests(tree.parent)
+    with pytest.raises(NotAcceptable) as refused:
+        accept(path, tree)
+    assert rule in {each.rule for each in refused.value.findings}
+    assert _digests(tree.parent) == before
+
+
+@pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal", "promotion"])
+def test_the_tree_is_whole_afterwards(base: str, make: Make, tree: Path) -> None:
+    known = {str(each.id) for each in tree_registry(tree).get_all_schemas_with_history()}
+    done = accept(make(base), tree)
+    registry = tree_registry(tree)
+    assert registry.newest_opset() == 29
+    assert {str(each.id) for each in registry.get_all_schemas_with_history()} == known | {str(done.operator)}
+    assert list(moved(registry.operators(), load_lock(tree / "fingerprints.yaml"))) == []
+    assert done.operator.op_type in (tree / "CHANGELOG.md").read_text("utf-8")
+    assert not registry.releases.onnx["1.24"].released
+
+
+def test_the_proposal_says_that_it_is_accepted(make: Make, tree: Path) -> None:
+    path = make("function", text("proposal.yaml", "state: in-review\n", ""))
+    accept(path, tree)
+    assert Folder(path).proposal.state == "accepted"
+    assert len(Folder(path).proposal.sign_offs) == 2
+
+
+def test_two_proposals_share_the_opset_in_preparation(make: Make, tree: Path) -> None:
+    accept(make("function"), tree)
+    accept(make("update"), tree)
+    changes = (tree / "CHANGELOG.md").read_text("utf-8")
+    assert changes.count("## ai.onnx 29") == 1
+    assert changes.count("\n- **") == 2
+    assert list(tree_registry(tree).releases.onnx)[-1] == "1.24"
+
+
+def test_what_is_accepted_is_not_accepted_again(make: Make, tree: Path) -> None:
+    path = make("function")
+    accept(path, tree)
+    with pytest.raises(NotAcceptable) as refused:
+        accept(path, tree)
+    assert {"proposal.open", "operator.taken"} <= {each.rule for each in refused.value.findings}
+
+
+@pytest.mark.parametrize(
+    ("node", "up", "down"),
+    [
+        pytest.param(helper.make_node("Elu", ["x"], ["y"], alpha=1.5), ["Elu"], ["Elu"], id="an attribute"),
+        pytest.param(helper.make_node("Elu", ["x"], ["y"]), ["Elu"], ["Elu"], id="the default"),
+    ],
+)
+def test_models_go_up_and_down_over_an_accepted_update(
+    node: onnx.NodeProto, up: list[str], down: list[str], make: Make, tree: Path
+) -> None:
+    accept(make("update"), tree)
+    registry, model = tree_registry(tree), _model(22, node)
+    with registering():
+        load_module(tree / "adapters" / "elu_29.py")
+        newer = convert_version(model, 29, registry=registry)
+        older = convert_version(newer, 22, registry=registry)
+    assert (opset_of(newer), op_types(newer), op_types(older)) == (29, up, down)
+    assert len(newer.graph.node[0].input) == 1 + len(node.attribute)
+    feeds = {"x": X, "alpha": np.ones(1, np.float32)}
+    np.testing.assert_allclose(run(older, feeds)[0], run(model, feeds)[0], rtol=1e-6)
+
+
+def test_a_computed_alpha_goes_down_as_a_choice(make: Make, tree: Path) -> None:
+    accept(make("update"), tree)
+    model = _model(29, helper.make_node("Elu", ["x", "alpha"], ["y"]))
+    with registering():
+        load_module(tree / "adapters" / "elu_29.py")
+        older = convert_version(model, 17, registry=tree_registry(tree))
+    found = run(older, {"x": X, "alpha": np.array([3], np.float32)})[0]
+    np.testing.assert_allclose(found, np.where(X < 0, 3 * np.expm1(X), X), rtol=1e-6)
+
+
+def test_a_deprecated_operator_becomes_its_replacement(make: Make, tree: Path) -> None:
+    accept(make("deprecation"), tree)
+    model = _model(22, helper.make_node("GlobalMaxPool", ["x"], ["y"]), shape=(1, 2, 3))
+    with registering():
+        load_module(tree / "adapters" / "global_max_pool_29.py")
+        newer = convert_version(model, 29, registry=tree_registry(tree))
+    assert op_types(newer) == ["ReduceMax"]
+
+
+def test_a_removed_operator_is_refused_with_what_replaces_it(make: Make, tree: Path) -> None:
+    accept(make("removal"), tree)
+    with pytest.raises(opshift.ResolveError, match="removed") as refused:
+        tree_registry(tree).get_schema("GlobalMaxPool", 29)
+    assert "ReduceMax" in refused.value.remedy
+
+
+def test_a_promotion_deprecates_the_experimental_operator(make: Make, tree: Path) -> None:
+    accept(make("promotion"), tree)
+    found = tree_registry(tree).get_schema("FlexAttention", 1, "ai.onnx.preview")
+    assert found.deprecation is not None
+    assert found.deprecation.replaced_by == "ai.onnx.Squareplus"
+
+
+def test_a_company_starts_a_tree_of_its_own(make: Make, tmp_path: Path) -> None:
+    number = text("operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1")
+    tree = tmp_path / "acme"
+    done = accept(make("function", renamed("Bend", "com.acme"), number), tree)
+    assert str(done.operator) == "com.acme.Bend:1"
+    assert sorted(each.name for each in tree.iterdir()) == [
+        "CHANGELOG.md",
+        "cases",
+        "com.acme",
+        "fingerprints.yaml",
+    ]
+    assert tree_registry(tree).get_schema("Bend", 1, "com.acme").body is not None
+
+
+def test_recorded_examples_are_read_back(make: Make, tree: Path) -> None:
+    accept(make("function"), tree)
+    found = list(recorded_examples(tree))
+    assert {(domain, name) for domain, name, _ in found} == {("ai.onnx", "Squareplus")}
+    assert all(example.outputs for _, _, example in found)
+
+
+def test_the_command_line_converts_over_an_accepted_update(make: Make, tree: Path, tmp_path: Path) -> None:
+    accept(make("update"), tree)
+    onnx.save(_model(22, helper.make_node("Elu", ["x"], ["y"], alpha=1.5)), tmp_path / "old.onnx")
+    own = ("--opsets", str(tree), "--adapters", str(tree / "adapters"))
+    with registering():
+        for source, target, opset in (("old", "new", "29"), ("new", "back", "17")):
+            files = (str(tmp_path / f"{source}.onnx"), str(tmp_path / f"{target}.onnx"))
+            done = CliRunner().invoke(app, ["convert", *files, "--target", opset, *own])
+            assert done.exit_code == 0, done.output
+    assert len(onnx.load(tmp_path / "new.onnx").graph.node[0].input) == 2
+    assert onnx.load(tmp_path / "back.onnx").graph.node[0].attribute[0].f == 1.5

@@ -1,0 +1,46 @@
+"""The review page shows what reviewers need."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from support.proposals import EXAMPLES, proposal, said
+
+from opshift.proposals.page import review_page, to_html
+from opshift.registry.catalogue import default_registry
+
+
+@cache
+def _page(name: str) -> str:
+    return review_page(EXAMPLES / name, default_registry())
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        pytest.param("squareplus", "Y = (X + sqrt(X * X + b)) / 2", id="the formula"),
+        pytest.param("squareplus", "| attribute | `b` | FLOAT | optional | `4.0` |", id="the signature"),
+        pytest.param("squareplus", "width = Constant <value_float=@b>()", id="the body"),
+        pytest.param("squareplus", "float32[] `2.0`", id="an output"),
+        pytest.param("squareplus", "| function body | 24 | 0 | 0 | 0 |", id="the evidence"),
+        pytest.param("squareplus", "| corner | nan | 1 | not finite |", id="what is covered"),
+        pytest.param("global_max_pool", "| corner | scalar | **none** |", id="what is not covered"),
+        pytest.param("global_max_pool", "* replaced by ReduceMax", id="the replacement"),
+        pytest.param("elu_alpha", "* input added: alpha: nothing -> optional (", id="what differs"),
+        pytest.param("elu_alpha", "0 of 2, of the content", id="the sign-offs"),
+    ],
+)
+def test_the_page_shows(name: str, shown: str) -> None:
+    assert shown in _page(name)
+
+
+def test_html_has_tables_and_obeys_no_markup(tmp_path: Path) -> None:
+    path = proposal(
+        "function", tmp_path / "sq", said(motivation="<script>alert(1)</script>", title="A <b> title")
+    )
+    page = to_html(review_page(path, default_registry()))
+    assert "<table>" in page
+    assert "<script>" not in page
+    assert "<title>ai.onnx.Squareplus: A &lt;b&gt; title</title>" in page
