@@ -16,16 +16,25 @@ SHAPE = [1, 4, 8, 8]
 
 
 class Chain:
-    """A graph that grows node by node; each reads what the one before made."""
+    """A graph that grows node by node; each reads what the one before made.
 
-    def __init__(self, opset: int) -> None:
+    Constants are initializers, or nodes of their own.
+    """
+
+    def __init__(self, opset: int, has_constant_nodes: bool = False) -> None:
         self.opset = opset
+        self.has_constant_nodes = has_constant_nodes
         self.nodes: list[onnx.NodeProto] = []
         self.weights: list[onnx.TensorProto] = []
         self.value = "x"
 
     def constant(self, values: Any, dtype: type) -> str:
-        """The name of a new initializer."""
+        """The name of a new constant."""
+        if self.has_constant_nodes:
+            name = f"c{len(self.nodes)}"
+            value = numpy_helper.from_array(np.array(values, dtype))
+            self.nodes.append(helper.make_node("Constant", [], [name], value=value))
+            return name
         name = f"w{len(self.weights)}"
         self.weights.append(numpy_helper.from_array(np.array(values, dtype), name))
         return name
@@ -60,11 +69,12 @@ def mixed(count: int, opset: int) -> onnx.ModelProto:
     return chain.model()
 
 
-def repeated(block: str, count: int, opset: int) -> onnx.ModelProto:
+def repeated(block: str, count: int, opset: int, has_constant_nodes: bool = False) -> onnx.ModelProto:
     """A chain of one block."""
-    chain = Chain(opset)
+    chain = Chain(opset, has_constant_nodes)
+    add = OLD_BLOCKS.get(block) or BLOCKS[block]
     while len(chain.nodes) < count:
-        BLOCKS[block](chain)
+        add(chain)
     return chain.model()
 
 
@@ -126,6 +136,10 @@ def _batch_normalization(chain: Chain) -> None:
     chain.add("BatchNormalization", tuple(chain.constant(np.ones(4), np.float32) for _ in range(4)))
 
 
+def _upsample(chain: Chain) -> None:
+    chain.add("Upsample", (chain.constant([1, 1, 1, 1], np.float32),))
+
+
 def _weighted(op_type: str, shape: list[int]) -> Callable[[Chain], None]:
     return lambda chain: chain.add(op_type, (chain.constant(np.ones(shape), np.float32),))
 
@@ -157,3 +171,5 @@ BLOCKS: dict[str, Callable[[Chain], None]] = {
     "Elu": _plain("Elu"),
     "Identity": _plain("Identity"),
 }
+OLD_BLOCKS: dict[str, Callable[[Chain], None]] = {"Upsample": _upsample}
+"""Of operators that are gone from later opsets, and so in no mix."""

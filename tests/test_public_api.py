@@ -39,6 +39,7 @@ def test_the_names_are_these() -> None:
         "UsageError",
         "adapter",
         "convert",
+        "convert_file",
         "convert_version",
         "default_registry",
         "plan_version",

@@ -14,6 +14,7 @@ HOMES = {
     "opshift/registry": ROOT / "registry",
     "opshift/adapters": ROOT / "adapters",
     "opshift/converter": ROOT / "converter",
+    "opshift/proposals": ROOT / "proposals",
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",
 }

@@ -1,0 +1,111 @@
+"""Weights from file to file, whole processes from the shell, beside `cp` of the same file."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from commands import convert, convert_with_onnx, serialize
+from jobs import OURS, SERIALIZED, THEIRS
+from measuring import Cost, processes_in_turn
+from settings import Settings
+from tables import Cell, Curve, Findings, Table, at_most, mebibytes, seconds
+from weights import write_external, write_heavy
+
+TARGET = 18
+MOST_TIMES = 1.3
+MOST_MORE = 0.15
+"""Seconds beside `MOST_TIMES` those of cp: what it takes to start."""
+MOST_MEMORY = 80.0
+"""MiB"""
+MOST_KEPT = 0.3
+"""Seconds, where the weights stay in files of their own."""
+CP = "cp"
+
+
+class Measured(NamedTuple):
+    """One size, and what each command took."""
+
+    gibibytes: int
+    costs: Mapping[str, Cost]
+
+
+def measure(settings: Settings) -> Findings:
+    """Time files of two sizes, and one with external data."""
+    found = [_in_one_file(gibibytes, settings) for gibibytes in ((1,) if settings.quick else (1, 3))]
+    columns = ("weights", "seconds", "times cp", "peak memory", "CPU")
+    rows = [row for each in found for row in _rows(each)]
+    one = Table("In one file", columns, rows, f"The bar is {MOST_TIMES} times cp and {MOST_MORE} s more.")
+    kept = Table(
+        "In a file of their own, which stays where it is (--external keep), to another folder",
+        ("weights", "seconds", "peak memory", "CPU"),
+        [_kept(3, settings)],
+    )
+    return Findings([one, kept], _curves(found))
+
+
+def _in_one_file(gibibytes: int, settings: Settings) -> Measured:
+    path, out = settings.folder / "in.onnx", settings.folder / "out.onnx"
+    write_heavy(gibibytes, path)
+    often: dict[str, Sequence[str]] = {
+        CP: ["cp", str(path), str(out)],
+        OURS: convert(path, out, TARGET),
+    }
+    seldom: dict[str, Sequence[str]] = {
+        SERIALIZED: serialize(path, out),
+        THEIRS: convert_with_onnx(path, out, TARGET),
+    }
+    if settings.quick or gibibytes > 1:
+        seldom = {}
+    costs = processes_in_turn(list(often.values()), out, settings.rounds(7))
+    costs += processes_in_turn(list(seldom.values()), out, 1)
+    path.unlink()
+    return Measured(gibibytes, dict(zip((*often, *seldom), costs, strict=True)))
+
+
+def _rows(found: Measured) -> list[list[Cell]]:
+    copied = found.costs[CP].wall
+    return [
+        [
+            f"{found.gibibytes} GiB, {name}",
+            _held(name, cost.wall, MOST_TIMES * copied + MOST_MORE),
+            f"{cost.wall / copied:.2f}",
+            at_most(cost.peak, MOST_MEMORY, " MiB") if name == OURS else mebibytes(cost.peak),
+            seconds(cost.cpu),
+        ]
+        for name, cost in found.costs.items()
+    ]
+
+
+def _held(name: str, taken: float, limit: float) -> Cell:
+    return at_most(taken, round(limit, 2), " s") if name == OURS else seconds(taken)
+
+
+def _kept(gibibytes: int, settings: Settings) -> list[Cell]:
+    source, other = settings.folder / "source", settings.folder / "other"
+    source.mkdir()
+    other.mkdir()
+    path, out = source / "in.onnx", other / "out.onnx"
+    write_external(gibibytes, path)
+    command = [*convert(path, out, TARGET), "--external", "keep"]
+    (cost,) = processes_in_turn([command], out, settings.rounds(7))
+    for folder in (source, other):
+        shutil.rmtree(folder)
+    return [
+        f"{gibibytes} GiB, {OURS}",
+        at_most(cost.wall, MOST_KEPT, " s"),
+        mebibytes(cost.peak),
+        seconds(cost.cpu),
+    ]
+
+
+def _curves(found: list[Measured]) -> list[Curve]:
+    return [
+        Curve(
+            "File to file, from the shell", "GiB of weights", "seconds", name,
+            tuple(float(each.gibibytes) for each in found if name in each.costs),
+            tuple(each.costs[name].wall for each in found if name in each.costs),
+        )
+        for name in found[0].costs
+    ]  # fmt: skip

@@ -1,0 +1,88 @@
+"""How time grows with the number of nodes, operator by operator: 1 is in proportion, 2 is with its square."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from graphs import repeated
+from jobs import JOBS, OURS, THEIRS
+from measuring import cpu
+from settings import Settings
+from tables import NOTHING, Cell, Findings, Table, at_most, seconds
+
+if TYPE_CHECKING:
+    import onnx
+
+SIZES = (2_000, 4_000, 8_000, 16_000, 32_000)
+PATIENCE = 4.0
+"""The CPU seconds that one conversion by ONNX's converter may take."""
+MOST = 1.1
+UP = (
+    "Relu", "Clip", "Slice", "Upsample", "Dropout", "Squeeze", "Softmax", "Split", "Pad", "ReduceMean",
+    "BatchNormalization", "Conv",
+)  # fmt: skip
+DOWN = ("Squeeze", "ReduceMean", "Slice", "Split", "Pad", "Softmax")
+
+
+class Case(NamedTuple):
+    """A chain of one operator, and where it goes."""
+
+    title: str
+    block: str
+    source: int
+    target: int
+    has_constant_nodes: bool = False
+
+
+CASES = (
+    *(Case(f"{block}, 9 to 18", block, 9, 18) for block in UP),
+    *(Case(f"{block}, 18 to 9, initializers", block, 18, 9) for block in DOWN),
+    *(Case(f"{block}, 18 to 9, Constants", block, 18, 9, True) for block in DOWN if block != "Softmax"),
+)
+
+
+def measure(settings: Settings) -> Findings:
+    """Time every case at every size."""
+    sizes = SIZES[::2] if settings.quick else SIZES
+    columns = ("operator", "exponent, opshift", f"at {sizes[-1]:,} nodes", "exponent, ONNX", "at most nodes")
+    rows = [_row(case, sizes, settings) for case in CASES]
+    return Findings([Table(f"Growth from {sizes[0]:,} to {sizes[-1]:,} nodes", columns, rows)])
+
+
+def _row(case: Case, sizes: tuple[int, ...], settings: Settings) -> list[Cell]:
+    ours: dict[int, float] = {}
+    theirs: dict[int, float] = {}
+    for nodes in sizes:
+        model = repeated(case.block, nodes, case.source, case.has_constant_nodes)
+        convert = partial(JOBS[OURS], model, case.target)
+        ours[nodes] = statistics.median(cpu(convert) for _ in range(settings.rounds(5)))
+        if not settings.quick and _is_bearable(theirs, nodes):
+            theirs |= _theirs(model, nodes, case.target)
+    return [
+        case.title, at_most(exponent(ours), MOST), seconds(ours[sizes[-1]]),
+        f"{exponent(theirs):.2f}" if len(theirs) > 1 else NOTHING,
+        f"{seconds(theirs[max(theirs)])} at {max(theirs):,}" if theirs else NOTHING,
+    ]  # fmt: skip
+
+
+def _is_bearable(times: dict[int, float], nodes: int) -> bool:
+    """Whether ONNX's converter finishes soon, if its time grows with the square of the nodes."""
+    last = max(times, default=0)
+    return nodes == SIZES[0] or (last > 0 and times[last] * (nodes / last) ** 2 <= PATIENCE)
+
+
+def _theirs(model: onnx.ModelProto, nodes: int, target: int) -> dict[int, float]:
+    try:
+        return {nodes: cpu(partial(JOBS[THEIRS], model, target))}
+    except RuntimeError:
+        return {}
+
+
+def exponent(times: dict[int, float]) -> float:
+    """The slope of the line through times over sizes, both logarithmic."""
+    return statistics.linear_regression(
+        [math.log(nodes) for nodes in times], [math.log(taken) for taken in times.values()]
+    ).slope

@@ -1,0 +1,92 @@
+"""The benchmark suite: opshift beside ONNX's converter, `cp`, and plain parsing and serializing."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+
+import blocks
+import extra_memory
+import files
+import growth
+import in_memory
+import lookups
+import tiny
+import weights_in_memory
+from machine import facts
+from measuring import HERE
+from settings import Settings
+from tables import Curve, Findings, Table
+
+
+class Section(StrEnum):
+    """What can be measured by itself."""
+
+    MEMORY = "in-memory"
+    BLOCKS = "blocks"
+    EXTRA = "extra-memory"
+    GROWTH = "growth"
+    WEIGHTS = "weights"
+    FILES = "files"
+    TINY = "tiny"
+    LOOKUPS = "lookups"
+
+
+MEASURES: dict[Section, Callable[[Settings], Findings]] = {
+    Section.MEMORY: in_memory.measure,
+    Section.BLOCKS: blocks.measure,
+    Section.EXTRA: extra_memory.measure,
+    Section.GROWTH: growth.measure,
+    Section.WEIGHTS: weights_in_memory.measure,
+    Section.FILES: files.measure,
+    Section.TINY: tiny.measure,
+    Section.LOOKUPS: lookups.measure,
+}
+RESULTS, PLOT = HERE / "RESULTS.md", HERE / "results.svg"
+INTRODUCTION = """\
+# Benchmarks
+
+Written by `python benchmarks/run.py`. Times are medians of runs taken in turn; memory is that of processes of
+their own. A figure in bold is held against the bar behind it.
+"""
+
+
+def main(
+    only: Annotated[list[Section] | None, typer.Option(help="Measure this section; may be repeated.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure less, in a minute or two.")] = False,
+    folder: Annotated[Path | None, typer.Option(help="Where files of up to 8 GiB go meanwhile.")] = None,
+) -> None:
+    """Measure, and print tables; a full run writes RESULTS.md and the plot results.svg beside this file."""
+    console = Console()
+    begun = facts()
+    tables: list[Table] = []
+    curves: list[Curve] = []
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        for section in only or Section:
+            found = MEASURES[section](Settings(Path(place), quick))
+            tables += found.tables
+            curves += found.curves
+            console.print(Markdown("\n\n".join(map(str, found.tables))))
+    if not only and not quick:
+        _write(begun, tables, curves)
+
+
+def _write(begun: str, tables: list[Table], curves: list[Curve]) -> None:
+    from plot import draw
+
+    bars = [bar for table in tables for bar in table.bars()]
+    count = f"{sum(bar.is_met for bar in bars)} of {len(bars)} bars are met."
+    image = f"![Times over sizes]({PLOT.name})"
+    RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{begun}", count, image, *map(str, tables)]) + "\n")
+    draw(curves, PLOT)
+
+
+if __name__ == "__main__":
+    typer.run(main)

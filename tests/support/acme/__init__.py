@@ -1,0 +1,1 @@
+"""A company's own domain: definitions, adapters, and what its operators compute."""

@@ -1,0 +1,66 @@
+"""Recurrent networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.graphs.draft import Choice, Draft, Of
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+HIDDEN = 2
+
+
+def directions(n: Draft) -> int:
+    return 2 if n.stated("direction") == "bidirectional" else 1
+
+
+def gates(n: Draft) -> int:
+    return GATES[n.version.name]
+
+
+def _is_batch_first(n: Draft) -> bool:
+    return "layout" in n.version.attributes and n.stated("layout") == 1
+
+
+def batch(n: Draft) -> int:
+    return n.shape[0 if _is_batch_first(n) else 1]
+
+
+def state(n: Draft) -> Any:
+    if n.chance(50):
+        return None
+    sizes = (batch(n), directions(n)) if _is_batch_first(n) else (directions(n), batch(n))
+    return Of((*sizes, HIDDEN))
+
+
+def lengths(n: Draft) -> Any:
+    if n.chance(60):
+        return None
+    most = n.shape[1 if _is_batch_first(n) else 0]
+    return [n.number(1, most) for _ in range(batch(n))]
+
+
+def activations(n: Draft) -> Any:
+    if n.chance(60):
+        return None
+    count = {"RNN": 1, "GRU": 2, "LSTM": 3}[n.version.name] * directions(n)
+    return [n.one_of("Tanh", "Sigmoid", "Relu") for _ in range(count)]
+
+
+CHOICES: dict[str, Choice] = {
+    "recurrent.X": lambda n: Of((n.number(1, 3), n.number(1, 2), 3)),
+    "recurrent.W": lambda n: Of((directions(n), gates(n) * HIDDEN, 3), "unit"),
+    "recurrent.R": lambda n: Of((directions(n), gates(n) * HIDDEN, HIDDEN), "unit"),
+    "recurrent.B": lambda n: n.one_of(None, Of((directions(n), 2 * gates(n) * HIDDEN))),
+    "recurrent.sequence_lens": lengths,
+    "recurrent.initial_h": state,
+    "recurrent.initial_c": state,
+    "recurrent.P": lambda n: n.one_of(None, Of((directions(n), 3 * HIDDEN))),
+    "recurrent.hidden_size": lambda n: HIDDEN,
+    "recurrent.activations": activations,
+    "recurrent.direction": lambda n: n.stated("direction"),
+    "recurrent.layout": lambda n: n.stated("layout"),
+    "recurrent.clip": lambda n: n.one_of(None, None, 0.75),
+    "GRU.linear_before_reset": lambda n: n.one_of(None, 0, 1),
+}
+RANKS: dict[str, tuple[int, int]] = {}

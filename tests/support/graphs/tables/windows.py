@@ -1,0 +1,102 @@
+"""Convolutions and pooling, over one or two spatial axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from support.graphs.draft import Choice, Draft, Of
+
+
+def image(n: Draft) -> Of:
+    """Samples of some channels, large enough for every kernel here."""
+    spatial = [n.number(5, 6) for _ in range(n.one_of(1, 2, 2))]
+    return Of((n.number(1, 2), _group(n) * n.number(1, 2), *spatial))
+
+
+def _group(n: Draft) -> int:
+    found: int = n.fact("group", lambda: n.one_of(1, 1, 2) if "group" in n.version.attributes else 1)
+    return found
+
+
+def spatial(n: Draft) -> int:
+    return n.rank - 2
+
+
+def kernel(n: Draft) -> list[int]:
+    return n.numbers("kernel", spatial(n), 1, 3)
+
+
+def weights(n: Draft) -> Of:
+    """Feature maps of all groups, by the channels of one."""
+    maps, channels = _group(n) * n.number(1, 2), n.shape[1]
+    if n.version.name == "ConvTranspose":
+        n.facts["maps"] = maps
+        return Of((channels, maps // _group(n), *kernel(n)))
+    n.facts["maps"] = maps
+    return Of((maps, channels // _group(n), *kernel(n)))
+
+
+def maps(n: Draft) -> Of | None:
+    return None if n.chance(50) else Of((n.facts["maps"],))
+
+
+def stated_kernel(n: Draft) -> list[int] | None:
+    attribute = n.version.attributes["kernel_shape"]
+    return kernel(n) if attribute.required or n.chance(60) else None
+
+
+def strides(n: Draft) -> Any:
+    return n.one_of(None, n.numbers("strides", spatial(n), 1, 2))
+
+
+def dilations(n: Draft) -> Any:
+    if n.stated("auto_pad") not in (None, "NOTSET"):
+        return None
+    return n.one_of(None, n.numbers("dilations", spatial(n), 1, 2))
+
+
+def pads(n: Draft) -> Sequence[int] | None:
+    """Less than the kernel on every side; none where they follow from `auto_pad`."""
+    if "auto_pad" in n.version.attributes and n.stated("auto_pad") not in (None, "NOTSET"):
+        return None
+    if n.chance(40):
+        return None
+    return [n.number(0, size - 1) for size in kernel(n) * 2]
+
+
+def auto_pad(n: Draft) -> str | None:
+    found: str | None = n.stated("auto_pad")
+    return found
+
+
+CHOICES: dict[str, Choice] = {
+    f"{family}.{name}": choice
+    for family in ("convolution", "conv_transpose", "pool", "quantized_convolution")
+    for name, choice in (
+        ("X", image), ("x", image), ("W", weights), ("w", weights), ("B", maps), ("group", _group),
+        ("kernel_shape", stated_kernel), ("strides", strides), ("dilations", dilations), ("pads", pads),
+        ("auto_pad", auto_pad), ("p", lambda n: n.one_of(None, 1, 2, 3)),
+    )
+}  # fmt: skip
+CHOICES |= {
+    "global_pool.X": image,
+    "GlobalLpPool.p": lambda n: n.one_of(None, 1, 3),
+    "LRN.X": lambda n: Of((1, n.number(1, 4), 2, 3)),
+    "LRN.size": lambda n: n.one_of(1, 2, 3),
+    "ConvInteger.x_zero_point": lambda n: n.one_of(None, 3),
+    "ConvInteger.w_zero_point": lambda n: n.one_of(None, 2),
+    "ConvTranspose.output_padding": lambda n: None,
+    "ConvTranspose.output_shape": lambda n: None,
+    "DeformConv.X": lambda n: Of((1, 2, 4, 4)),
+    "DeformConv.W": lambda n: Of((n.facts.setdefault("maps", 2), 2, 2, 2)),
+    "DeformConv.offset": lambda n: Of((1, 8, 3, 3)),
+    "DeformConv.mask": lambda n: n.one_of(None, Of((1, 4, 3, 3))),
+    "DeformConv.kernel_shape": lambda n: n.one_of(None, [2, 2]),
+    "DeformConv.pads": lambda n: None,
+    "DeformConv.strides": lambda n: None,
+    "DeformConv.dilations": lambda n: None,
+    "DeformConv.group": lambda n: None,
+    "DeformConv.offset_group": lambda n: None,
+}
+RANKS: dict[str, tuple[int, int]] = {}

@@ -1,0 +1,1 @@
+"""For each rule a model that keeps it and what breaks it."""

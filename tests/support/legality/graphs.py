@@ -1,0 +1,138 @@
+"""Rules for graphs, their initializers, and what nodes read and make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.legality.case import Case, adding, repeating, setting, value
+
+RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+TWO = "g (float[2] x) => (float[2] y) { [first] a = Relu(x)  [second] y = Neg(a) }"
+WEIGHT = "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"
+STATED_WEIGHT = "g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Add(x, w) }"
+BRANCH = """g (float[2] x, bool c) => (float[2] y) {
+  y = If (c) <
+    then_branch = t () => (float[2] p) { p = Relu(x) },
+    else_branch = e () => (float[2] q) <float[2] w = {1, 2}> { q = Add(x, w) }
+  >
+}"""
+THEN, ELSE = "graph.node[0].attribute[0].g", "graph.node[0].attribute[1].g"
+LOOP = """g (int64 m, bool c, float[2] x) => (float[2] y) {
+  y = Loop (m, c, x) <body = b (int64 i, bool go, float[2] before) => (bool on, float[2] after) {
+    on = Identity(go)
+    after = Relu(before)
+  }>
+}"""
+BODY = "graph.node[0].attribute[0].g"
+TOP = """g (float[2] x) => (float[2] y) <int64[1] k = {1}> {
+  y, i = TopK <axis = 0> (x, k)
+}"""
+OLD_WEIGHT = """<ir_version: 3, opset_import: ["": 8]>
+g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Add(x, w) }"""
+OLD_BRANCH = """<ir_version: 3, opset_import: ["": 8]>
+g (float[2] x, bool c) => (float[2] y) {
+  y = If (c) <then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (q) { q = Neg(x) }>
+}"""
+
+
+def nested(model: Any, levels: int = 70) -> None:
+    """Put graphs within graphs, as protobuf does not read them but programs can make them."""
+    graph = model.graph.node[0].attribute[0].g
+    for _ in range(levels):
+        graph.node.add().CopyFrom(model.graph.node[0].__class__(op_type="If", input=["c"], output=["z"]))
+        attribute = graph.node[-1].attribute.add(name="then_branch", type=5)
+        attribute.g.name = "deeper"
+        graph = attribute.g
+
+
+CASES = (
+    Case("graph.name", RELU, setting("graph.name", None), "of the model"),
+    Case("graph.name", BRANCH, setting(f"{THEN}.name", ""), "of a branch"),
+    Case("graph.depth", BRANCH, nested),
+    Case("graph.input-unique", RELU, repeating("graph.input")),
+    Case("graph.output-made", RELU, setting("graph.output[0].name", "z"), "a value that is not there"),
+    Case("graph.output-made", BRANCH, setting(f"{THEN}.output[0].name", "x"), "a value from around"),
+    Case("graph.output-repeated", RELU, repeating("graph.output")),
+    Case("initializer.name", WEIGHT, setting("graph.initializer[0].name", None)),
+    Case("initializer.unique", WEIGHT, repeating("graph.initializer")),
+    Case("initializer.is-input", OLD_WEIGHT, lambda m: m.graph.input.pop(), "of the model"),
+    Case(
+        "initializer.is-input",
+        OLD_BRANCH,
+        adding(f"{THEN}.initializer", name="w", data_type=1, dims=[1], float_data=[0]),
+        "of a branch",
+    ),
+    Case(
+        "initializer.is-no-input",
+        LOOP,
+        adding(f"{BODY}.initializer", name="before", data_type=1, dims=[2], float_data=[0, 0]),
+    ),
+    Case(
+        "initializer.type",
+        STATED_WEIGHT,
+        setting("graph.input[1].type.tensor_type.elem_type", 7),
+    ),
+    Case(
+        "initializer.shape",
+        STATED_WEIGHT,
+        setting("graph.input[1].type.tensor_type.shape.dim[0].dim_value", 3),
+        "another size",
+    ),
+    Case(
+        "initializer.shape",
+        STATED_WEIGHT,
+        adding("graph.input[1].type.tensor_type.shape.dim"),
+        "another rank",
+    ),
+    Case(
+        "initializer.unused",
+        WEIGHT,
+        adding("graph.initializer", name="v", data_type=1, dims=[1], float_data=[0]),
+    ),
+    Case("node.name-unique", TWO, setting("graph.node[1].name", "first")),
+    Case("name.identifier", TWO, setting("graph.node[1].name", "layer/1"), "of a node"),
+    Case("name.identifier", RELU, adding("graph.input", name="1"), "of an input"),
+    Case(
+        "annotation.tensor",
+        RELU,
+        lambda m: m.graph.quantization_annotation.add(tensor_name="x").quant_parameter_tensor_names.add(
+            key="SCALE_TENSOR", value="nowhere"
+        ),
+    ),
+    Case("value.order", TWO, lambda m: m.graph.node.sort(key=lambda node: node.name, reverse=True)),
+    Case("value.order", TWO, setting("graph.node[0].input", ["y"]), "a cycle"),
+    Case("value.unknown", RELU, setting("graph.node[0].input", ["z"]), "in the model's graph"),
+    Case("value.unknown", BRANCH, setting(f"{THEN}.node[0].input", ["z"]), "in a branch"),
+    Case("value.unique", TWO, setting("graph.node[1].output", ["a"]), "by two nodes"),
+    Case("value.unique", RELU, setting("graph.node[0].output", ["x"]), "by a node and an input"),
+    Case("value.unique", TOP, setting("graph.node[0].output", ["y", "y"]), "by a node twice"),
+    Case("value.shadowing", BRANCH, setting(f"{THEN}.node[0].output", ["x"])),
+    Case("value.shadowing-input", LOOP, setting(f"{BODY}.input[2].name", "x"), "by an input"),
+    Case("value.shadowing-input", BRANCH, setting(f"{ELSE}.initializer[0].name", "c"), "by an initializer"),
+    Case("value.name", RELU, setting("graph.input[0].name", None)),
+    Case("value.type", RELU, setting("graph.output[0].type", None), "none"),
+    Case("value.type", RELU, setting("graph.output[0].type.tensor_type.elem_type", 0), "of no elements"),
+    Case(
+        "value.type", RELU, setting("graph.output[0].type.tensor_type.elem_type", 99), "of unknown elements"
+    ),
+    Case(
+        "value.type", RELU, lambda m: m.graph.output[0].type.sequence_type.SetInParent(), "a list of nothing"
+    ),
+    Case(
+        "value.type",
+        RELU,
+        lambda m: m.graph.output[0].type.map_type.value_type.tensor_type.SetInParent(),
+        "no keys",
+    ),
+    Case("value.shape", RELU, setting("graph.output[0].type.tensor_type.shape", None)),
+    Case("value.stated-type", TWO, adding("graph.value_info", name="a", type={"tensor_type": {}})),
+    Case("value.dimension", RELU, setting("graph.input[0].type.tensor_type.shape.dim[0].dim_value", -1)),
+    Case("value.stated-once", TWO, lambda m: [adding("graph.value_info", name="a")(m) for _ in range(2)]),
+    Case(
+        "value.stated-alike",
+        RELU,
+        lambda m: m.graph.value_info.add().MergeFromString(value("x", 7).SerializeToString()),
+    ),
+    Case("value.stated-known", TWO, adding("graph.value_info", name="z")),
+    Case("value.stated-known", TWO, adding("graph.value_info"), "without a name"),
+)

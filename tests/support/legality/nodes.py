@@ -1,0 +1,156 @@
+"""Rules for nodes, their attributes, their graphs and the types of their values."""
+
+from __future__ import annotations
+
+from support.legality.case import Case, Change, adding, at, doing, repeating, setting
+
+RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+CLIP = "g (float[2] x) => (float[2] y) <float low = {0}> { y = Clip(x, low) }"
+SOFTMAX = "g (float[2] x) => (float[2] y) { y = Softmax <axis = 0> (x) }"
+CAST = "g (float[2] x) => (int64[2] y) { y = Cast <to = 7> (x) }"
+ADD = "g (float[2] x, int64[2] n) => (float[2] y) { y = Add(x, x) }"
+DROPOUT = "g (float[2] x) => (float[2] y, bool[2] z) { y, z = Dropout(x) }"
+SHAPE = "g (float[2] x) => (int64[1] y) { y = Shape(x) }"
+CONSTANT = "g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"
+TYPE = "g () => (optional(float[2]) y) { y = Optional <type: type_proto = float[2]> () }"
+PAD = 'g (float[2] x, int64[2] p) => (float[4] y) { y = Pad <mode = "edge"> (x, p) }'
+POOL = (
+    "g (float[1,1,4,4] x) => (float[1,1,N,N] y) { y = MaxPool <kernel_shape = [2,2], pads = [0,0,0,0]> (x) }"
+)
+RESIZE = """g (float[1,1,2,2] x, float[4] s) => (float[1,1,N,N] y) {
+  y = Resize <coordinate_transformation_mode = "asymmetric"> (x, , s)
+}"""
+NORMALIZATION = """g (float[1,2,3] x, float[2] s) => (float[1,2,3] y) {
+  y = BatchNormalization <training_mode: int = 0> (x, s, s, s, s)
+}"""
+OLD_CONSTANT = """<ir_version: 10, opset_import: ["": 8]>
+g () => (float[1] y) { y = Constant <value = float[1] {1}> () }"""
+MODES = """<ir_version: 10, opset_import: ["": 23]> g (float[1,2,3,4] x) => (float[1,2,3,4] y) {
+  y = Attention <qk_matmul_output_mode = 0> (x, x, x)
+}"""
+OLD = '<ir_version: 10, opset_import: ["": 8]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+ML = """<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>
+g (float[2] x) => (float[2] y) { y = ai.onnx.ml.Binarizer(x) }"""
+CALLING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
+g (float[2] x) => (float[2] y) { y = acme.F:big(x) }
+<domain: "acme", overload: "big", opset_import: ["": 21]> F (a) => (b) { b = Relu(a) }
+"""
+REFERRING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
+g (float[2] x) => (float[2] y) { y = acme.F <slope = 0.5> (x) }
+<domain: "acme", opset_import: ["": 21]> F <slope> (a) => (b) { b = LeakyRelu <alpha: float = @slope> (a) }
+"""
+IF = """g (float[2] x, bool c) => (float[2] y) {
+  y = If (c) <then_branch = t () => (float[2] p) { p = Relu(x) }, else_branch = e () => (q) { q = Neg(x) }>
+}"""
+LOOP = """g (int64 m, bool c, float[2] x) => (float[2] y) {
+  y = Loop (m, c, x) <body = b (int64 i, bool go, float[2] before) => (bool on, float[2] after) {
+    on = Identity(go)
+    after = Relu(before)
+  }>
+}"""
+SCAN = """g (float[2] x, float[3,2] s) => (float[2] y, float[3,2] z) {
+  y, z = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e) => (float[2] o, float[2] p) {
+    o = Add(a, e)
+    p = Identity(e)
+  }> (x, s)
+}"""
+OLD_SCAN = """<ir_version: 10, opset_import: ["": 8]>
+g (float[1,2] x, float[1,3,2] s) => (float[1,2] y) {
+  y = Scan <num_scan_inputs = 1, body = b (float[2] a, float[2] e) => (float[2] o) { o = Add(a, e) }> (, x, s)
+}"""
+THEN = "graph.node[0].attribute[0].g"
+ATTRIBUTE, FUNCTION_ATTRIBUTE = "graph.node[0].attribute[0]", "functions[0].node[0].attribute[0]"
+
+
+def operator(op_type: str) -> Change:
+    """Make the first node another operator."""
+    return setting("graph.node[0].op_type", op_type)
+
+
+CASES = (
+    Case("node.op-type", RELU, setting("graph.node[0].op_type", None)),
+    Case("node.values", RELU, doing(setting("graph.node[0].input", []), setting("graph.node[0].output", []))),
+    Case("node.domain", ML, lambda m: m.opset_import.pop(), "of an operator"),
+    Case("node.domain", CALLING, lambda m: m.opset_import.pop(), "of a function"),
+    Case("node.operator", RELU, operator("Rule"), "unknown"),
+    Case("node.operator", OLD, operator("Gelu"), "not yet there"),
+    Case("node.operator", RELU, operator("Crop"), "there no more"),
+    Case("node.deprecated", RELU, operator("Scatter")),
+    Case("node.experimental", OLD, operator("ParametricSoftplus")),
+    Case("node.overload", CALLING, setting("graph.node[0].overload", "small")),
+    Case("node.input-count", CLIP, setting("graph.node[0].input", []), "too few"),
+    Case("node.input-count", CLIP, setting("graph.node[0].input", ["x", "low", "low", "low"]), "too many"),
+    Case("node.input-count", RELU, setting("graph.node[0].input", ["x", ""]), "too many, left out"),
+    Case("node.output-count", DROPOUT, setting("graph.node[0].output", []), "too few"),
+    Case("node.output-count", DROPOUT, setting("graph.node[0].output", ["y", "z", "more"]), "too many"),
+    Case(
+        "node.output-count",
+        NORMALIZATION,
+        setting("graph.node[0].output", ["y", "m"]),
+        "some of the training's",
+    ),
+    Case("node.input-missing", CLIP, setting("graph.node[0].input", ["", "low"])),
+    Case("node.output-missing", DROPOUT, setting("graph.node[0].output", ["", "z"])),
+    Case("node.attribute-unique", SOFTMAX, repeating("graph.node[0].attribute")),
+    Case("node.attribute-missing", CAST, setting("graph.node[0].attribute", None)),
+    Case("node.attribute-known", SOFTMAX, setting(f"{ATTRIBUTE}.name", "axes")),
+    Case(
+        "node.attribute-type",
+        SOFTMAX,
+        doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.type", 7)),
+    ),
+    Case("node.attribute-value", PAD, setting(f"{ATTRIBUTE}.s", b"edgy"), "none of some texts"),
+    Case(
+        "node.attribute-value",
+        POOL,
+        setting("graph.node[0].attribute[1].ints", [0, 0, 0, -1]),
+        "below the least",
+    ),
+    Case("node.attribute-value", MODES, setting(f"{ATTRIBUTE}.i", 4), "none of some numbers"),
+    Case("node.attribute-flag", NORMALIZATION, setting(f"{ATTRIBUTE}.i", 2)),
+    Case("node.attribute-value-version", RESIZE, setting(f"{ATTRIBUTE}.s", b"tf_half_pixel_for_nn")),
+    Case("attribute.name", SOFTMAX, setting(f"{ATTRIBUTE}.name", None)),
+    Case("attribute.type", SOFTMAX, setting(f"{ATTRIBUTE}.type", None)),
+    Case("attribute.field", SOFTMAX, doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.f", 1.0))),
+    Case("attribute.single", SOFTMAX, setting(f"{ATTRIBUTE}.ints", [0])),
+    Case("attribute.value", CONSTANT, setting(f"{ATTRIBUTE}.t", None)),
+    Case("attribute.text", PAD, setting(f"{ATTRIBUTE}.s", b"\xff")),
+    Case("attribute.type-proto", TYPE, setting(f"{ATTRIBUTE}.tp.tensor_type.elem_type", 0)),
+    Case(
+        "attribute.reference",
+        SOFTMAX,
+        doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.ref_attr_name", "a")),
+    ),
+    Case("attribute.reference-known", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.ref_attr_name", "other")),
+    Case("attribute.reference-only", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.f", 0.5)),
+    Case("body.inputs", IF, adding(f"{THEN}.input", name="more"), "of a branch"),
+    Case("body.inputs", LOOP, adding(f"{THEN}.input", name="more"), "of a loop"),
+    Case("body.inputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").input.pop(), "of a scan"),
+    Case("body.inputs", OLD_SCAN, lambda m: m.graph.node[0].input.pop(), "of an old scan"),
+    Case("body.outputs", IF, repeating(f"{THEN}.output"), "of a branch"),
+    Case("body.outputs", LOOP, lambda m: at(m, THEN).output.pop(), "of a loop"),
+    Case("body.outputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").output.pop(), "of a scan"),
+    Case("type.input", RELU, setting("graph.input[0].type.tensor_type.elem_type", 9)),
+    Case("type.output", SHAPE, setting("graph.output[0].type.tensor_type.elem_type", 1)),
+    Case(
+        "type.constant",
+        OLD_CONSTANT,
+        doing(
+            setting(f"{ATTRIBUTE}.t.data_type", 7),
+            setting(f"{ATTRIBUTE}.t.float_data", None),
+            setting(f"{ATTRIBUTE}.t.int64_data", [1]),
+            setting("graph.output[0].type.tensor_type.elem_type", 7),
+        ),
+    ),
+    Case("type.variable", ADD, setting("graph.node[0].input", ["x", "n"]), "of two inputs"),
+    Case(
+        "type.variable",
+        RELU,
+        setting("graph.output[0].type.tensor_type.elem_type", 11),
+        "of an input and an output",
+    ),
+    Case("type.named", CAST, setting(f"{ATTRIBUTE}.i", 6), "by a number"),
+    Case("type.named", CONSTANT, setting("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
+    Case("type.body-input", LOOP, setting("graph.input[2].type.tensor_type.elem_type", 11)),
+    Case("type.body-output", IF, setting(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
+)

@@ -1,0 +1,170 @@
+"""Rules for functions, training, devices, and what IR versions added."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import TensorProto, helper
+
+from support.legality.case import Case, Change, adding, doing, parsed, repeating, setting
+from support.legality.tensors import external, sparse
+
+RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+TWO = "g (float[2] x) => (float[2] y) { a = Relu(x)  y = Neg(a) }"
+CALLING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
+g (float[2] x) => (float[2] y) { y = acme.F <slope = 0.5> (x) }
+<domain: "acme", opset_import: ["": 21, "acme": 1]> F <slope, scale: float = 1.0> (a) => (b) {
+  c = LeakyRelu <alpha: float = @slope> (a)
+  b = acme.G(c)
+}
+<domain: "acme", opset_import: ["": 21]> G (a) => (b) { b = Relu(a) }
+"""
+CLIPPING = """<ir_version: 10, opset_import: ["": 21, "acme": 1]>
+g (float[2] x) => (float[2] y) { y = acme.F(x) }
+<domain: "acme", opset_import: ["": 13]> F (a) => (b) { b = Clip(a) }
+"""
+
+
+def training() -> onnx.ModelProto:
+    """A weight that a step makes larger and another resets."""
+    model = parsed("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+    info = model.training_info.add()
+    info.initialization.CopyFrom(
+        parsed("i () => (float[2] w0) { w0 = Constant <value = float[2] {0, 0}> () }").graph
+    )
+    info.algorithm.CopyFrom(parsed("a (float[2] d) => (float[2] w1) { w1 = Add(y, d) }").graph)
+    info.initialization_binding.add(key="w", value="w0")
+    info.update_binding.add(key="w", value="w1")
+    return model
+
+
+def placed() -> onnx.ModelProto:
+    """A node whose input lies on two devices."""
+    model = parsed(RELU)
+    model.ir_version = 11
+    model.configuration.add(name="pair", num_devices=2, device=["one", "two"])
+    placement = model.graph.node[0].device_configurations.add(configuration_id="pair")
+    sharding = placement.sharding_spec.add(tensor_name="x", device=[0, 1])
+    sharding.sharded_dim.add(axis=0).simple_sharding.add(dim_value=2, num_shards=2)
+    return model
+
+
+PLACEMENT = "graph.node[0].device_configurations[0]"
+SHARDED = f"{PLACEMENT}.sharding_spec[0]"
+
+
+def older(ir_version: int) -> Change:
+    """Give a model an IR version that lacks something it uses."""
+    return setting("ir_version", ir_version)
+
+
+def typed(kind: onnx.TypeProto) -> onnx.ModelProto:
+    """A model that passes on a value of some type."""
+    model = parsed('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Identity(x) }')
+    model.graph.input[0].type.CopyFrom(kind)
+    model.graph.output[0].type.CopyFrom(kind)
+    return model
+
+
+def passing(change: Change, ir_version: int = 10) -> onnx.ModelProto:
+    """A small model, changed."""
+    model = parsed(TWO)
+    model.ir_version = ir_version
+    change(model)
+    return model
+
+
+def sparse_constant() -> onnx.ModelProto:
+    """A Constant with a sparse value."""
+    model = parsed("g () => (float[2,3] y) { y = Constant <value = float[1] {1}> () }")
+    attribute = model.graph.node[0].attribute[0]
+    attribute.Clear()
+    attribute.name, attribute.type = "sparse_value", onnx.AttributeProto.SPARSE_TENSOR
+    attribute.sparse_tensor.CopyFrom(sparse().graph.sparse_initializer[0])
+    return model
+
+
+SPARSE_TYPE = helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [2])
+OPTIONAL_TYPE = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+OPAQUE_TYPE = onnx.TypeProto(opaque_type={"domain": "acme", "name": "thing"})
+TYPE = "g () => (optional(float[2]) y) { y = Optional <type: type_proto = float[2]> () }"
+
+CASES = (
+    Case("function.name", CALLING, setting("functions[0].name", None)),
+    Case("function.domain", CALLING, setting("functions[1].domain", None)),
+    Case("function.unique", CALLING, repeating("functions")),
+    Case(
+        "function.recursion",
+        CALLING,
+        doing(
+            setting("functions[1].node[0].op_type", "F"),
+            setting("functions[1].node[0].domain", "acme"),
+            adding("functions[1].opset_import", domain="acme", version=1),
+        ),
+    ),
+    Case(
+        "function.standard",
+        CALLING,
+        doing(setting("functions[1].domain", ""), setting("functions[1].name", "Gelu")),
+    ),
+    Case("function.input-unique", CALLING, lambda m: m.functions[0].input.append("a")),
+    Case("function.output-unique", CALLING, lambda m: m.functions[0].output.append("b")),
+    Case("function.attribute-unique", CALLING, lambda m: m.functions[0].attribute.append("scale")),
+    Case("function.output-made", CALLING, setting("functions[0].output", ["z"])),
+    Case("function.opset", CLIPPING, setting("functions[0].opset_import[0].version", 12)),
+    Case("function.call-inputs", CALLING, setting("graph.node[0].input", ["x", "x"])),
+    Case("function.call-outputs", CALLING, setting("graph.node[0].output", ["y", "z"])),
+    Case("function.call-attribute", CALLING, setting("graph.node[0].attribute[0].name", "slop")),
+    Case("training.binding-unique", training, repeating("training_info[0].update_binding")),
+    Case("training.binding-key", training, setting("training_info[0].update_binding[0].key", "x")),
+    Case("training.binding-value", training, setting("training_info[0].update_binding[0].value", "w")),
+    Case(
+        "training.binding-value",
+        training,
+        setting("training_info[0].initialization", None),
+        "no initialization",
+    ),
+    Case("training.initialization", training, adding("training_info[0].initialization.input", name="more")),
+    Case("device.name", placed, setting("configuration[0].name", ""), "none"),
+    Case("device.name", placed, repeating("configuration"), "the same twice"),
+    Case("device.count", placed, setting("configuration[0].num_devices", None), "none"),
+    Case("device.count", placed, setting("configuration[0].device", ["one"]), "fewer names"),
+    Case("device.configuration", placed, setting(f"{PLACEMENT}.configuration_id", "trio")),
+    Case("device.tensor", placed, setting(f"{SHARDED}.tensor_name", "z")),
+    Case("device.axis", placed, setting(f"{SHARDED}.sharded_dim[0].axis", 1)),
+    Case("device.shards", placed, setting(f"{SHARDED}.sharded_dim[0].axis", None), "no axis"),
+    Case(
+        "device.shards",
+        placed,
+        setting(f"{SHARDED}.sharded_dim[0].simple_sharding[0].num_shards", None),
+        "no number",
+    ),
+    Case(
+        "ir.opset-imports",
+        lambda: passing(lambda m: m.ClearField("opset_import"), 2),
+        adding("opset_import", version=1),
+    ),
+    Case("ir.functions", CALLING, older(7)),
+    Case("ir.attribute-defaults", CALLING, older(8)),
+    Case("ir.overloads", CALLING, doing(older(9), setting("functions[1].overload", "o"))),
+    Case("ir.function-values", CALLING, doing(older(9), adding("functions[1].value_info", name="b"))),
+    Case("ir.training", training, older(6)),
+    Case("ir.device-configurations", placed, older(10)),
+    Case("ir.external-data", external, older(3)),
+    Case("ir.sparse-initializers", sparse, older(5)),
+    Case("ir.sparse-attributes", sparse_constant, older(5)),
+    Case("ir.type-attributes", TYPE, older(7)),
+    Case("ir.optional-types", lambda: typed(OPTIONAL_TYPE), older(7)),
+    Case("ir.sparse-types", lambda: typed(SPARSE_TYPE), older(3)),
+    Case("ir.opaque-types", lambda: typed(OPAQUE_TYPE), older(3)),
+    Case(
+        "ir.metadata",
+        lambda: passing(lambda m: m.graph.node[0].metadata_props.add(key="k", value="v")),
+        older(9),
+    ),
+    Case(
+        "ir.quantization-annotations",
+        lambda: passing(lambda m: m.graph.quantization_annotation.add(tensor_name="x")),
+        older(4),
+    ),
+    Case("ir.element-types", "g (bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", older(3)),
+)

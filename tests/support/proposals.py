@@ -1,0 +1,144 @@
+"""Proposals to edit: small ones that are in order, and ways to break them."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from opshift.registry.yaml_files import dump_yaml, load_yaml
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "proposals" / "examples"
+Edit = Callable[[Path], None]
+
+
+def text(name: str, old: str, new: str) -> Edit:
+    """Replace a text in a file, which has it; all occurrences behind the first version of a definition."""
+
+    def edit(folder: Path) -> None:
+        content = (folder / name).read_text("utf-8")
+        assert old in content, f"{name} has no {old!r}"
+        (folder / name).write_text(content.replace(old, new), "utf-8")
+
+    return edit
+
+
+def last(name: str, old: str, new: str) -> Edit:
+    """Replace the last occurrence of a text."""
+
+    def edit(folder: Path) -> None:
+        before, found, after = (folder / name).read_text("utf-8").rpartition(old)
+        assert found, f"{name} has no {old!r}"
+        (folder / name).write_text(before + new + after, "utf-8")
+
+    return edit
+
+
+def whole(name: str, content: str) -> Edit:
+    """Another file in place of one."""
+
+    def edit(folder: Path) -> None:
+        (folder / name).write_text(content, "utf-8")
+
+    return edit
+
+
+def cut(name: str, start: str) -> Edit:
+    """Leave out the end of a file, from a text on."""
+
+    def edit(folder: Path) -> None:
+        content = (folder / name).read_text("utf-8")
+        (folder / name).write_text(content[: content.index(start)], "utf-8")
+
+    return edit
+
+
+def said(**answers: Any) -> Edit:
+    """Other answers in proposal.yaml."""
+
+    def edit(folder: Path) -> None:
+        path = folder / "proposal.yaml"
+        path.write_text(dump_yaml({**load_yaml(path), **answers}), "utf-8")
+
+    return edit
+
+
+def defined(**fields: Any) -> Edit:
+    """Other facts at the top of operator.yaml."""
+
+    def edit(folder: Path) -> None:
+        path = folder / "operator.yaml"
+        path.write_text(dump_yaml({**load_yaml(path), **fields}), "utf-8")
+
+    return edit
+
+
+def newest(**fields: Any) -> Edit:
+    """Other facts in the last version of operator.yaml; `None` takes one out."""
+
+    def edit(folder: Path) -> None:
+        content = load_yaml(folder / "operator.yaml")
+        changed = {**content["versions"][-1], **fields}
+        kept = {name: value for name, value in changed.items() if value is not None}
+        defined(versions=[*content["versions"][:-1], kept])(folder)
+
+    return edit
+
+
+def renamed(name: str, domain: str = "ai.onnx") -> Edit:
+    """The new function under another name."""
+
+    def edit(folder: Path) -> None:
+        said(operator={"domain": domain, "name": name})(folder)
+        text("operator.yaml", "domain: ai.onnx\nname: Squareplus", f"domain: {domain}\nname: {name}")(folder)
+
+    return edit
+
+
+NO_BODY = newest(body=None, before={"refuse": "nothing else computes it"})
+REMOVED = """\
+  removal:
+    removed_in: 29
+    replaced_by: ReduceMax
+    mapping: ReduceMax takes the same `X`; its `axes` are 2, 3 and so on, and `keepdims` is 1.
+    up: adapter
+"""
+BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
+    "function": ("squareplus", (text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),)),
+    "update": ("elu_alpha", ()),
+    "deprecation": ("global_max_pool", ()),
+    "removal": (
+        "global_max_pool",
+        (
+            cut("operator.yaml", "- since_version: 29"),
+            lambda folder: _append(folder / "operator.yaml", REMOVED),
+            said(kind="removal"),
+        ),
+    ),
+    "promotion": (
+        "squareplus",
+        (
+            text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),
+            said(
+                kind="promotion",
+                promotes="ai.onnx.preview.FlexAttention:1",
+                mapping="Every node is taken over as it is.",
+            ),
+        ),
+    ),
+}
+"""Each is in order: an example of the project's, and what is changed in it."""
+
+
+def proposal(base: str, folder: Path, *edits: Edit) -> Path:
+    """A proposal in a new folder."""
+    example, own = BASES[base]
+    shutil.copytree(EXAMPLES / example, folder)
+    for edit in (*own, *edits):
+        edit(folder)
+    return folder
+
+
+def _append(path: Path, content: str) -> None:
+    path.write_text(path.read_text("utf-8") + content, "utf-8")

@@ -1,0 +1,54 @@
+"""ONNX's own test cases of one node each, without those whose expected outputs take seconds to compute."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import warnings
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnx.backend.test.case.node as published_cases
+from onnx import numpy_helper
+
+SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})
+
+
+class Case(NamedTuple):
+    """A model of one node, and what it is fed."""
+
+    model: onnx.ModelProto
+    feeds: Mapping[str, Any]
+
+
+@cache
+def published() -> Mapping[tuple[str, str], Sequence[Case]]:
+    """The cases by domain (`""` is ONNX's) and operator."""
+    found: dict[tuple[str, str], list[Case]] = defaultdict(list)
+    for each in _collected():
+        nodes = each.model.graph.node if each.model else []
+        if len(nodes) == 1 and nodes[0].op_type not in SLOW:
+            names = [value.name for value in each.model.graph.input]
+            feeds = dict(zip(names, map(_fed, each.data_sets[0][0]), strict=False))
+            found[nodes[0].domain, nodes[0].op_type].append(Case(each.model, feeds))
+    return found
+
+
+def _collected() -> Sequence[Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for module in pkgutil.walk_packages(published_cases.__path__, f"{published_cases.__name__}."):
+            if module.name.rpartition(".")[2] not in map(str.lower, SLOW):
+                importlib.import_module(module.name)
+    cases: Sequence[Any] = published_cases._NodeTestCases
+    return cases
+
+
+def _fed(value: Any) -> Any:
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    return value if isinstance(value, list) or value is None else np.asarray(value)

@@ -1,0 +1,271 @@
+"""Models that have to change on their way down, and come back whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from support.running import Array, Feeds, build
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+X = np.linspace(-3, 3, 48, dtype=np.float32).reshape(1, 4, 3, 4)
+ROW = np.linspace(0.5, 2, 4, dtype=np.float32)
+
+
+def node(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **stated: Any
+) -> NodeProto:
+    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, **stated)
+    return made
+
+
+def ints(*values: int) -> Array:
+    return np.array(values, np.int64)
+
+
+def one(
+    opset: int,
+    op_type: str,
+    *,
+    constants: Feeds | None = None,
+    gaps: Sequence[str] = (),
+    outputs: int = 1,
+    **stated: Any,
+) -> onnx.ModelProto:
+    """A model of one node between two that stay; `gaps` are inputs that are left out."""
+    names = [f"y{index}" for index in range(outputs)]
+    nodes = [
+        node("Relu", ["x"], ["a"], "before"),
+        node(
+            op_type,
+            ["a", *gaps, *(constants or {})],
+            [f"n{index}" for index in range(outputs)],
+            "it",
+            **stated,
+        ),
+        *(node("Neg", [f"n{index}"], [name], f"after{index}") for index, name in enumerate(names)),
+    ]
+    return build(nodes, {"x": X}, names, opset, ir_version=10, initializers=constants)
+
+
+def graph(nodes: Sequence[NodeProto], outputs: Mapping[str, int], inputs: Mapping[str, int]) -> Any:
+    values = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
+    taken = [
+        helper.make_tensor_value_info(name, kind, [] if kind != FLOAT else None)
+        for name, kind in inputs.items()
+    ]
+    return helper.make_graph(list(nodes), "body", taken, values)
+
+
+def branches() -> onnx.ModelProto:
+    """If, whose branches have a Clip and a Gelu of the same value names."""
+    then = graph([node("Gelu", ["x"], ["a"]), node("Clip", ["a", "low"], ["t"])], {"t": FLOAT}, {})
+    other = graph([node("HardSwish", ["x"], ["a"]), node("Softmax", ["a"], ["e"])], {"e": FLOAT}, {})
+    nodes = [node("If", ["yes"], ["y"], "if", then_branch=then, else_branch=other)]
+    low = np.array(0.25, np.float32)
+    feeds = {"x": X, "yes": np.array(True)}
+    return build(nodes, feeds, ["y"], 20, ir_version=9, initializers={"low": low})
+
+
+def looped() -> onnx.ModelProto:
+    """Loop, whose body holds a Gelu and a mean over axes that are an input."""
+    body = graph(
+        [
+            node("Identity", ["go"], ["go_on"]),
+            node("Gelu", ["carried"], ["a"]),
+            node("ReduceMean", ["a", "axes"], ["mean"]),
+            node("Add", ["a", "mean"], ["next"]),
+        ],
+        {"go_on": BOOL, "next": FLOAT},
+        {"turn": INT64, "go": BOOL, "carried": FLOAT},
+    )
+    nodes = [node("Loop", ["turns", "", "x"], ["y"], "loop", body=body)]
+    return build(
+        nodes, {"x": X, "turns": np.array(2)}, ["y"], 20, ir_version=9, initializers={"axes": ints(2)}
+    )
+
+
+def function(opset: int = 20) -> onnx.ModelProto:
+    """A local function with operators that the older opset lacks."""
+    nodes = [node("Gelu", ["u"], ["g"]), node("LayerNormalization", ["g", "scale"], ["v"])]
+    imports = [helper.make_opsetid("", opset)]
+    made = helper.make_function("com.acme", "Act", ["u", "scale"], ["v"], nodes, imports)
+    calls = [
+        node("Act", ["x", "scale"], ["a"], domain="com.acme"),
+        node("Act", ["a", "scale"], ["y"], domain="com.acme"),
+    ]
+    model = build(
+        calls, {"x": X}, ["y"], {"": opset, "com.acme": 1}, ir_version=9, initializers={"scale": ROW}
+    )
+    model.functions.append(made)
+    return model
+
+
+def specialised() -> onnx.ModelProto:
+    """A local function that is called for values of different ranks, which the older Softmax tells apart."""
+    made = helper.make_function(
+        "com.acme",
+        "Most",
+        ["u"],
+        ["v"],
+        [node("Softmax", ["u"], ["v"], axis=1)],
+        [helper.make_opsetid("", 13)],
+    )
+    calls = [
+        node("Most", ["x"], ["a"], domain="com.acme"),
+        node("Squeeze", ["x", "first"], ["b"]),
+        node("Most", ["b"], ["c"], domain="com.acme"),
+        node("Add", ["a", "c"], ["y"]),
+    ]
+    feeds, first = {"x": X}, {"first": ints(0)}
+    model = build(calls, feeds, ["y"], {"": 13, "com.acme": 1}, ir_version=8, initializers=first)
+    model.functions.append(made)
+    return model
+
+
+def given(axis: int = 2) -> onnx.ModelProto:
+    """A local function that takes the axis of its Softmax from its calls, which agree."""
+    soft = node("Softmax", ["u"], ["v"])
+    soft.attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
+    made = helper.make_function(
+        "com.acme", "Most", ["u"], ["v"], [soft], [helper.make_opsetid("", 13)], ["axis"]
+    )
+    calls = [
+        node("Most", ["x"], ["a"], domain="com.acme", axis=axis),
+        node("Most", ["a"], ["y"], domain="com.acme", axis=axis),
+    ]
+    model = build(calls, {"x": X}, ["y"], {"": 13, "com.acme": 1}, ir_version=8)
+    model.functions.append(made)
+    return model
+
+
+def trained() -> onnx.ModelProto:
+    """A training graph with a Gelu and a Clip."""
+    model = one(20, "Gelu")
+    info = model.training_info.add()
+    info.algorithm.name = "algorithm"
+    info.algorithm.node.extend([node("Gelu", ["n0"], ["p"]), node("HardSwish", ["p"], ["q"])])
+    info.algorithm.output.extend([helper.make_tensor_value_info("q", FLOAT, None)])
+    return model
+
+
+def mapped() -> onnx.ModelProto:
+    """A node that holds a graph and is replaced."""
+    body = graph([node("Gelu", ["e"], ["f"])], {"f": FLOAT}, {})
+    body.input.append(helper.make_tensor_value_info("e", FLOAT, None))
+    nodes = [
+        node("SplitToSequence", ["x"], ["s"], axis=1),
+        node("SequenceMap", ["s"], ["t"], "map", body=body),
+        node("ConcatFromSequence", ["t"], ["y"], axis=1),
+    ]
+    model = build(nodes, {"x": X}, ["y"], 20, ir_version=9)
+    model.graph.value_info.append(helper.make_tensor_sequence_value_info("s", FLOAT, None))
+    return model
+
+
+BOXES = {
+    "boxes": np.array([[[0, 0, 1, 1], [0, 0.1, 1, 1.1], [0, 10, 1, 11]]], np.float32),
+    "scores": np.array([[[0.9, 0.75, 0.6]]], np.float32),
+}
+
+
+def chosen() -> onnx.ModelProto:
+    """An operator that becomes a Loop with a Loop within."""
+    limits = {"most": ints(3), "overlap": np.array([0.5], np.float32), "least": np.array([0.1], np.float32)}
+    nodes = [node("NonMaxSuppression", [*BOXES, *limits], ["y"])]
+    return build(nodes, BOXES, {"y": INT64}, 11, ir_version=6, initializers=limits)
+
+
+def other_domain() -> onnx.ModelProto:
+    """A model of ai.onnx.ml alone, of which a Cast has to be of ai.onnx on the way down."""
+    stated: dict[str, Any] = {
+        "n_targets": 1,
+        "tree_roots": [0],
+        "nodes_featureids": [0],
+        "nodes_modes": numpy_helper.from_array(np.array([0], np.uint8)),
+        "nodes_splits": numpy_helper.from_array(np.array([0.5])),
+        "nodes_truenodeids": [0],
+        "nodes_trueleafs": [1],
+        "nodes_falsenodeids": [1],
+        "nodes_falseleafs": [1],
+        "leaf_targetids": [0, 0],
+        "leaf_weights": numpy_helper.from_array(np.array([1.0, 10.0])),
+    }
+    nodes = [node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **stated)]
+    feeds = {"x": np.array([[0.0], [1.0]])}
+    return build(nodes, feeds, {"y": TensorProto.DOUBLE}, {"ai.onnx.ml": 5}, ir_version=10)
+
+
+class Case(NamedTuple):
+    """A model, what to run it on, and opsets to go to, each from the one before."""
+
+    title: str
+    model: Callable[[], onnx.ModelProto]
+    targets: tuple[Any, ...] = (13,)
+    feeds: dict[str, Array] = {"x": X}  # never changed
+
+
+CASES = [
+    Case("Gelu", lambda: one(20, "Gelu", approximate="tanh")),
+    Case("LayerNormalization", lambda: one(20, "LayerNormalization", constants={"scale": ROW, "bias": ROW})),
+    Case("Softmax that counts from the end", lambda: one(20, "Softmax", axis=-2), (12, 9)),
+    Case("LogSoftmax that stays, but would be changed on the way up", lambda: one(20, "LogSoftmax"), (12,)),
+    Case("HardSwish", lambda: one(20, "HardSwish")),
+    Case("ReduceMean with axes as input", lambda: one(20, "ReduceMean", constants={"axes": ints(1, 3)})),
+    Case(
+        "Split into a number of parts", lambda: one(20, "Split", outputs=2, axis=3, num_outputs=2), (13, 10)
+    ),
+    Case(
+        "Clip with bounds as inputs",
+        lambda: one(20, "Clip", constants={"low": np.array(0.5, np.float32)}),
+        (10,),
+    ),
+    Case("Squeeze with axes as input", lambda: one(20, "Squeeze", constants={"axes": ints(0)}), (12,)),
+    Case(
+        "Resize",
+        lambda: one(
+            20, "Resize", gaps=[""], constants={"scales": np.array([1, 1, 2, 2], np.float32)}, mode="nearest"
+        ),
+        (13, 10),
+    ),
+    Case(
+        "GroupNormalization",
+        lambda: one(21, "GroupNormalization", constants={"scale": ROW, "bias": ROW}, num_groups=2),
+        (20, 17),
+    ),
+    Case("an operator that becomes a loop", chosen, (8, 7), BOXES),
+    Case(
+        "to before initializers stood alone",
+        lambda: one(20, "LayerNormalization", constants={"scale": ROW}),
+        (7,),
+    ),
+    Case("branches of If", branches, (13, 10), {"x": X, "yes": np.array(True)}),
+    Case("the body of Loop", looped, (13, 11), {"x": X, "turns": np.array(2)}),
+    Case("a function", function),
+    Case("a function that is specialised", specialised, (12,)),
+    Case("a function with an attribute of its calls", given, (12, 9)),
+    Case("a training graph", trained, (13, 9)),
+    Case("a node that holds a graph", mapped, (16,)),
+]
+
+
+def pair() -> onnx.ModelProto:
+    """Two Gelus and a Clip with a bound that an older opset has no input for."""
+    nodes = [
+        node("Gelu", ["x"], ["a"], "first"),
+        node("Clip", ["a", "low"], ["b"], "clip"),
+        node("Gelu", ["b"], ["y"], "second"),
+    ]
+    return build(nodes, {"x": X}, ["y"], 20, ir_version=9, initializers={"low": np.array(0.25, np.float32)})
+
+
+def text_of(model: Any) -> bytes:
+    return bytes(model.SerializeToString(deterministic=True))
+
+
+def home(model: Any) -> dict[str, int]:
+    return {each.domain: each.version for each in model.opset_import if each.domain != "com.acme"}
