@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import product
-from opshift.registry.shapes.reading import input_shape, integer, size_of
+from opshift.registry.shapes.reading import input_shape, integer, integers, size_of
 from opshift.registry.shapes.table import rule
 
 
@@ -39,6 +39,14 @@ def array_feature_extractor(node: ShapeContext) -> Sequence[Shape | None]:
     if data is None or len(data) < 2:
         return [None]
     return [(*data[:-1], None if chosen is None else product(chosen))]
+
+
+@rule("joined_features")
+def joined_features(node: ShapeContext) -> Sequence[Shape | None]:
+    """A row a sample, as wide as the listed inputs together; an input of one dimension is one sample."""
+    data, widths = input_shape(node, 0), integers(node, "inputdimensions")
+    rows = None if data is None or not data else data[0] if len(data) > 1 else 1
+    return [(rows, None if widths is None or min(widths, default=-1) < 0 else sum(widths))]
 
 
 def _samples(node: ShapeContext) -> int | None:

@@ -86,6 +86,23 @@ def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
     return [tuple(new.get(at, dim) for at, dim in enumerate(data))]
 
 
+@rule("crop", keeps_rank=True)
+def crop(node: ShapeContext) -> Sequence[Shape | None]:
+    """The listed height and width, or what the borders at the left, top, right and bottom leave."""
+    data, border, size = _image(node), integers(node, "border"), integers(node, "scale")
+    batch, channels, height, width = data if data is not None else unknown(4)
+    if size is not None:
+        return [(batch, channels, *(size if len(size) == 2 and min(size) >= 0 else unknown(2)))]
+    if border is None or len(border) != 4:
+        return [(batch, channels, None, None)]
+    left, top, right, bottom = border
+    return [(batch, channels, _left_over(height, top + bottom), _left_over(width, left + right))]
+
+
+def _left_over(size: int | None, cut: int) -> int | None:
+    return None if size is None or not 0 <= cut <= size else size - cut
+
+
 def _image(node: ShapeContext) -> Shape | None:
     data = input_shape(node, 0)
     return data if data is not None and len(data) == 4 else None

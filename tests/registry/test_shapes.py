@@ -300,6 +300,14 @@ ROWS = {
         "Resize", 10, [(10,), None], [(None,)], constants={1: (0.699999988,)}
     ),
     "scales nobody knows": Row("Resize", 10, [(1, 4), None], [(None, None)]),
+    "what borders leave": Row("Crop", 1, [(1, 2, 5, 6)], [(1, 2, 4, 3)], {"border": [1, 0, 2, 1]}),
+    "a height and a width": Row(
+        "Crop", 1, [(1, 2, None, 6)], [(1, 2, 3, 4)], {"border": [1, 0, 0, 0], "scale": [3, 4]}
+    ),
+    "borders beyond the image": Row(
+        "Crop", 1, [(1, 2, 2, 2)], [(1, 2, None, None)], {"border": [2, 2, 2, 2]}
+    ),
+    "an image of unknown rank": Row("Crop", 1, [None], [(None, None, None, None)], {"border": [1, 1, 1, 1]}),
     "blocks of channels": Row("DepthToSpace", 13, [(1, 8, 2, 3)], [(1, 2, 4, 6)], {"blocksize": 2}),
     "a one-sided spectrum": Row("DFT", 17, [(1, 10, 1)], [(1, 6, 2)], {"onesided": 1}),
     "a real signal again": Row("DFT", 20, [(1, 6, 2)], [(1, 10, 1)], {"onesided": 1, "inverse": 1}),
@@ -353,6 +361,13 @@ ROWS = {
     "a class and scores for every sample": Row(
         "LinearClassifier", 1, [(5, 3)], [(5,), (5, None)], domain="ai.onnx.ml"
     ),
+    "features side by side": Row(
+        "FeatureVectorizer", 1, [(5, 3), (5, 2)], [(5, 5)], {"inputdimensions": [3, 2]}, domain="ai.onnx.ml"
+    ),
+    "features of one sample": Row(
+        "FeatureVectorizer", 1, [(3,)], [(1, 3)], {"inputdimensions": [3]}, domain="ai.onnx.ml"
+    ),
+    "features of unknown width": Row("FeatureVectorizer", 1, [(5, 3)], [(5, None)], domain="ai.onnx.ml"),
     "a column a target": Row("LinearRegressor", 1, [(5, 3)], [(5, 2)], {"targets": 2}, domain="ai.onnx.ml"),
 }
 
