@@ -73,6 +73,12 @@ class Node:
         """Whether it is a node of the model, as it stands there."""
         return self._proto is not None
 
+    def copied(self) -> Any:
+        """A copy of the NodeProto that it is a view of."""
+        copy = type(self._proto)()
+        copy.CopyFrom(self._proto)
+        return copy
+
     def attribute_bytes(self) -> Sequence[bytes]:
         """What the attributes of a node of the model say, to compare nodes by."""
         return attribute_bytes(self._proto)

@@ -9,9 +9,10 @@ from opshift.adapters.node import Tensor
 from opshift.adapters.tensors import write_tensor
 from opshift.converter.changes import ContainerPlan, NodeChange, Plan
 from opshift.converter.ir_version import IMPORTS_ARE_STATED, INITIALIZERS_STAND_ALONE
-from opshift.converter.mould import Moulds
+from opshift.converter.pattern import Renamed
 from opshift.converter.placement import hand_on
 from opshift.converter.reversible.putting_back import put_back, sweep
+from opshift.converter.write import fill_node, update_node
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
@@ -66,9 +67,8 @@ def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> Non
         nodes[index].op_type = name
     put_back(plan.reversal, nodes)
     order: list[int] = []
-    moulds = Moulds()
     for change in plan.changes:
-        order += _replace(nodes, change, moulds)
+        order += _replace(nodes, change)
     if not takes_initializers:
         order += _constant_nodes(nodes, plan.constants)
     else:
@@ -84,17 +84,23 @@ def _graph(node: Any, attribute: str, position: int) -> Any:
     return found.g if found.HasField("g") and position == 0 else found.graphs[position - found.HasField("g")]
 
 
-def _replace(nodes: Any, change: NodeChange, moulds: Moulds) -> list[int]:
+def _replace(nodes: Any, change: NodeChange) -> list[int]:
     """Write what takes a node's place: its successor where it stood, the others at the end.
 
     Returns the sort keys of those at the end.
     """
-    original = nodes[change.position]
-    count, main = len(change.result.operators), change.result.main
+    result, original = change.result, nodes[change.position]
+    count, main = len(result.operators), result.main
     protos = [original if position == main else nodes.add() for position in range(count)]
-    moulds.write(change, protos)
-    del protos[main]
-    hand_on(original, protos)
+    if isinstance(result, Renamed):
+        for mould, proto in zip(result.pattern.moulds, protos, strict=True):
+            mould.fill(proto, result.names)
+    else:
+        for written, proto in zip(result.nodes, protos, strict=True):
+            if proto is not original:
+                fill_node(proto, written, original)
+        update_node(original, result.nodes[main], change.original)
+    hand_on(original, [proto for proto in protos if proto is not original])
     return [change.position * STRIDE + position - main for position in range(count) if position != main]
 
 

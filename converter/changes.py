@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.adapters.node import Node, Tensor
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.ir.change import IrChange
-from opshift.converter.pattern import Renamed
+from opshift.converter.pattern import Result
 from opshift.converter.reversible.reversal import Reversal
-from opshift.converter.rewrite import Rewritten
 from opshift.converter.survey import label
 from opshift.registry.names import OperatorId
 
@@ -26,7 +25,7 @@ class NodeChange(NamedTuple):
     path: str
     name: str
     original: Node
-    result: Rewritten | Renamed
+    result: Result
 
     @property
     def place(self) -> str:

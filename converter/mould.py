@@ -1,85 +1,77 @@
-"""Write the nodes that are like one that is written already: from its bytes, with names of their own."""
+"""A node that takes the place of another, as bytes, to write all that differ from it in names alone."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node
-from opshift.converter.changes import NodeChange
-from opshift.converter.pattern import Form, Names, Pattern, Pick, Renamed
+from opshift.converter.rewrite import Written
 from opshift.converter.write import fill_node, update_node
+
+Names = tuple[str, ...]
+Pick = Callable[[Names], Names]
 
 
 class Mould(NamedTuple):
-    """A NodeProto that is written, but for its names.
+    """A NodeProto without its names.
 
     Attributes:
-        cleared: the fields that go from the node whose place it takes.
+        written: the node; what its attributes say is in no model.
+        cleared: the fields that go from the NodeProto that it is written over.
         filling: what comes instead, serialized.
-        inputs, outputs: give its names out of all that there are; `None` where they stay.
+        inputs, outputs: pick its names out of all that there are.
     """
 
+    written: Written
     cleared: tuple[str, ...]
     filling: bytes
-    inputs: Pick | None
-    outputs: Pick | None
+    inputs: Pick
+    outputs: Pick
 
     @classmethod
-    def of(cls, proto: Any, form: Form, original: Node) -> Mould:
-        """The mould of a NodeProto that is written in the form of a pattern for `original`."""
-        bare = type(proto)(op_type=proto.op_type, attribute=proto.attribute)
-        if proto.domain:
-            bare.domain = proto.domain
-        filling, node = bare.SerializeToString(), form.written.node
-        if not form.written.successor:
-            return cls((), filling, form.inputs, form.outputs)
-        changed = {
-            "attribute": True,
-            "domain": node.domain != original.domain,
-            "input": node.inputs != original.inputs,
-            "output": node.outputs != original.outputs,
-        }
-        cleared = tuple(field for field, is_changed in changed.items() if is_changed)
-        inputs = form.inputs if changed["input"] else None
-        return cls(cleared, filling, inputs, form.outputs if changed["output"] else None)
+    def of(cls, written: Written, original: Node, is_main: bool, places: Mapping[str, int]) -> Mould:
+        """The mould of what takes the place of a node of the model, written over it or beside it.
+
+        Args:
+            written: the node.
+            original: the node whose place is taken.
+            is_main: whether it is written over that one.
+            places: by name, its position among all names.
+        """
+        copy = original.copied()
+        proto = copy if is_main else type(copy)()
+        if is_main:
+            update_node(proto, written, original)
+        else:
+            fill_node(proto, written, copy)
+        bare = type(copy)(op_type=proto.op_type, domain=proto.domain or None, attribute=proto.attribute)
+        attributes = {each.name: each for each in bare.attribute}
+        node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
+        names = ("input", "output") if is_main else ()
+        cleared = ("domain", "attribute", *names) if is_main else ()
+        inputs, outputs = _pick(node.inputs, places), _pick(node.outputs, places)
+        return cls(written._replace(node=node), cleared, bare.SerializeToString(), inputs, outputs)
+
+    def named(self, names: Names) -> Written:
+        """The node, with names."""
+        node = self.written.node
+        node = Node(node.op_type, self.inputs(names), self.outputs(names), node.attributes, node.domain)
+        return self.written._replace(node=node)
 
     def fill(self, proto: Any, names: Names) -> None:
-        """Write a NodeProto: an empty one, or the one whose place is taken."""
+        """Write it, with names."""
         for field in self.cleared:
             proto.ClearField(field)
         proto.MergeFromString(self.filling)
-        if self.inputs:
-            proto.input.extend(self.inputs(names))
-        if self.outputs:
-            proto.output.extend(self.outputs(names))
+        proto.input.extend(self.inputs(names))
+        proto.output.extend(self.outputs(names))
 
 
-class Moulds:
-    """Writes the nodes that change in one graph or function."""
-
-    def __init__(self) -> None:
-        self._known: dict[Pattern, Sequence[Mould]] = {}
-
-    def write(self, change: NodeChange, protos: Sequence[Any]) -> None:
-        """Write what takes a node's place: over the node where its successor stands, else in empty protos."""
-        result = change.result
-        if not isinstance(result, Renamed):
-            _write(change, protos)
-            return
-        moulds = self._known.get(result.pattern)
-        if moulds is None:
-            _write(change, protos)
-            rows = zip(protos, result.pattern.forms, strict=True)
-            self._known[result.pattern] = [Mould.of(proto, form, result.pattern.node) for proto, form in rows]
-            return
-        for mould, proto in zip(moulds, protos, strict=True):
-            mould.fill(proto, result.names)
-
-
-def _write(change: NodeChange, protos: Sequence[Any]) -> None:
-    original = protos[change.result.main]
-    for written, proto in zip(change.result.nodes, protos, strict=True):
-        if proto is not original:
-            fill_node(proto, written, original)
-    update_node(original, change.result.nodes[change.result.main], change.original)
+def _pick(chosen: Names, places: Mapping[str, int]) -> Pick:
+    """Picks out of all names those at the places of these."""
+    positions = [places[name] for name in chosen]
+    if len(positions) > 1:
+        return itemgetter(*positions)
+    return lambda names: tuple([names[position] for position in positions])

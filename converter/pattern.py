@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Facts
 from opshift.converter.lineage import Edge
+from opshift.converter.mould import Mould, Names
 from opshift.converter.rewrite import Rewritten, Written
 from opshift.registry.models import OperatorVersion
 
-Names = tuple[str, ...]
-Pick = Callable[[Names], Names]
+LARGEST = 1024
+"""Elements of the constants in a pattern that is small."""
 
 
 class Asked(NamedTuple):
@@ -26,56 +24,55 @@ class Asked(NamedTuple):
     answer: Any
 
 
-class Form(NamedTuple):
-    """One of the nodes that take the place, and which of all names are its inputs and outputs."""
-
-    written: Written
-    inputs: Pick
-    outputs: Pick
-
-
 class Pattern:
-    """What became of a node.
+    """What became of a node; it holds on to no model.
 
     Attributes:
-        node: the node.
         asked: all that its steps wanted to know.
-        hints: what the names are made after that are made up.
-        result: what takes its place.
-        main: the position of the successor in that.
-        constants: the other names in that.
-        forms: the nodes of that.
+        hints: what the names are made after that they made up.
+        constants: those that they asked for.
+        operator: what the node was.
+        steps: the steps that it took.
+        moulds: the nodes that take its place.
+        operators: what these are.
+        main: the position of its successor among them.
+        is_unchanged: whether the node stays as it is.
     """
 
     def __init__(
-        self, node: Node, asked: tuple[Asked, ...], fresh: Sequence[tuple[str, str]], result: Rewritten
+        self,
+        node: Node,
+        result: Rewritten,
+        asked: tuple[Asked, ...],
+        fresh: Mapping[str, str],
+        constants: Mapping[str, Tensor],
     ) -> None:
-        self.node = node
         self.asked = asked
-        self.hints = tuple(hint for hint, _ in fresh)
-        self.result = result
+        self.hints = tuple(fresh.values())
+        self.constants = tuple(constants.values())
+        self.operator = result.operator
+        self.steps = result.steps
+        self.operators = result.operators
         self.main = result.main
-        own = (*node.inputs, *node.outputs, *(name for _, name in fresh))
-        used = chain.from_iterable((*each.node.inputs, *each.node.outputs) for each in result.nodes)
-        self.constants = tuple(dict.fromkeys(name for name in used if name not in own))
-        self.names = (*own, *self.constants)
-        places = {name: position for position, name in enumerate(self.names)}
-        self.forms = tuple(
-            Form(each, _pick(each.node.inputs, places), _pick(each.node.outputs, places))
-            for each in result.nodes
+        self.is_unchanged = result.is_same_as(node)
+        names = (*node.inputs, *node.outputs, *fresh, *constants, "")
+        places = {name: position for position, name in enumerate(names)}
+        self.moulds = tuple(
+            Mould.of(each, node, position == self.main, places) for position, each in enumerate(result.nodes)
         )
 
+    @property
+    def is_small(self) -> bool:
+        """Whether it may be kept for long."""
+        tensors = (*self.constants, *(each.answer for each in self.asked if isinstance(each.answer, Tensor)))
+        return sum(len(each.values) for each in tensors) <= LARGEST
+
     def fits(self, names: Names, facts: Facts) -> bool:
-        """Whether another node's steps would be told the same."""
+        """Whether the steps of a node with other names would be told the same."""
         for question, position, answer in self.asked:
             if not _is_same(getattr(facts, question)(names[position]), answer):
                 return False
         return True
-
-    @cached_property
-    def is_unchanged(self) -> bool:
-        """Whether the node stays as it is."""
-        return self.result.is_same_as(self.node)
 
 
 class Renamed:
@@ -83,32 +80,29 @@ class Renamed:
 
     Attributes:
         pattern: the pattern.
-        node: the node.
-        names: all names, in the order of those of the pattern.
+        names: those of the node, then those that are made for it, then of constants, then the empty one.
     """
 
-    __slots__ = ("_nodes", "names", "node", "pattern")
+    __slots__ = ("names", "pattern")
 
-    def __init__(self, pattern: Pattern, node: Node, names: Names) -> None:
+    def __init__(self, pattern: Pattern, names: Names) -> None:
         self.pattern = pattern
-        self.node = node
         self.names = names
-        self._nodes: tuple[Written, ...] | None = None
 
     @property
     def operator(self) -> OperatorVersion:
         """What the node was."""
-        return self.pattern.result.operator
+        return self.pattern.operator
 
     @property
     def steps(self) -> tuple[Edge, ...]:
         """The steps that led there."""
-        return self.pattern.result.steps
+        return self.pattern.steps
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
         """What the nodes are that take its place."""
-        return self.pattern.result.operators
+        return self.pattern.operators
 
     @property
     def main(self) -> int:
@@ -117,40 +111,15 @@ class Renamed:
 
     @property
     def nodes(self) -> tuple[Written, ...]:
-        """The nodes that take its place; they are written out when first asked for."""
-        if self._nodes is None:
-            self._nodes = tuple(map(self._written, self.pattern.forms))
-        return self._nodes
-
-    @property
-    def rewritten(self) -> Rewritten:
-        """The same, all of it written out."""
-        return Rewritten(self.operator, self.nodes, self.steps)
+        """The nodes that take its place."""
+        return tuple(mould.named(self.names) for mould in self.pattern.moulds)
 
     def is_same_as(self, node: Node) -> bool:
         """Whether `node`, the one that it is about, stays as it is."""
         return self.pattern.is_unchanged
 
-    def _written(self, form: Form) -> Written:
-        original, (written, operator, successor) = self.pattern.node, form.written
-        if written is original:
-            return Written(self.node, operator, successor)
-        stated = original.attributes
-        attributes = {
-            name: self.node.attributes[name] if value is stated.get(name) else value
-            for name, value in written.attributes.items()
-        }
-        names = self.names
-        node = Node(written.op_type, form.inputs(names), form.outputs(names), attributes, written.domain)
-        return Written(node, operator, successor)
 
-
-def _pick(names: Names, places: dict[str, int]) -> Pick:
-    """Gives of all names those at the places of these."""
-    chosen = [places[name] for name in names]
-    if len(chosen) > 1:
-        return itemgetter(*chosen)
-    return lambda all_names: tuple([all_names[place] for place in chosen])
+Result = Rewritten | Renamed
 
 
 def _is_same(answer: Any, other: Any) -> bool:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from opshift.converter.bodies import Body, Splits
     from opshift.converter.callers import Call
     from opshift.converter.functions import Functions
+    from opshift.converter.pattern import Result
     from opshift.converter.reversible.history import History
-    from opshift.converter.settled import Result
 
 
 class Planner:

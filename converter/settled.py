@@ -8,13 +8,11 @@ from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.converter.call_scope import CallScope
 from opshift.converter.callers import View
-from opshift.converter.pattern import Renamed
+from opshift.converter.pattern import Result
 from opshift.converter.rewrite import Rewritten, Written
 from opshift.registry.catalogue import LocalFunction
 from opshift.registry.models import OperatorVersion
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
-
-Result = Rewritten | Renamed
 
 
 @overload

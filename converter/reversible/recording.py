@@ -85,6 +85,8 @@ def _carried(group: Group, changes: Mapping[int, tuple[Written, ...]], scope: Sc
 
 def _changes_on_the_way_back(proto: Any, scope: Scope, router: Router) -> bool:
     domain = canonical_domain(proto.domain)
+    if domain not in scope.opsets:
+        return False
     opset = router.final_opset(domain)
     start = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
     back = router_for(scope.registry, frozenset(start.items()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.replacing import write_all
@@ -14,8 +15,9 @@ MOST_AT_ONCE = 1 << 26
 MOST_IN_MEMORY = 1 << 18
 SHORT = 1 << 16
 """Shorter ranges are cheaper to read, and to write together."""
-Copy = Callable[[int, int, int, int], int]
-"""Appends bytes of one file to another: given both, a position and a count it tells how many it took."""
+PAGE, CHUNK = 1 << 12, 1 << 16
+Copy = Callable[[int, int, int, int], None]
+"""Appends to a file what lies in another between two positions, as far as it can."""
 
 
 def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
@@ -42,34 +44,68 @@ def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
 
 
 def copy_range(source: Source, part: Range, target: int) -> None:
-    """Append a range of one file to another: `copy_file_range`, else `sendfile`, else through memory.
+    """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
-    What one of them cannot do, for whatever reason, the next one tries; the last one tells.
+    What one of them cannot do, for whatever reason, the next one tries; the last one tells. They are slow
+    where the pages of the two files do not lie alike; there pages go through a pipe.
+
+    Raises:
+        InvalidModel: the file to read from ends too early, or cannot be read.
+        OSError: the disk is full, say.
     """
-    start, end = part
-    for copy in KERNEL:
-        try:
-            while start < end and (done := copy(source.file, target, start, min(end - start, MOST_AT_ONCE))):
-                start += done
-        except OSError:
-            continue
+    shift = _position(target) - part.start
+    for copy in KERNEL if shift % PAGE == 0 else (*PIPE, *KERNEL):
+        with suppress(OSError):
+            copy(source.file, target, _position(target) - shift, part.end)
+    while (start := _position(target) - shift) < part.end:
+        write_all(target, source.read(start, min(start + MOST_IN_MEMORY, part.end)))
+
+
+def _position(file: int) -> int:
+    """Where the next bytes go; after an error it tells how many went."""
+    return os.lseek(file, 0, os.SEEK_CUR)
+
+
+def _by_pipe(source: int, target: int, start: int, end: int) -> None:
+    """As the others, but with an eye to pages: no part that is written begins or ends within one."""
+    from fcntl import F_SETPIPE_SZ, fcntl
+
+    out, into = os.pipe()
+    try:
+        fcntl(into, F_SETPIPE_SZ, 2 * CHUNK)
+        at = _position(target)
+        while start < end:
+            count = left = os.splice(source, into, min(CHUNK - at % CHUNK, end - start), offset_src=start)
+            if not count:
+                return
+            while left:
+                left -= os.splice(out, target, left)
+            start, at = start + count, at + count
+    finally:
+        os.close(out)
+        os.close(into)
+
+
+def _by_file_system(source: int, target: int, start: int, end: int) -> None:
     while start < end:
-        known = min(start + MOST_IN_MEMORY, end)
-        write_all(target, source.read(start, known))
-        start = known
+        count = os.copy_file_range(source, target, min(end - start, MOST_AT_ONCE), offset_src=start)
+        if not count:
+            return
+        start += count
 
 
-def _copy_file_range(source: int, target: int, start: int, count: int) -> int:
-    return os.copy_file_range(source, target, count, offset_src=start)
+def _by_kernel(source: int, target: int, start: int, end: int) -> None:
+    while start < end:
+        count = os.sendfile(target, source, start, min(end - start, MOST_AT_ONCE))
+        if not count:
+            return
+        start += count
 
 
-def _sendfile(source: int, target: int, start: int, count: int) -> int:
-    return os.sendfile(target, source, start, count)
+def _ways(**known: Copy) -> tuple[Copy, ...]:
+    """Those that the system has."""
+    return tuple(copy for name, copy in known.items() if hasattr(os, name))
 
 
-KERNEL: tuple[Copy, ...] = tuple(
-    copy
-    for name, copy in (("copy_file_range", _copy_file_range), ("sendfile", _sendfile))
-    if hasattr(os, name)
-)
-"""What the system has, the best first."""
+PIPE = _ways(splice=_by_pipe)
+KERNEL = _ways(copy_file_range=_by_file_system, sendfile=_by_kernel)

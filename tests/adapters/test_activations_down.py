@@ -69,6 +69,14 @@ def test_infinite_numbers(op: str, since: int, attributes: dict[str, Any], conve
     converted(_model(op, CURVE, since, **attributes), since - 1, {"x": CURVE})
 
 
+@pytest.mark.parametrize(("op", "since"), [("HardSwish", 14), ("Mish", 18)])
+def test_no_shape_has_to_be_known_before_7(op: str, since: int) -> None:
+    """The gate has the shape of what it scales, so that nothing is stretched."""
+    node = helper.make_node(op, ["x"], ["y"])
+    model = build([node], {"x": FINITE}, ["y"], since, shapes=False)
+    assert op_types(convert_version(model, 6)) == op_types(convert_version(model, 7))
+
+
 def test_gelu_by_erf(converted: Converted) -> None:
     """Erf is there from 9 on."""
     for target in (9, 19):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from opshift.converter.errors import InvalidModel
 from opshift.converter.streaming import copying
-from opshift.converter.streaming.copying import SHORT, copy_range, write_pieces
+from opshift.converter.streaming.copying import CHUNK, PAGE, SHORT, Copy, copy_range, write_pieces
 from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source import Source
 
@@ -18,28 +17,34 @@ SIZE = 5 * SHORT
 DATA = os.urandom(SIZE)
 
 
-def failing(*_: object) -> int:
+def failing(*_: object) -> None:
     raise OSError(95, "Operation not supported")
 
 
-def giving_up(copy: Callable[..., int]) -> Callable[..., int]:
-    """A way to copy that works once, and then not."""
-    calls = iter([True])
+def giving_up(copy: Copy) -> Copy:
+    """A way to copy that gets some bytes over, and then fails."""
 
-    def once(source: int, target: int, start: int, count: int) -> int:
-        return copy(source, target, start, min(count, 1000)) if next(calls, False) else failing()
+    def some(source: int, target: int, start: int, end: int) -> None:
+        copy(source, target, start, min(start + 1000, end))
+        failing()
 
-    return once
+    return some
 
 
-WAYS = {
-    "by the file system": (copying._copy_file_range,),
-    "by the kernel": (failing, copying._sendfile),
-    "through memory": (failing, failing),
+def idle(*_: object) -> None:
+    """A way to copy that says the file has ended."""
+
+
+WAYS: dict[str, tuple[Copy, ...]] = {
+    "through a pipe": (copying._by_pipe,),
+    "by the file system": (copying._by_file_system,),
+    "by the kernel": (failing, copying._by_kernel),
+    "through memory": (failing, failing, failing),
     "through memory where there is nothing else": (),
-    "by the file system until it cannot": (giving_up(copying._copy_file_range), copying._sendfile),
-    "by the kernel until it cannot": (failing, giving_up(copying._sendfile)),
-    "by something that says it is at the end": (lambda *_: 0, lambda *_: 0),
+    "through a pipe until it cannot": (giving_up(copying._by_pipe), copying._by_file_system),
+    "by the file system until it cannot": (giving_up(copying._by_file_system), copying._by_kernel),
+    "by the kernel until it cannot": (failing, giving_up(copying._by_kernel)),
+    "through memory after something that does nothing": (idle, idle),
 }
 
 
@@ -59,11 +64,31 @@ def written(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
     return path.read_bytes()
 
 
+@pytest.mark.parametrize("before", [0, 6, 3 + PAGE, CHUNK - 1], ids=lambda count: f"{count} bytes before")
 @pytest.mark.parametrize("way", WAYS)
-def test_a_range_is_copied(way: str, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_range_is_copied(
+    way: str, before: int, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether its pages lie as they did, where three bytes are before it, or not."""
+    monkeypatch.setattr(copying, "PIPE", ())
     monkeypatch.setattr(copying, "KERNEL", WAYS[way])
-    pieces: list[Piece] = [b"before", Range(3, SIZE - 5), b"after"]
-    assert written(tmp_path, pieces, source) == b"before" + DATA[3:-5] + b"after"
+    pieces: list[Piece] = [bytes(before), Range(3, SIZE - 5), b"after"]
+    assert written(tmp_path, pieces, source) == bytes(before) + DATA[3:-5] + b"after"
+
+
+@pytest.mark.parametrize(("before", "expected"), [(0, []), (PAGE, []), (1, ["pipe"])])
+def test_a_pipe_is_for_pages_that_do_not_lie_alike(
+    before: int, expected: list[str], source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ways = []
+
+    def noted(*arguments: int) -> None:
+        ways.append("pipe")
+        copying._by_pipe(*arguments)
+
+    monkeypatch.setattr(copying, "PIPE", (noted,))
+    written(tmp_path, [bytes(before), Range(0, SIZE)], source)
+    assert ways == expected
 
 
 @pytest.mark.parametrize(

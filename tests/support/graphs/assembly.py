@@ -37,11 +37,17 @@ def model_of(graph: Graph) -> onnx.ModelProto:
         inner.value_info.extend(_value_infos(graph))
     model = graph.model_of(inner)
     model.functions.extend(functions)
-    if not functions and not any(node.domain for node in nodes) and graph.chance(80):
+    if not functions and not any(map(_is_classical, nodes)) and graph.chance(80):
         del model.opset_import[1:]
     if functions:
         model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
     return model
+
+
+def _is_classical(node: onnx.NodeProto) -> bool:
+    """Whether the node, or one in the graphs that it holds, is of another domain than the default one."""
+    inner = (each for attribute in node.attribute for each in attribute.g.node)
+    return bool(node.domain) or any(map(_is_classical, inner))
 
 
 def may_have_functions(graph: Graph) -> bool:

@@ -87,7 +87,7 @@ CHOICES: dict[str, Choice] = {
     "ScatterND.updates": written,
     "Compress.condition": condition,
     "Compress.axis": lambda n: n.facts["compressed"],
-    "OneHot.indices": lambda n: n.graph.random.integers(-3, 4, (2, n.number(1, 3))),
+    "OneHot.indices": lambda n: n.graph.random.integers(-3 if n.since >= 11 else 0, 4, (2, n.number(1, 3))),
     "OneHot.depth": lambda n: n.one_of(3, [4]),
     "OneHot.values": lambda n: Of((2,)),
     "OneHot.axis": hot_axis,
