@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opshift.adapters.legal_types import require_types
-from opshift.adapters.node import Node
+from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
@@ -41,7 +41,7 @@ def _as_float(node: Node, element_type: str, out: Rewriter) -> None:
     for name in node.inputs:
         known = out.constant_value(name)
         if known is not None:
-            names.append(out.constant(known.scalar, "float"))
+            names.append(out.tensor(Tensor("float", known.dims, tuple(map(float, known.values)))))
         else:
             names.append(out.emit("Cast", [name], to=BY_NAME["float"].number) if name else "")
     clipped = out.fresh("clip")

@@ -13,6 +13,8 @@ from opshift.adapters.sizes import reshaped
 
 OPSET = 13
 """What the nodes here are written for."""
+ADDS_SMALL_INTEGERS = 14
+"""The opset that the sum is written for: the first in which Add takes integers of 8 and 16 bits."""
 ZERO = Tensor("int64", (1,), (0,))
 
 
@@ -46,7 +48,7 @@ def add_element_by_element(node: Node, out: Rewriter) -> None:
     total = body.input(element_type)
     places = _places(axes, blocks, missing, body)
     part = body.emit("Gather", [flat, places], opset=OPSET, axis=2)
-    body.output(_of("Add", total, part, body), element_type)
+    body.output(body.emit("Add", [total, part], opset=ADDS_SMALL_INTEGERS), element_type)
     nothing = out.emit("Gather", [flat, nowhere], opset=OPSET, axis=2)
     body.run(elements, [nothing], out, node.outputs)
 

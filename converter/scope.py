@@ -223,6 +223,9 @@ class Scope(Container):
 
     def stated_rank(self, name: str) -> int | None:
         """The number of dimensions that the model, or a constant, states."""
+        tensor = self.initializer(name)
+        if tensor is not None:
+            return len(tensor.dims)
         found = self.stated_shape(name)
         return None if found is None else len(found)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -92,6 +93,14 @@ def test_integers(
 def test_small_integers_go_down_to_7(converted: Converted) -> None:
     model, feeds = _model(12, np.int8, ("low", "high"))
     assert op_types(converted(model, 7, feeds)) == ["Cast", "Clip", "Cast"]
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=["a scalar", "a list of one", "a matrix"])
+def test_constant_data_keep_their_shape(shape: tuple[int, ...], converted: Converted) -> None:
+    node = helper.make_node("Clip", ["x", "low"], ["y"], name="node")
+    numbers: Array = np.arange(6, dtype=np.int8)[: math.prod(shape)]
+    values = {"low": np.array(5, np.int8), "x": numbers.reshape(shape)}
+    converted(build([node], {}, {"y": onnx.TensorProto.INT8}, 12, initializers=values), 11, {})
 
 
 def test_the_upper_bound_wins(converted: Converted) -> None:

@@ -11,6 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.running import Array, build, op_types
 
+from opshift import convert_version
 from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
@@ -175,11 +176,21 @@ def test_columns_of_integers(target: int, kind: type, converted: Converted) -> N
     assert "Add" in op_types(result)
 
 
-def _columns(values: Array) -> onnx.ModelProto:
+@pytest.mark.parametrize("target", [16, 13, 11])
+def test_small_integers_of_computed_blocks_are_added_as_wider_ones(target: int) -> None:
+    values: Array = np.zeros((1, 8, 4), np.int16)
+    model = convert_version(_columns(values, computed=True), target)
+    inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    assert inferred.graph.output[0].type.tensor_type.elem_type == TensorProto.INT16
+
+
+def _columns(values: Array, *, computed: bool = False) -> onnx.ModelProto:
     """Blocks of 2 by 2 on an image of 3 by 3."""
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
     held: dict[str, Array] = {"i": np.array([3, 3], np.int64), "b": np.array([2, 2], np.int64)}
     element = helper.np_dtype_to_tensor_dtype(values.dtype)
+    if computed:
+        return build([node], {"x": values, **held}, {"y": element}, 18)
     return build([node], {"x": values}, {"y": element}, 18, initializers=held)
 
 

@@ -25,8 +25,8 @@ STEPPED = {
 }  # fmt: skip
 """Where a rounding error in the input can show as a large one in the output."""
 UNDEFINED = {
-    "Cast", "CastLike", "QuantizeLinear", "Softmax", "LogSoftmax", "Hardmax", "TopK", "Mod", "Unique",
-    "Sign", "MaxPool",
+    "Cast", "CastLike", "QuantizeLinear", "ArgMax", "ArgMin", "Softmax", "LogSoftmax", "Hardmax", "TopK",
+    "Mod", "Unique", "Sign", "MaxPool",
 }  # fmt: skip
 """Where it depends on the runtime what becomes of an infinity or NaN."""
 GAPS = {"recurrent", "unique"}

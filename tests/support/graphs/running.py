@@ -103,6 +103,8 @@ def _is_of(result: Any, value: onnx.ValueInfoProto) -> bool:
     if not value.type.HasField("tensor_type") or not isinstance(result, np.ndarray):
         return True
     stated = value.type.tensor_type
+    if result.dtype == object and not all(isinstance(each, str) for each in result.flat):
+        return False
     if stated.elem_type and BY_NUMBER[stated.elem_type].name != type_of(result):
         return False
     dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in stated.shape.dim]

@@ -35,8 +35,8 @@ def past(n: Draft) -> Any:
 
 
 def outputs(n: Draft) -> Any:
-    """The keys and values so far are given together; and whether attention is causal."""
-    n.facts["outputs"] = n.one_of(1, 3, 4)
+    """The keys and values so far are given together, unless lengths are; and whether attention is causal."""
+    n.facts["outputs"] = 1 if n.given.get("nonpad_kv_seqlen") else n.one_of(1, 3, 4)
     return n.stated("is_causal")
 
 

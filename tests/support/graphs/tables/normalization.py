@@ -12,6 +12,11 @@ def channels(n: Draft) -> Of:
     return Of(n.shape[1:2])
 
 
+def means(n: Draft) -> Of:
+    """A tensor of its own: some runtimes write the running means over it."""
+    return Of(n.shape[1:2], fresh=True)
+
+
 def spread(n: Draft) -> Of:
     return Of(n.shape[1:2], "positive")
 
@@ -49,9 +54,9 @@ def spatial(n: Draft) -> Any:
 CHOICES: dict[str, Choice] = {
     "BatchNormalization.scale": channels,
     "BatchNormalization.B": channels,
-    "BatchNormalization.mean": channels,
+    "BatchNormalization.mean": means,
     "BatchNormalization.var": spread,
-    "BatchNormalization.input_mean": channels,
+    "BatchNormalization.input_mean": means,
     "BatchNormalization.input_var": spread,
     "BatchNormalization.spatial": spatial,
     "BatchNormalization.training_mode": training_mode,
