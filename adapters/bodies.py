@@ -90,7 +90,9 @@ class LoopBody(Body):
         idle = [] if states else [self._carry_something()]
         inputs = [turns, out.constant(True, "bool"), *idle, *states]
         results = [*(out.fresh("idle") for _ in idle), *names]
-        out.emit("Loop", inputs, results, opset=LOOP, domain="", body=self.graph())
+        carried = " ".join(each.type for each in (*self._inputs, *self._outputs))
+        opset = WITH_BFLOAT16 if "bfloat16" in carried else LOOP
+        out.emit("Loop", inputs, results, opset=opset, domain="", body=self.graph())
         return tuple(names)
 
     def _carry_something(self) -> str:
@@ -117,5 +119,5 @@ def returned_type(name: str, value: Any, out: Rewriter) -> str:
     return found
 
 
-LOOP = 13
-"""The opset that a Loop is written for: the first that carries sequences, so that older ones refuse them."""
+LOOP, WITH_BFLOAT16 = 13, 16
+"""The opset that a Loop is written for: the first that carries what it does, so that older ones refuse it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from opshift.adapters.casts import cast
 from opshift.adapters.finishing import finish
 from opshift.adapters.node import Node
 from opshift.adapters.quantized import CLIP, PLAIN, RANGES, ROUND
@@ -125,7 +126,7 @@ def _difference(name: str, zero: str, out: Rewriter) -> str:
 
 
 def _float(name: str, out: Rewriter) -> str:
-    return out.emit("Cast", [name], opset=CLIP, to=BY_NAME["float"].number)
+    return cast(name, "float", out)
 
 
 def _row(name: str, out: Rewriter) -> str:

@@ -22,7 +22,7 @@ def read_tensor(proto: Any) -> Tensor | None:
     if kind is None or proto.data_location == EXTERNAL:
         return None
     proto = with_elements(proto)
-    dims = tuple(proto.dims)
+    dims = tuple(proto.dims[:])
     if kind.name in BITS:
         raw = proto.raw_data if proto.HasField("raw_data") else (bits & 0xFF for bits in proto.int32_data)
         values: tuple[Any, ...] | None = unpacked(raw, kind.name, math.prod(dims))
@@ -32,6 +32,10 @@ def read_tensor(proto: Any) -> Tensor | None:
 
 
 def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
+    if code and proto.HasField("raw_data"):
+        raw = proto.raw_data
+        size = struct.calcsize(f"<{code}")
+        return struct.unpack(f"<{len(raw) // size}{code}", raw) if len(raw) % size == 0 else None
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
@@ -41,10 +45,6 @@ def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | N
         return tuple(map(_upper_half, halves or proto.int32_data))
     if not code:
         return None
-    if proto.HasField("raw_data"):
-        raw = proto.raw_data
-        size = struct.calcsize(f"<{code}")
-        return struct.unpack(f"<{len(raw) // size}{code}", raw) if len(raw) % size == 0 else None
     listed = tuple(getattr(proto, field))
     if name == "float16":
         return tuple(struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0] for bits in listed)

@@ -62,12 +62,17 @@ def type_bridge(source: OperatorVersion, target: OperatorVersion) -> Guard | Non
 def _wanting(node: Node, lost: Lost, out: Rewriter) -> list[tuple[str, str, str]]:
     """The values whose type is lost: the first of each type variable, with its element type."""
     found: dict[str, tuple[str, str, str]] = {}
+    known: set[str] = set()
     for formals, names in ((out.source.inputs, node.inputs), (out.source.outputs, node.outputs)):
-        for name, variable in _bound(formals, names):
-            if variable in lost and variable not in found:
+        for name, formal in _bound(formals, names):
+            variable = formal.type
+            element_type = None
+            if variable in lost and variable not in known:
                 element_type = out.known_element_type(name)
-                if element_type is not None and _spelled(element_type) in lost[variable]:
-                    found[variable] = (name, variable, element_type)
+            if element_type is not None and _spelled(element_type) in lost[variable]:
+                found.setdefault(variable, (name, variable, element_type))
+            if element_type is not None and formal.homogeneous:
+                known.add(variable)
     return list(found.values())
 
 
@@ -80,10 +85,10 @@ def _spelled(element_type: str) -> str:
     return element_type if "(" in element_type else f"tensor({element_type})"
 
 
-def _bound(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[str, str]]:
-    """The names that are there, each with the type variable of its parameter."""
+def _bound(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[str, Parameter]]:
+    """The names that are there, each with its parameter."""
     last = len(formals) - 1
-    return [(name, formals[min(i, last)].type) for i, name in enumerate(names) if name and last >= 0]
+    return [(name, formals[min(i, last)]) for i, name in enumerate(names) if name and last >= 0]
 
 
 def _bridge(node: Node, wanting: list[tuple[str, str, str]], lost: Lost, out: Rewriter) -> bool:
@@ -98,21 +103,24 @@ def _bridge(node: Node, wanting: list[tuple[str, str, str]], lost: Lost, out: Re
     opset = out.source.since_version
     cast_opset = max(opset, NUMBERED_CAST)
     inputs, outputs = list(node.inputs), list(node.outputs)
-    for position, (name, variable) in _positions(out.source.inputs, node.inputs):
-        if variable in wider:
-            inputs[position] = out.emit("Cast", [name], domain="", opset=cast_opset, to=wider[variable][1])
+    for position, (name, formal) in _positions(out.source.inputs, node.inputs):
+        if formal.type in wider:
+            to = wider[formal.type][1]
+            inputs[position] = out.emit("Cast", [name], domain="", opset=cast_opset, to=to)
     back = []
-    for position, (name, variable) in _positions(out.source.outputs, node.outputs):
-        if variable in wider:
+    for position, (name, formal) in _positions(out.source.outputs, node.outputs):
+        if formal.type in wider:
             outputs[position] = out.fresh(f"{name}_wide")
-            back.append((outputs[position], name, wider[variable][0]))
+            back.append((outputs[position], name, wider[formal.type][0]))
     out.become(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, name, narrow in back:
         out.emit("Cast", [wide], [name], domain="", opset=cast_opset, to=narrow)
     return True
 
 
-def _positions(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[int, tuple[str, str]]]:
+def _positions(
+    formals: tuple[Parameter, ...], names: Sequence[str]
+) -> list[tuple[int, tuple[str, Parameter]]]:
     present = [position for position, name in enumerate(names) if name]
     return list(zip(present, _bound(formals, names), strict=True))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from graphs import repeated
 from jobs import JOBS, OURS, THEIRS
-from measuring import cpu
+from measuring import cpu, in_turn
 from settings import Settings
 from tables import NOTHING, Cell, Findings, Table, at_most, seconds
 
@@ -53,14 +54,11 @@ def measure(settings: Settings) -> Findings:
 
 
 def _row(case: Case, sizes: tuple[int, ...], settings: Settings) -> list[Cell]:
-    ours: dict[int, float] = {}
-    theirs: dict[int, float] = {}
-    for nodes in sizes:
-        model = repeated(case.block, nodes, case.source, case.has_constant_nodes)
-        convert = partial(JOBS[OURS], model, case.target)
-        ours[nodes] = statistics.median(cpu(convert) for _ in range(settings.rounds(5)))
-        if not settings.quick and _is_bearable(theirs, nodes):
-            theirs |= _theirs(model, nodes, case.target)
+    models = {nodes: repeated(case.block, nodes, case.source, case.has_constant_nodes) for nodes in sizes}
+    works = [partial(JOBS[OURS], model, case.target) for model in models.values()]
+    works[0]()
+    ours = dict(zip(sizes, in_turn(works, settings.rounds(5)), strict=True))
+    theirs = {} if settings.quick else _theirs(models, case.target)
     return [
         case.title, at_most(exponent(ours), MOST), seconds(ours[sizes[-1]]),
         f"{exponent(theirs):.2f}" if len(theirs) > 1 else NOTHING,
@@ -68,17 +66,19 @@ def _row(case: Case, sizes: tuple[int, ...], settings: Settings) -> list[Cell]:
     ]  # fmt: skip
 
 
-def _is_bearable(times: dict[int, float], nodes: int) -> bool:
-    """Whether ONNX's converter finishes soon, if its time grows with the square of the nodes."""
-    last = max(times, default=0)
-    return nodes == SIZES[0] or (last > 0 and times[last] * (nodes / last) ** 2 <= PATIENCE)
-
-
-def _theirs(model: onnx.ModelProto, nodes: int, target: int) -> dict[int, float]:
-    try:
-        return {nodes: cpu(partial(JOBS[THEIRS], model, target))}
-    except RuntimeError:
-        return {}
+def _theirs(models: Mapping[int, onnx.ModelProto], target: int) -> dict[int, float]:
+    """The times of ONNX's converter, as long as the next one is bearable even if it grows with the square."""
+    times: dict[int, float] = {}
+    last = 0
+    for nodes, model in models.items():
+        if last and times[last] * (nodes / last) ** 2 > PATIENCE:
+            break
+        try:
+            times[nodes] = cpu(partial(JOBS[THEIRS], model, target))
+        except RuntimeError:
+            break
+        last = nodes
+    return times
 
 
 def exponent(times: dict[int, float]) -> float:

@@ -68,7 +68,7 @@ class Alike:
     def _made(self, pattern: Pattern) -> Names:
         """The names that a pattern leaves open: new ones, and those that its constants have in this scope."""
         constants = self._constants.get(pattern)
-        fresh = tuple([self._scope.fresh(hint) for hint in pattern.hints])
+        fresh = tuple(map(self._scope.fresh, pattern.hints)) if pattern.hints else ()
         if constants is None:
             constants = (*map(self._scope.add_constant, pattern.constants), "")
             self._constants[pattern] = constants

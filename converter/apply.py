@@ -90,8 +90,14 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
     Returns the sort keys of those at the end.
     """
     result, original = change.result, nodes[change.position]
-    count, main = len(result.operators), result.main
-    protos = [original if position == main else nodes.add() for position in range(count)]
+    if isinstance(result, Renamed) and len(result.pattern.moulds) == 1:
+        result.pattern.moulds[0].fill(original, result.names)
+        hand_on(original, ())
+        return []
+    main = result.main
+    beside = [position - main for position in range(len(result.operators)) if position != main]
+    added = [nodes.add() for _ in beside]
+    protos = (*added[:main], original, *added[main:])
     if isinstance(result, Renamed):
         for mould, proto in zip(result.pattern.moulds, protos, strict=True):
             mould.fill(proto, result.names)
@@ -100,8 +106,8 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
             if proto is not original:
                 fill_node(proto, written, original)
         update_node(original, result.nodes[main], change.original)
-    hand_on(original, [proto for proto in protos if proto is not original])
-    return [change.position * STRIDE + position - main for position in range(count) if position != main]
+    hand_on(original, added)
+    return [change.position * STRIDE + distance for distance in beside]
 
 
 STRIDE = 1 << 20

@@ -52,7 +52,7 @@ class Container:
         """The shape that is stated of a value."""
         stored = self._initializers.get(name) or self._sparse.get(name)
         if stored is not None:
-            return tuple(stored.dims)
+            return tuple(stored.dims[:])
         stated = self.stated.get(name)
         return shape_of(stated) if stated is not None else None
 

@@ -22,12 +22,7 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
     """
     if not data:
         raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
-    if len(data) > LARGEST_MESSAGE:
-        raise InvalidModel(
-            "takes more than 2 GiB, which is too much to be read as a whole",
-            place=place,
-            remedy=WITHOUT_HOLDING,
-        )
+    _require_readable(len(data), place)
     try:
         return parse_model(data)
     except DecodeError as error:
@@ -38,6 +33,12 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
         ) from error
 
 
+def _require_readable(size: int, place: str) -> None:
+    if size > LARGEST_MESSAGE:
+        reason = "takes more than 2 GiB, which is too much to be read as a whole"
+        raise InvalidModel(reason, place=place, remedy=WITHOUT_HOLDING)
+
+
 def read_model(path: str | os.PathLike[str]) -> ModelProto:
     """Read a model from a file.
 
@@ -45,6 +46,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
         InvalidModel: it cannot be read, or is no model.
     """
     try:
+        _require_readable(Path(path).stat().st_size, str(path))
         data = Path(path).read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         reason = getattr(error, "strerror", error)

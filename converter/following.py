@@ -99,7 +99,11 @@ class Following(Generic[Fact]):
                 operator, link = operators.get(op_type) or self._operator(op_type, scope)
                 fact = None
                 if link is not None and len(outputs) == 1 and outputs[0] not in stated:
-                    fact = self._linked_fact(proto.input, link, scope)
+                    if link == GREATEST:
+                        fact = self._greatest(proto.input[:], scope)
+                    elif link < len(inputs := proto.input):
+                        source = inputs[link]
+                        fact = known[source] if source in known else self.of(source, scope)
                 if fact is not None:
                     known[outputs[0]] = fact
                 elif outputs:
@@ -113,20 +117,9 @@ class Following(Generic[Fact]):
         found = self._operators[op_type] = _Known(operator, self._kind.link(operator) if operator else None)
         return found
 
-    def _linked_fact(self, inputs: Sequence[str], link: int, scope: Scope) -> Fact | None:
-        if link == GREATEST:
-            return self._greatest(inputs, scope)
-        try:
-            source = inputs[link]
-        except IndexError:
-            return None
-        return self._known[source] if source in self._known else self.of(source, scope)
-
     def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
         known = self._known
-        facts: list[Any] = [
-            known[name] if name in known else self.of(name, scope) for name in inputs[:] if name
-        ]
+        facts: list[Any] = [known[name] if name in known else self.of(name, scope) for name in inputs if name]
         return max(facts) if facts and None not in facts else None
 
     def _look_at(

@@ -22,6 +22,7 @@ class Mould(NamedTuple):
         cleared: the fields that go from the NodeProto that it is written over.
         filling: what comes instead, serialized.
         inputs, outputs: pick its names out of all that there are.
+        writes_inputs, writes_outputs: whether those are to be written; otherwise they stay.
     """
 
     written: Written
@@ -29,6 +30,8 @@ class Mould(NamedTuple):
     filling: bytes
     inputs: Pick
     outputs: Pick
+    writes_inputs: bool
+    writes_outputs: bool
 
     @classmethod
     def of(cls, written: Written, original: Node, is_main: bool, places: Mapping[str, int]) -> Mould:
@@ -49,10 +52,21 @@ class Mould(NamedTuple):
         bare = type(copy)(op_type=proto.op_type, domain=proto.domain or None, attribute=proto.attribute)
         attributes = {each.name: each for each in bare.attribute}
         node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
-        names = ("input", "output") if is_main else ()
-        cleared = ("domain", "attribute", *names) if is_main else ()
-        inputs, outputs = _pick(node.inputs, places), _pick(node.outputs, places)
-        return cls(written._replace(node=node), cleared, bare.SerializeToString(), inputs, outputs)
+        differs = {
+            "domain": node.domain != original.domain,
+            "attribute": True,
+            "input": node.inputs != original.inputs,
+            "output": node.outputs != original.outputs,
+        }
+        return cls(
+            written._replace(node=node),
+            tuple(field for field in differs if differs[field]) if is_main else (),
+            bare.SerializeToString(),
+            _pick(node.inputs, places),
+            _pick(node.outputs, places),
+            differs["input"] or not is_main,
+            differs["output"] or not is_main,
+        )
 
     def named(self, names: Names) -> Written:
         """The node, with names."""
@@ -65,8 +79,10 @@ class Mould(NamedTuple):
         for field in self.cleared:
             proto.ClearField(field)
         proto.MergeFromString(self.filling)
-        proto.input.extend(self.inputs(names))
-        proto.output.extend(self.outputs(names))
+        if self.writes_inputs:
+            proto.input.extend(self.inputs(names))
+        if self.writes_outputs:
+            proto.output.extend(self.outputs(names))
 
 
 def _pick(chosen: Names, places: Mapping[str, int]) -> Pick:
@@ -74,4 +90,7 @@ def _pick(chosen: Names, places: Mapping[str, int]) -> Pick:
     positions = [places[name] for name in chosen]
     if len(positions) > 1:
         return itemgetter(*positions)
-    return lambda names: tuple([names[position] for position in positions])
+    if not positions:
+        return lambda names: ()
+    (only,) = positions
+    return lambda names: (names[only],)

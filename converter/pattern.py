@@ -123,5 +123,8 @@ Result = Rewritten | Renamed
 
 
 def _is_same(answer: Any, other: Any) -> bool:
-    """Equal, and where numbers are compared written the same: zero has two signs."""
-    return bool(answer == other) and (not isinstance(answer, Tensor) or repr(answer) == repr(other))
+    """Equal, and where floats are compared written the same: zero has two signs."""
+    if answer is other or answer != other or not isinstance(answer, Tensor):
+        return bool(answer == other)
+    has_floats = any(isinstance(each, float) for each in answer.values)
+    return not has_floats or repr(answer.values) == repr(other.values)

@@ -107,20 +107,27 @@ def require_present(files: Mapping[str, int], folder: Path) -> None:
     Raises:
         InvalidModel: one is not.
     """
-    home = folder.resolve()
     for location, least in files.items():
         path = folder / location
-        place = str(path)
-        if not path.is_file():
-            reason = "holds weights of the model and is not there"
-            raise InvalidModel(reason, place=place, remedy="put it beside the model")
-        if not path.resolve().is_relative_to(home):
-            reason = "holds weights of the model and is a link out of its folder"
-            raise InvalidModel(reason, place=place, remedy="put the file itself there")
-        found = path.stat().st_size
-        if found < least:
-            reason = f"has {found:,} bytes; the weights of the model end at {least:,}"
-            raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
+        try:
+            _require_file(path, folder, least)
+        except OSError as error:
+            reason = f"holds weights of the model and cannot be read: {error.strerror}"
+            raise InvalidModel(reason, place=str(path), remedy="put it beside the model") from error
+
+
+def _require_file(path: Path, folder: Path, least: int) -> None:
+    place = str(path)
+    if not path.is_file():
+        reason = "holds weights of the model and is not there"
+        raise InvalidModel(reason, place=place, remedy="put it beside the model")
+    if not path.resolve().is_relative_to(folder.resolve()):
+        reason = "holds weights of the model and is a link out of its folder"
+        raise InvalidModel(reason, place=place, remedy="put the file itself there")
+    found = path.stat().st_size
+    if found < least:
+        reason = f"has {found:,} bytes; the weights of the model end at {least:,}"
+        raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
 
 
 def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
@@ -131,7 +138,7 @@ def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
     """
     for location in files:
         path = source / location
-        if place.exists() and path.exists() and place.samefile(path):
+        if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
             raise UsageError("holds weights of the input", place=str(place), remedy="name another file")
 
 
@@ -147,10 +154,12 @@ def to_bring(files: Iterable[str], source: Path, target: Path, place: Path, forc
 
     Raises:
         UsageError: another file is in the place of one.
+        CannotWrite: the folder cannot be looked into.
     """
     if source.resolve() == target.resolve():
         return []
-    return [each for each in files if _is_to_bring(source / each, target / each, target, place, force)]
+    with writing(target):
+        return [each for each in files if _is_to_bring(source / each, target / each, target, place, force)]
 
 
 def _is_to_bring(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from support.running import Array, build
 
+from opshift.converter.errors import Refusal
+
 Converted = Callable[..., onnx.ModelProto]
+Refusing = Callable[..., Refusal]
 SIGNAL = np.random.default_rng(0).standard_normal((2, 6, 4, 1)).astype(np.float32)
 COMPLEX = np.random.default_rng(1).standard_normal((2, 6, 4, 2)).astype(np.float32)
 
@@ -65,3 +69,10 @@ def test_a_computed_axis_is_looked_for(
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node", **attributes)
     feeds = {"x": data, "axis": np.array(axis)}
     converted(build([node], feeds, ["y"], 20), target, feeds)
+
+
+def test_no_loop_carries_bfloat16_before_16(refusal: Refusing) -> None:
+    node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
+    feeds = {"x": SIGNAL.astype(ml_dtypes.bfloat16), "axis": np.array(1)}
+    model = build([node], feeds, {"y": TensorProto.BFLOAT16}, 20)
+    assert refusal(model, 15).reason == "'x' is tensor(bfloat16), which ai.onnx.Loop:13 does not take"

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.running import Array, build, op_types, run
 
+from opshift import convert_version
 from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
@@ -108,6 +110,13 @@ def test_matrices_are_requantized(kind: type, target: int, converted: Converted)
 def test_scales_of_half_precision_are_cast(target: int, converted: Converted) -> None:
     feeds = _quantized(np.uint8, np.float16, per_channel=False)
     converted(_model("QLinearMatMul", feeds, TensorProto.UINT8, 21), target, feeds, tolerance=0)
+
+
+def test_scales_of_bfloat16_go_as_far_as_a_cast_takes_them(refusal: Refusing) -> None:
+    feeds = _quantized(np.uint8, ml_dtypes.bfloat16, per_channel=False)
+    model = _model("QLinearMatMul", feeds, TensorProto.UINT8, 21)
+    assert op_types(convert_version(model, 13)) == ["Cast", "Cast", "Cast", "QLinearMatMul"]
+    assert refusal(model, 12).reason == "'as' is tensor(bfloat16), which ai.onnx.Cast:9 does not take"
 
 
 @pytest.mark.parametrize("target", TARGETS)

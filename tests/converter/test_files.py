@@ -16,7 +16,7 @@ from support.running import build
 
 from opshift.converter.errors import CannotWrite, InvalidModel, UsageError
 from opshift.converter.files import read_bytes, read_model, write_model
-from opshift.registry.messages import ModelProto
+from opshift.registry.messages import EncodeError, ModelProto
 
 
 def model(name: str = "y") -> ModelProto:
@@ -141,6 +141,27 @@ def test_a_model_cannot_be_read_from(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel) as caught:
         read_model(tmp_path / name)
     assert "cannot be read" in caught.value.reason
+
+
+def test_a_model_that_is_too_large_cannot_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.touch()
+    os.truncate(path, 2**31)
+    with pytest.raises(InvalidModel, match="more than 2 GiB") as caught:
+        read_model(path)
+    assert "convert_file" in caught.value.remedy
+
+
+def test_a_model_that_is_too_large_cannot_be_written(tmp_path: Path) -> None:
+    class Large:
+        def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf spells it
+            raise EncodeError("Failed to serialize proto")
+
+    large: Any = Large()
+    with pytest.raises(CannotWrite, match="more than 2 GiB") as caught:
+        write_model(large, tmp_path / "model.onnx")
+    assert "convert_file" in caught.value.remedy
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,12 @@ def lead_away(folder: Path) -> None:
     (folder / "out/deep").symlink_to(folder / "away")
 
 
+def name_at_length(folder: Path) -> None:
+    save(model(initializers=[outside("w" * 300)]), folder / "in/model.onnx")
+
+
 REFUSED = {
+    "a name that is too long": (name_at_length, InvalidModel, "cannot be read: File name too long"),
     "a file that is not there": (drop, InvalidModel, "is not there"),
     "a file that is too short": (shorten, InvalidModel, "has 1,279 bytes; .* end at 1,280"),
     "a folder": (make_folder, InvalidModel, "is not there"),

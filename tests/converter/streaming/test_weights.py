@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from itertools import product
 from pathlib import Path
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from support.weighty import COUNT, PLACES, RAW, TENSORS, held, model, raw, save, sparse_with, typed
 
-from opshift.adapters.elsewhere import HOLDERS
+from opshift.adapters.elsewhere import HOLDERS, byte_size
 from opshift.converter.errors import InvalidModel
+from opshift.converter.streaming.pieces import Range
 from opshift.converter.streaming.source import Source
 from opshift.converter.streaming.weights import Weights, reading
 from opshift.converter.streaming.wire import tagged
@@ -152,12 +154,41 @@ def test_a_file_that_gets_shorter_is_told(tmp_path: Path) -> None:
             weights.whole(message, "ModelProto")
 
 
+def test_graphs_that_lie_too_deep_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    graph = field(5, TENSOR)
+    for _ in range(100):
+        graph = field(1, field(5, field(6, graph)))
+    path.write_bytes(field(7, graph))
+    with pytest.raises(InvalidModel, match="too deeply"), reading(path):
+        pass
+
+
 def test_nobody_is_asked_for_elements_afterwards(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw()]), path)
     with reading(path):
         assert len(HOLDERS) == 1
     assert not HOLDERS
+
+
+def test_a_file_of_more_than_two_gigabytes_is_read(tmp_path: Path) -> None:
+    """It is one large hole between what matters."""
+    path, size = tmp_path / "model.onnx", 3 * 2**30
+    head = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[size // 4]).SerializeToString()
+    tensor = tagged(5, len(head) + len(tagged(9, size)) + size) + head + tagged(9, size)
+    node = field(1, helper.make_node("Relu", ["w"], ["y"]).SerializeToString())
+    start = field(1, b"") + tagged(7, len(tensor) + size + len(node)) + tensor
+    with path.open("wb") as file:
+        file.write(start)
+        file.seek(size, os.SEEK_CUR)
+        file.write(node)
+    with Source(path) as source, Weights(source) as weights:
+        found = ModelProto.FromString(weights.message())
+        assert (found.graph.node[0].op_type, found.graph.initializer[0].name) == ("Relu", "w")
+        assert byte_size(found) > size
+        pieces = weights.put_back(found.SerializeToString())
+    assert Range(len(start), len(start) + size) in pieces
 
 
 def test_a_tensor_may_come_more_than_once(tmp_path: Path) -> None:

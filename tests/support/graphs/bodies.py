@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from support.graphs.graph import Graph
-from support.graphs.values import Value, type_proto
+from support.graphs.values import Value, is_custom, type_proto
 
 FIRST_WITH_ANY_SHAPE = 11
 """Before it, both branches of an If give the same shape."""
@@ -44,7 +44,8 @@ def _own(graph: Graph, value: Value) -> Value:
 
 
 def _result(graph: Graph, like: Callable[[Value], bool]) -> Value | None:
-    fitting = [each for each in graph.values if each.is_tensor and like(each)]
+    plain = (each for each in graph.values if each.is_tensor and not is_custom(each.data))
+    fitting = [each for each in plain if like(each)]
     return _own(graph, graph.one_of(fitting)) if fitting else None
 
 

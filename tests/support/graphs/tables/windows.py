@@ -47,7 +47,11 @@ def stated_kernel(n: Draft) -> list[int] | None:
 
 
 def strides(n: Draft) -> Any:
-    return n.one_of(None, n.numbers("strides", spatial(n), 1, 2))
+    """No longer than the kernel where windows are to cover all data: some runtimes reject what they skip."""
+    found = n.numbers("strides", spatial(n), 1, 2)
+    if str(n.stated("auto_pad")).startswith("SAME"):
+        found = [min(pair) for pair in zip(found, kernel(n), strict=True)]
+    return n.one_of(None, found)
 
 
 def dilations(n: Draft) -> Any:
