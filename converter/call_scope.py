@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opshift.adapters.node import Node, Tensor
+from opshift.converter.following import Kind, Known
 from opshift.converter.scope import Producer, Scope
 from opshift.converter.types import Shape
 
@@ -54,9 +55,12 @@ class CallScope(Scope):
         """What an operator is under the opset imports here; none where a function has its name."""
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
-    def node(self, proto: Any) -> Node:
+    def operators(self, kind: Kind[Any]) -> dict[str, Known]:
+        """Where to remember what operators link: functions may have their names."""
+        return {}
+
+    def seen(self, node: Node) -> Node:
         """A node with what all calls of the function that it is in give it."""
-        node = super().node(proto)
         callers = self.functions.callers_of(self)
         return node if callers is None else callers.view(node, self)
 
@@ -74,8 +78,8 @@ class CallScope(Scope):
         constant = None
         if self.callers is not None and self.is_overridable(name):
             constant = self.callers.constant(name)
-        elif made is not None and self.functions.find(made[0]) is not None:
-            constants = self.functions.results(made[0], self, Scope.constant)
+        elif made is not None and self.functions.find(made[0][0]) is not None:
+            constants = self.functions.results(made[0][0], self, Scope.constant)
             constant = constants[made[1]] if constants else None
         else:
             return super()._find_producer(name)

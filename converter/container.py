@@ -7,6 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
+from opshift.converter.lines import Line, Lines
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.element_types import BY_NUMBER
 
@@ -16,8 +17,9 @@ _name_of = attrgetter("name")
 class Container:
     """A GraphProto or FunctionProto, looked through when first asked."""
 
-    def __init__(self, container: Any) -> None:
+    def __init__(self, container: Any, lines: Lines) -> None:
         self.container = container
+        self._lines = lines
         self.is_function = not hasattr(container, "initializer")
 
     @property
@@ -60,17 +62,18 @@ class Container:
         """The names that are there before the first node; an input left out has the empty one."""
         if self.is_function:
             return {"", *self.container.input}
-        graph = self.container
-        sparse = (each.values.name for each in graph.sparse_initializer)
-        return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
+        return {"", *map(_name_of, self.container.input), *self._initializers, *self._sparse}
 
     @cached_property
-    def _made_by(self) -> dict[str, tuple[Any, int]]:
+    def lines(self) -> list[Line]:
+        """The nodes."""
+        return self._lines.of(self.container)
+
+    @cached_property
+    def _made_by(self) -> dict[str, tuple[Line, int]]:
+        """By the name of a value, the node that makes it, and the position among its outputs."""
         return {
-            name: (node, position)
-            for node in self.container.node
-            for position, name in enumerate(node.output[:])
-            if name
+            name: (line, position) for line in self.lines for position, name in enumerate(line[4]) if name
         }
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import Any
 from opshift.adapters.node import Node
 from opshift.converter.container import graphs_of
 from opshift.converter.inference import constant_type, decides, named_type
+from opshift.converter.lines import Lines
 from opshift.converter.opsets import opset_imports
 from opshift.converter.types import type_text
 from opshift.registry.catalogue import Registry
@@ -16,39 +17,41 @@ from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 
 
-def element_types_in(model: Any, registry: Registry) -> frozenset[str]:
+def element_types_in(model: Any, registry: Registry, lines: Lines) -> frozenset[str]:
     """Every element type that a value of a known type can have, in any graph or function of the model."""
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
     graphs = [model.graph]
     for info in model.training_info:
         graphs += (info.initialization, info.algorithm)
-    _add(graphs, imports, registry, found)
+    _add(graphs, imports, registry, lines, found)
     for function in model.functions:
         own = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        _add([function], own, registry, found)
+        _add([function], own, registry, lines, found)
     return frozenset(found)
 
 
-def _add(containers: list[Any], opsets: Mapping[str, int], registry: Registry, found: set[str]) -> None:
+def _add(
+    containers: list[Any], opsets: Mapping[str, int], registry: Registry, lines: Lines, found: set[str]
+) -> None:
     plain: set[str] = set()
     """Operators of the default domain of which one node tells as much as all."""
     while containers:
         container = containers.pop()
         found.update(_stated(container))
-        for proto in container.node:
-            if not proto.domain and proto.op_type in plain:
+        for proto, domain, op_type, _, _ in lines.of(container):
+            if not domain and op_type in plain:
                 continue
             containers += graphs_of(proto)
-            opset = opsets.get(canonical_domain(proto.domain), 0)
-            operator = registry.at(proto.op_type, opset, proto.domain)
+            opset = opsets.get(canonical_domain(domain), 0)
+            operator = registry.at(op_type, opset, domain)
             if operator is None:
                 continue
             varied = [output for output in operator.outputs if not _is_plain(output, operator)]
             for output in operator.outputs:
                 found.update(_types_of(Node.of(proto), operator, output))
-            if not varied and not proto.domain and not any(map(_is_graph, operator.attributes.values())):
-                plain.add(proto.op_type)
+            if not varied and not domain and not any(map(_is_graph, operator.attributes.values())):
+                plain.add(op_type)
 
 
 def _is_graph(attribute: Attribute) -> bool:

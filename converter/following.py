@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from opshift.adapters.node import Node, attribute_bytes
+from opshift.converter.lines import Line
+from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion
 
 if TYPE_CHECKING:
@@ -46,11 +49,17 @@ class Kind(NamedTuple, Generic[Fact]):
     infer: Callable[[Node, OperatorVersion, Scope], Inferred[Fact]]
 
 
-class _Known(NamedTuple):
+class Known(NamedTuple):
     """An operator of the default domain, and what it links."""
 
     operator: OperatorVersion | None
     link: Link
+
+
+@lru_cache(maxsize=256)
+def operators_at(kind: Kind[Any], registry: Registry, opset: int) -> dict[str, Known]:
+    """What is known so far of the default domain's operators at an opset, whatever the model."""
+    return {}
 
 
 class Following(Generic[Fact]):
@@ -60,12 +69,12 @@ class Following(Generic[Fact]):
     Each question brings the scope along: one that is kept would keep itself alive.
     """
 
-    def __init__(self, kind: Kind[Fact], nodes: Iterable[Any]) -> None:
+    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], operators: dict[str, Known]) -> None:
         self._kind = kind
         self._known: dict[str, Fact | None] = {"": None}
-        self._operators: dict[str, _Known] = {}
+        self._operators = operators
         self._lasting: dict[tuple[Any, ...], Sequence[Fact | None]] = {}
-        self._nodes = iter(nodes)
+        self._lines = iter(lines)
         self._emitted = 0
 
     def of(self, name: str, scope: Scope) -> Fact | None:
@@ -90,31 +99,30 @@ class Following(Generic[Fact]):
 
     def _follow(self, name: str, scope: Scope) -> None:
         known, operators, stated = self._known, self._operators, scope.stated
-        for proto in self._nodes:
-            outputs = proto.output[:]
-            op_type = proto.op_type
-            if proto.domain:
-                self._look_at(proto, outputs, scope, scope.operator(op_type, proto.domain))
+        for line in self._lines:
+            _, domain, op_type, inputs, outputs = line
+            if domain:
+                self._look_at(line, scope, scope.operator(op_type, domain))
             else:
                 operator, link = operators.get(op_type) or self._operator(op_type, scope)
                 fact = None
                 if link is not None and len(outputs) == 1 and outputs[0] not in stated:
                     if link == GREATEST:
-                        fact = self._greatest(proto.input[:], scope)
-                    elif link < len(inputs := proto.input):
+                        fact = self._greatest(inputs, scope)
+                    elif link < len(inputs):
                         source = inputs[link]
                         fact = known[source] if source in known else self.of(source, scope)
                 if fact is not None:
                     known[outputs[0]] = fact
                 elif outputs:
-                    self._look_at(proto, outputs, scope, operator)
+                    self._look_at(line, scope, operator)
             if name in known:
                 return
         self._follow_emitted(scope)
 
-    def _operator(self, op_type: str, scope: Scope) -> _Known:
+    def _operator(self, op_type: str, scope: Scope) -> Known:
         operator = scope.operator(op_type, "")
-        found = self._operators[op_type] = _Known(operator, self._kind.link(operator) if operator else None)
+        found = self._operators[op_type] = Known(operator, self._kind.link(operator) if operator else None)
         return found
 
     def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
@@ -122,21 +130,20 @@ class Following(Generic[Fact]):
         facts: list[Any] = [known[name] if name in known else self.of(name, scope) for name in inputs if name]
         return max(facts) if facts and None not in facts else None
 
-    def _look_at(
-        self, proto: Any, outputs: Sequence[str], scope: Scope, operator: OperatorVersion | None
-    ) -> None:
+    def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
+        proto, _, _, inputs, outputs = line
         made = scope.through_call(proto, self._kind.of)
         if made is not None:
             self._note(outputs, made, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
-            self._look(scope.node(proto), operator, scope)
+            self._look(scope.node_of(line), operator, scope)
         else:
             known = self._known
-            told = [known[name] if name in known else self.of(name, scope) for name in proto.input[:]]
+            told = [known[name] if name in known else self.of(name, scope) for name in inputs]
             key = (id(operator), len(outputs), *told, *attribute_bytes(proto))
             found = self._lasting.get(key)
             if found is None:
-                inferred = self._kind.infer(scope.node(proto), operator, scope)
+                inferred = self._kind.infer(scope.node_of(line), operator, scope)
                 found = inferred.facts
                 if inferred.is_lasting:
                     self._lasting[key] = found

@@ -14,6 +14,7 @@ from opshift.converter.concessions import Concessions
 from opshift.converter.element_types import element_types_in
 from opshift.converter.errors import InvalidModel, Refusal
 from opshift.converter.ir_version import change_ir_version
+from opshift.converter.lines import Lines
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
 from opshift.converter.route import Route, Router, router_for
@@ -48,6 +49,7 @@ class Planner:
         self._registry = registry
         self._target = target
         self._names = Names()
+        self._lines = Lines()
         self._history = history
         self._allow = allow if isinstance(allow, str) else tuple(allow)
         self._concessions = Concessions(self._allow)
@@ -102,7 +104,9 @@ class Planner:
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        ir = change_ir_version(self._model, imports, self._target, self._registry, self._concessions)
+        ir = change_ir_version(
+            self._model, imports, self._target, self._registry, self._concessions, self._lines
+        )
         if self._history:
             ir = self._history.ir(ir, imports, self._target, self._registry)
         tops = [self._container(each) for each in (graph, *training, *(body.surveyed for body in bodies))]
@@ -134,8 +138,8 @@ class Planner:
     ) -> Surveyed:
         standings = self._standings.setdefault(frozenset(opsets.items()), {})
         kind = Scope if self._functions is None else self._functions.scope
-        scope = kind(container, opsets, self._registry, self._names, self._concessions, standings, parent)
-        return survey(scope, path, self._look)
+        arguments = (self._registry, self._names, self._concessions, standings, parent, self._lines)
+        return survey(kind(container, opsets, *arguments), path, self._look)
 
     def _bodies(self) -> list[Body]:
         """The functions, and behind them the copies that some calls get."""
@@ -210,7 +214,7 @@ class Planner:
 
     @cached_property
     def _element_types(self) -> frozenset[str]:
-        return element_types_in(self._model, self._registry)
+        return element_types_in(self._model, self._registry, self._lines)
 
     def _container(self, surveyed: Surveyed) -> ContainerPlan:
         scope = surveyed.scope
@@ -241,7 +245,7 @@ class Planner:
     def _change(self, index: int, proto: Any, surveyed: Surveyed, alike: Alike) -> NodeChange | None:
         scope = surveyed.scope
         try:
-            node = scope.node(proto)
+            node = scope.node_of(scope.lines[index])
             opset = scope.opsets.get(node.domain or DEFAULT_DOMAIN)
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)

@@ -16,7 +16,7 @@ from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.container import Container, graphs_of
-from opshift.converter.following import Following, Inferred, Kind
+from opshift.converter.following import Following, Inferred, Kind, Known, operators_at
 from opshift.converter.handing import handed_shape, handed_type
 from opshift.converter.inference import (
     infer_ranks,
@@ -26,6 +26,7 @@ from opshift.converter.inference import (
     shape_link,
     type_link,
 )
+from opshift.converter.lines import Line, Lines
 from opshift.converter.names import Names
 from opshift.converter.types import Shape
 from opshift.registry.catalogue import Registry
@@ -72,8 +73,9 @@ class Scope(Container):
         concessions: Concessions,
         standings: dict[str, Standing],
         parent: Scope | None = None,
+        lines: Lines | None = None,
     ) -> None:
-        super().__init__(container)
+        super().__init__(container, lines or Lines())
         self.opsets = opsets
         self.registry = registry
         self.parent = parent
@@ -90,16 +92,36 @@ class Scope(Container):
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
-        self._types = Following(TYPES, container.node)
-        self._shapes = Following(SHAPES, container.node)
-        self._ranks = Following(RANKS, container.node)
+
+    @cached_property
+    def _types(self) -> Following[str]:
+        return Following(TYPES, self.lines, self.operators(TYPES))
+
+    @cached_property
+    def _shapes(self) -> Following[Shape]:
+        return Following(SHAPES, self.lines, self.operators(SHAPES))
+
+    @cached_property
+    def _ranks(self) -> Following[int]:
+        return Following(RANKS, self.lines, self.operators(RANKS))
+
+    def operators(self, kind: Kind[Any]) -> dict[str, Known]:
+        """Where to remember what operators link."""
+        return operators_at(kind, self.registry, self.opset_of(""))
 
     def child(self, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node holds."""
         key = id(graph)  # no other gets it: the scope keeps the graph
         if key not in self._children:
             self._children[key] = type(self)(
-                graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self
+                graph,
+                self.opsets,
+                self.registry,
+                self.names,
+                self.concessions,
+                self.standings,
+                self,
+                self._lines,
             )
         return self._children[key]
 
@@ -167,12 +189,21 @@ class Scope(Container):
         return self._operators[key]
 
     def node(self, proto: Any) -> Node:
-        """The view of a NodeProto of this scope."""
-        return Node.of(proto)
+        """The view of a NodeProto as it would be here."""
+        return self.seen(Node.of(proto))
+
+    def node_of(self, line: Line) -> Node:
+        """The view of a node of this scope."""
+        proto, domain, op_type, inputs, outputs = line
+        return self.seen(Node(op_type, inputs, outputs, None, domain, proto))
+
+    def seen(self, node: Node) -> Node:
+        """A node with what the place adds to what its NodeProto says."""
+        return node
 
     @property
     def has_plain_nodes(self) -> bool:
-        """Whether `node` adds nothing to what NodeProtos say."""
+        """Whether the place adds nothing to any node."""
         return True
 
     def through_call(self, proto: Any, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
@@ -236,7 +267,7 @@ class Scope(Container):
             made = self._made_by.get(name)
             if made is None:
                 return None
-            node, position = self.node(made[0]), made[1]
+            node, position = self.node_of(made[0]), made[1]
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
@@ -245,15 +276,15 @@ class Scope(Container):
 
     @cached_property
     def _used(self) -> set[str]:
-        found = set(self.outputs)
-        nodes = [self.container.node]
-        while nodes:
-            for node in nodes.pop():
-                found.update(node.input[:])
-                if node.domain or self.standings.get(node.op_type) is not QUIET:
-                    for graph in graphs_of(node):
-                        found.update(value.name for value in graph.output)
-                        nodes.append(graph.node)
+        found: set[str] = set()
+        waiting: list[Scope] = [self]
+        while waiting:
+            scope = waiting.pop()
+            for node, domain, op_type, inputs, _ in scope.lines:
+                found.update(inputs)
+                if domain or self.standings.get(op_type) is not QUIET:
+                    waiting += map(scope.child, graphs_of(node))
+            found.update(scope.outputs)
         return found
 
 

@@ -45,11 +45,10 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
     made = len(known)
     standings = scope.standings
     todo = found.todo
-    for index, proto in enumerate(scope.container.node):
-        # A slice of a repeated field is read at twice the speed of the field itself.
-        if not covers(proto.input[:]):
+    for index, (proto, domain, op_type, inputs, outputs) in enumerate(scope.lines):
+        if not covers(inputs):
             _capture(proto, found)
-        standing = None if proto.domain else standings.get(proto.op_type)
+        standing = None if domain else standings.get(op_type)
         if standing is None:
             standing = look(proto, scope)
         if standing is not QUIET:
@@ -57,7 +56,6 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
                 found.subgraphs += _subgraphs(index, proto, found, look, depth)
             if standing.has_step:
                 todo.append((index, proto))
-        outputs = proto.output[:]
         add(outputs)
         made += len(outputs)
     if len(known) != made:
