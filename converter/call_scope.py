@@ -24,6 +24,7 @@ class CallScope(Scope):
         callers: of a function, the calls that it is converted for.
     """
 
+    has_functions = True
     functions: Functions
     callers: Callers | None = None
 

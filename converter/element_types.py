@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from opshift.adapters.node import Node
@@ -13,7 +14,7 @@ from opshift.converter.opsets import opset_imports
 from opshift.converter.types import type_text
 from opshift.registry.catalogue import Registry
 from opshift.registry.element_types import BY_NUMBER, element_names
-from opshift.registry.models import Attribute, OperatorVersion, Parameter
+from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 
 
@@ -42,20 +43,28 @@ def _add(
         for proto, domain, op_type, _, _ in lines.of(container):
             if not domain and op_type in plain:
                 continue
-            containers += graphs_of(proto)
             opset = opsets.get(canonical_domain(domain), 0)
             operator = registry.at(op_type, opset, domain)
-            if operator is None:
-                continue
-            varied = [output for output in operator.outputs if not _is_plain(output, operator)]
-            for output in operator.outputs:
-                found.update(_types_of(Node.of(proto), operator, output))
-            if not varied and not domain and not any(map(_is_graph, operator.attributes.values())):
+            every = _of_every_node(operator) if operator else None
+            if every is None:
+                containers += graphs_of(proto)
+                every = _of_node(Node.of(proto), operator) if operator else frozenset()
+            elif not domain:
                 plain.add(op_type)
+            found |= every
 
 
-def _is_graph(attribute: Attribute) -> bool:
-    return attribute.type in ("GRAPH", "GRAPHS")
+@lru_cache(maxsize=4096)
+def _of_every_node(operator: OperatorVersion) -> frozenset[str] | None:
+    """The element types that every node can bring; `None` if nodes differ in that, or may hold graphs."""
+    holds_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
+    if holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
+        return None
+    return _of_node(Node(operator.name, (), (), {}, operator.domain), operator)
+
+
+def _of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
+    return frozenset(name for output in operator.outputs for name in _types_of(node, operator, output))
 
 
 def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:

@@ -19,6 +19,8 @@ Link = int | None
 GREATEST = -1
 """In place of an input: the fact is the greatest of those about all inputs."""
 _MISSING: Any = object()
+UNNAMED = "\0"
+"""In place of the name of an output that is left out: nothing is called this."""
 
 
 class Inferred(NamedTuple, Generic[Fact]):
@@ -50,10 +52,11 @@ class Kind(NamedTuple, Generic[Fact]):
 
 
 class Known(NamedTuple):
-    """An operator of the default domain, and what it links."""
+    """An operator of the default domain, what it links, and whether all outputs share it."""
 
     operator: OperatorVersion | None
     link: Link
+    links_all: bool
 
 
 @lru_cache(maxsize=256)
@@ -98,31 +101,34 @@ class Following(Generic[Fact]):
         self._known[name] = fact
 
     def _follow(self, name: str, scope: Scope) -> None:
-        known, operators, stated = self._known, self._operators, scope.stated
+        known, operators, stated = self._known, self._operators, scope.stated.keys()
         for line in self._lines:
             _, domain, op_type, inputs, outputs = line
             if domain:
                 self._look_at(line, scope, scope.operator(op_type, domain))
             else:
-                operator, link = operators.get(op_type) or self._operator(op_type, scope)
+                operator, link, links_all = operators.get(op_type) or self._operator(op_type, scope)
                 fact = None
-                if link is not None and len(outputs) == 1 and outputs[0] not in stated:
+                if link is not None and (links_all or len(outputs) == 1) and stated.isdisjoint(outputs):
                     if link == GREATEST:
                         fact = self._greatest(inputs, scope)
                     elif link < len(inputs):
                         source = inputs[link]
                         fact = known[source] if source in known else self.of(source, scope)
-                if fact is not None:
-                    known[outputs[0]] = fact
-                elif outputs:
+                if fact is None:
                     self._look_at(line, scope, operator)
+                else:
+                    for output in outputs:
+                        known[output or UNNAMED] = fact
             if name in known:
                 return
         self._follow_emitted(scope)
 
     def _operator(self, op_type: str, scope: Scope) -> Known:
         operator = scope.operator(op_type, "")
-        found = self._operators[op_type] = Known(operator, self._kind.link(operator) if operator else None)
+        link = self._kind.link(operator) if operator else None
+        has_one = operator is not None and len(operator.outputs) == 1
+        found = self._operators[op_type] = Known(operator, link, has_one)
         return found
 
     def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
@@ -132,7 +138,7 @@ class Following(Generic[Fact]):
 
     def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
         proto, _, _, inputs, outputs = line
-        made = scope.through_call(proto, self._kind.of)
+        made = scope.through_call(proto, self._kind.of) if scope.has_functions else None
         if made is not None:
             self._note(outputs, made, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:

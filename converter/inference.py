@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 CONTAINERS = ("seq(", "optional(")
 
 
-class _Key:
-    """An operator version as a key: hashed by identity, which is cheap and enough."""
-
-    __slots__ = ("operator",)
-
-    def __init__(self, operator: OperatorVersion) -> None:
-        self.operator = operator
-
-    def __hash__(self) -> int:
-        return id(self.operator)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and other.operator is self.operator
-
-
 def infer_types(node: Node, operator: OperatorVersion, scope: Scope) -> Sequence[str | None]:
     """The element type of each output."""
     return [_type_of(node, position, operator, scope) for position in range(len(node.outputs))]
@@ -113,16 +98,16 @@ _SHAPE_LINKS = {
 
 def _deciding(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:
     """The inputs whose type variable is that of the output, or that it follows without its attribute."""
-    positions = _deciding_positions(_Key(operator), position, len(node.inputs))
+    positions = _deciding_positions(operator, position, len(node.inputs))
     return [node.inputs[each] for each in positions if node.inputs[each]]
 
 
 @lru_cache(maxsize=4096)
-def _deciding_positions(key: _Key, position: int, count: int) -> tuple[int, ...]:
-    output = _formal(key.operator.outputs, position)
+def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
+    output = _formal(operator.outputs, position)
     if output is None:
         return ()
-    formals = ((index, _formal(key.operator.inputs, index)) for index in range(count))
+    formals = ((index, _formal(operator.inputs, index)) for index in range(count))
     return tuple(index for index, formal in formals if formal and decides(formal, output))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from opshift.adapters.node import Node
+from opshift.adapters.node import Node, attribute_bytes
 from opshift.converter.rewrite import Written
 from opshift.converter.write import fill_node, update_node
 
@@ -14,24 +14,27 @@ Names = tuple[str, ...]
 Pick = Callable[[Names], Names]
 
 
+NOTHING: Final = Node("", (), (), {})
+
+
 class Mould(NamedTuple):
     """A NodeProto without its names.
 
     Attributes:
         written: the node; what its attributes say is in no model.
+        inputs, outputs: pick its names out of all that there are.
         cleared: the fields that go from the NodeProto that it is written over.
         filling: what comes instead, serialized.
-        inputs, outputs: pick its names out of all that there are.
-        writes_inputs, writes_outputs: whether those are to be written; otherwise they stay.
+        new_inputs, new_outputs: pick the names that come behind those that stay.
     """
 
     written: Written
+    inputs: Pick | None
+    outputs: Pick | None
     cleared: tuple[str, ...]
     filling: bytes
-    inputs: Pick
-    outputs: Pick
-    writes_inputs: bool
-    writes_outputs: bool
+    new_inputs: Pick | None
+    new_outputs: Pick | None
 
     @classmethod
     def of(cls, written: Written, original: Node, is_main: bool, places: Mapping[str, int]) -> Mould:
@@ -44,53 +47,59 @@ class Mould(NamedTuple):
             places: by name, its position among all names.
         """
         copy = original.copied()
+        old, stated = (original, attribute_bytes(copy)) if is_main else (NOTHING, ())
         proto = copy if is_main else type(copy)()
         if is_main:
             update_node(proto, written, original)
         else:
             fill_node(proto, written, copy)
-        bare = type(copy)(op_type=proto.op_type, domain=proto.domain or None, attribute=proto.attribute)
+        bare = type(copy)(attribute=proto.attribute)
         attributes = {each.name: each for each in bare.attribute}
         node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
         differs = {
-            "domain": node.domain != original.domain,
-            "attribute": True,
-            "input": node.inputs != original.inputs,
-            "output": node.outputs != original.outputs,
+            "domain": node.domain != old.domain,
+            "attribute": list(attribute_bytes(bare)) != list(stated),
+            "input": node.inputs[: len(old.inputs)] != old.inputs,
+            "output": node.outputs[: len(old.outputs)] != old.outputs,
         }
+        filling = type(copy)(attribute=bare.attribute if differs["attribute"] else ())
+        if node.op_type != old.op_type:
+            filling.op_type = node.op_type
+        if node.domain and differs["domain"]:
+            filling.domain = node.domain
         return cls(
             written._replace(node=node),
-            tuple(field for field in differs if differs[field]) if is_main else (),
-            bare.SerializeToString(),
             _pick(node.inputs, places),
             _pick(node.outputs, places),
-            differs["input"] or not is_main,
-            differs["output"] or not is_main,
+            tuple(field for field in differs if differs[field]) if is_main else (),
+            filling.SerializeToString(),
+            _pick(node.inputs[0 if differs["input"] else len(old.inputs) :], places),
+            _pick(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
         )
 
     def named(self, names: Names) -> Written:
         """The node, with names."""
         node = self.written.node
-        node = Node(node.op_type, self.inputs(names), self.outputs(names), node.attributes, node.domain)
+        inputs = self.inputs(names) if self.inputs else ()
+        outputs = self.outputs(names) if self.outputs else ()
+        node = Node(node.op_type, inputs, outputs, node.attributes, node.domain)
         return self.written._replace(node=node)
 
     def fill(self, proto: Any, names: Names) -> None:
         """Write it, with names."""
         for field in self.cleared:
             proto.ClearField(field)
-        proto.MergeFromString(self.filling)
-        if self.writes_inputs:
-            proto.input.extend(self.inputs(names))
-        if self.writes_outputs:
-            proto.output.extend(self.outputs(names))
+        if self.filling:
+            proto.MergeFromString(self.filling)
+        if self.new_inputs:
+            proto.input.extend(self.new_inputs(names))
+        if self.new_outputs:
+            proto.output.extend(self.new_outputs(names))
 
 
-def _pick(chosen: Names, places: Mapping[str, int]) -> Pick:
-    """Picks out of all names those at the places of these."""
+def _pick(chosen: Names, places: Mapping[str, int]) -> Pick | None:
+    """Picks out of all names those at the places of these; `None` if there are none."""
     positions = [places[name] for name in chosen]
     if len(positions) > 1:
         return itemgetter(*positions)
-    if not positions:
-        return lambda names: ()
-    (only,) = positions
-    return lambda names: (names[only],)
+    return (lambda names: (names[positions[0]],)) if positions else None

@@ -154,6 +154,10 @@ class OperatorVersion(Frozen):
             raise ValueError("before is body, and there is none")
         return self
 
+    def __hash__(self) -> int:
+        """That of its identity: quickly found, and no two versions of a registry share it."""
+        return hash((self.domain, self.name, self.since_version))
+
     @cached_property
     def id(self) -> OperatorId:
         """The identity, printed as `ai.onnx.Softmax:13`."""
