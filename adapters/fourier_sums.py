@@ -13,6 +13,8 @@ from opshift.adapters.table import adapter
 
 LARGEST = 1 << 23
 """The most elements of a matrix that is written out."""
+NO_DIMENSIONS = Tensor("int64", (0,), ())
+"""As a shape, that of a scalar."""
 
 
 @adapter("DFT", 17, 16)
@@ -45,14 +47,14 @@ def transform_is_a_product(node: Node, out: Rewriter) -> None:
 def frames_are_transformed(node: Node, out: Rewriter) -> None:
     """Each frame is gathered, weighted by the window, and transformed by DFT."""
     signal, window = node.inputs[0], node.input(2)
-    length = _known(signal, 1, out)
-    if out.rank(signal) == 2:
-        signal = out.emit("Unsqueeze", [signal, out.constant([2], "int64")])
     if node.input(3):
         size = int(out.require_constant(node.input(3), "input frame_length").values[0])
     else:
-        size = _known(window, 0, out) if window else length
-    frames = out.emit("Gather", [signal, _frames(node.inputs[1], length, size, out)], axis=1)
+        size = _known(window, 0, out) if window else _known(signal, 1, out)
+    places = _frames(node.inputs[1], signal, size, out)
+    if out.rank(signal) == 2:
+        signal = out.emit("Unsqueeze", [signal, out.constant([2], "int64")])
+    frames = out.emit("Gather", [signal, places], axis=1)
     if window:
         column = out.emit("Reshape", [window, out.constant([-1, 1], "int64")])
         frames = out.emit("Mul", [frames, column])
@@ -60,17 +62,28 @@ def frames_are_transformed(node: Node, out: Rewriter) -> None:
     out.emit("DFT", [frames], node.outputs, opset=17, axis=2, onesided=onesided)
 
 
-def _frames(step: str, length: int, size: int, out: Rewriter) -> str:
+def _frames(step: str, signal: str, size: int, out: Rewriter) -> str:
     """For each frame the places of its elements in the signal."""
     known = out.constant_value(step)
-    if known is not None:
+    shape = out.shape(signal) or (None, None)
+    length = shape[1]
+    if known is not None and length is not None:
         starts = range(0, length - size + 1, int(known.values[0]))
         places = tuple(start + place for start in starts for place in range(size))
         return out.tensor(Tensor("int64", (len(starts), size), places))
-    whole = out.emit("Reshape", [cast(step, "int64", out), out.tensor(Tensor("int64", (0,), ()))])
-    ends = [out.constant(end, "int64") for end in (0, length - size + 1)]
-    column = out.emit("Reshape", [out.emit("Range", [*ends, whole]), out.constant([-1, 1], "int64")])
+    end = _end(signal, length, size, out)
+    whole = out.emit("Reshape", [cast(step, "int64", out), out.tensor(NO_DIMENSIONS)])
+    begun = out.emit("Range", [out.constant(0, "int64"), end, whole])
+    column = out.emit("Reshape", [begun, out.constant([-1, 1], "int64")])
     return out.emit("Add", [column, out.constant(range(size), "int64")])
+
+
+def _end(signal: str, length: int | None, size: int, out: Rewriter) -> str:
+    """The place behind the last at which a frame can start."""
+    if length is not None:
+        return out.constant(length - size + 1, "int64")
+    measured = out.emit("Gather", [out.emit("Shape", [signal]), out.constant(1, "int64")], axis=0)
+    return out.emit("Sub", [measured, out.constant(size - 1, "int64")])
 
 
 class _Sums(NamedTuple):

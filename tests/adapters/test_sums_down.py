@@ -195,6 +195,21 @@ def test_frames(
         converted(model, target, feeds)
 
 
+@pytest.mark.parametrize("shape", [(2, 33), (2, 33, 1)], ids=["without a last dimension", "with one"])
+@pytest.mark.parametrize("constant", [True, False], ids=["constant step", "computed step"])
+def test_frames_of_a_signal_of_any_length(
+    shape: tuple[int, ...], constant: bool, converted: Converted
+) -> None:
+    feeds: dict[str, Array] = {"x": _random(*shape)}
+    held: dict[str, Array] = {"w": np.hanning(8).astype(np.float32), "n": np.array(8, np.int64)}
+    (held if constant else feeds)["s"] = np.array(3, np.int64)
+    node = helper.make_node("STFT", ["x", "s", "w", "n"], ["y"], name="node")
+    model = build([node], feeds, ["y"], 17, initializers=held)
+    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "length"
+    for target in (13, 8):
+        converted(model, target, feeds)
+
+
 @pytest.mark.parametrize("edges", [(0.0, 4000.0), (125.0, 7600.0)])
 def test_mel_weights(edges: tuple[float, float], converted: Converted) -> None:
     given: dict[str, Array] = {
