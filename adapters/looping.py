@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opshift.adapters.bodies import Body, Dims, returned_type
+from opshift.adapters.dimensions import sizes_of
 from opshift.adapters.node import Node
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
@@ -35,6 +36,4 @@ def one_value_is_carried(node: Node, out: Rewriter) -> None:
 def _dims(value: Any) -> Dims:
     """The shape that a ValueInfoProto states."""
     tensor = value.type.tensor_type
-    if not tensor.HasField("shape"):
-        return None
-    return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in tensor.shape.dim)
+    return sizes_of(tensor.shape) if tensor.HasField("shape") else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opshift.adapters.dimensions import sizes_of
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 Shape = tuple[int | None, ...]
@@ -49,7 +50,7 @@ def shape_of(proto: Any) -> Shape | None:
     """The dimensions of a tensor type, `None` for each that has no number; `None` without a shape."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
-    return tuple(dim.dim_value if dim.HasField("dim_value") else None for dim in proto.tensor_type.shape.dim)
+    return sizes_of(proto.tensor_type.shape)
 
 
 def fill_type(proto: Any, text: str, shape: Shape | None) -> None:

@@ -32,6 +32,7 @@ ROWS = [
     ("a scalar", tensor(INT64, []), "int64", ()),
     ("a tensor without a shape", tensor(STRING), "string", None),
     ("dimensions with names, and unknown ones", tensor(FLOAT, ["n", None, 0]), "float", (None, None, 0)),
+    ("dimensions that some exporters write as -1", tensor(FLOAT, [-1, 3]), "float", (None, 3)),
     ("a tensor of no type", tensor(0, [1]), None, (1,)),
     ("a tensor of an unknown type", tensor(99, [1]), None, (1,)),
     ("a sparse tensor", helper.make_sparse_tensor_type_proto(FLOAT, [3]), "float", None),
