@@ -62,13 +62,14 @@ def filter_of(node: Node, out: Rewriter) -> Filter:
     mode = text(node, "mode", "nearest")
     if out.source.since_version < 11:
         return Filter(mode, "asymmetric", "by_direction")
+    antialias = mode != "nearest" and bool(node.attribute("antialias", 0))
     return Filter(
         mode,
         text(node, "coordinate_transformation_mode", "half_pixel"),
         text(node, "nearest_mode", "round_prefer_floor"),
         node.attribute("cubic_coeff_a", -0.75),
-        mode == "cubic" and bool(node.attribute("exclude_outside", 0)),
-        mode != "nearest" and bool(node.attribute("antialias", 0)),
+        (mode == "cubic" or antialias) and bool(node.attribute("exclude_outside", 0)),
+        antialias,
     )
 
 

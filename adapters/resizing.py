@@ -112,7 +112,8 @@ def every_dimension_is_listed(node: Node, out: Rewriter) -> None:
         if full and same_samples(axes, how, axes, how._replace(antialias=False), vectors):
             region, _, _ = _in_full(node, request, out)
             inputs = [request.data, region, out.constant(full, "float")]
-            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18))
+            means_nothing = ("exclude_outside",) if how.mode == "linear" else ()
+            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18, *means_nothing))
             return
     rebuild(node, out)
 

@@ -72,6 +72,21 @@ WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
     ),
     "antialiased": (BY_SCALE, 18, {"mode": "linear", "antialias": 1}),
     "antialiased cubic": (TO_SIZE, 18, {"mode": "cubic", "antialias": 1}),
+    "antialiased, without what is outside": (
+        BY_SCALE,
+        18,
+        {"mode": "linear", "antialias": 1, "exclude_outside": 1},
+    ),
+    "antialiased cubic, without what is outside": (
+        TO_SIZE,
+        18,
+        {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
+    ),
+    "antialiased, of the same size": (
+        {"scales": np.ones(4, np.float32)},
+        18,
+        {"mode": "linear", "antialias": 1, "exclude_outside": 1},
+    ),
     "two axes by scales": (
         {"scales": np.array([2, 0.5], np.float32)},
         18,
