@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 Work = Callable[[], object]
 HERE = Path(__file__).parent
+INSTALLED = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+"""Processes find bytecode, as they do where packages are installed; what is run from its sources keeps it."""
 
 
 class Cost(NamedTuple):
@@ -63,5 +65,5 @@ def process(command: Sequence[str]) -> Cost:
 
 def printed(command: Sequence[str]) -> tuple[float, ...]:
     """The numbers that a command prints."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=INSTALLED)
     return tuple(map(float, done.stdout.split()))

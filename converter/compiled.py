@@ -1,6 +1,6 @@
 """What is told by the graph of versions and by the adapters' modules, worked out in advance.
 
-`compiled.json` beside this file is written by `tools/compile_routes.py`. It saves a conversion to import
+`compiled.json` beside this file is written by `tools/compile.py`. It saves a conversion to import
 networkx, and the adapters of operators that the model has not. It is a shortcut only: what it does not
 have, or has for other versions than the definitions, is looked up where it comes from.
 """
@@ -12,16 +12,18 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from opshift.adapters.table import Adapter, Pair, adapter_table, registered
 from opshift.registry.models import Operator
+
+FILE: Final = Path(__file__).with_name("compiled.json")
 
 
 @cache
 def compiled() -> Mapping[str, Any]:
     """`versions` and `paths` by operator, and `adapters`: the module of each step's function."""
-    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("compiled.json").read_text())
+    found: Mapping[str, Any] = json.loads(FILE.read_text("ascii"))
     return found
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from opshift.adapters.bodies import Graph, Value
 from opshift.adapters.node import Node, Tensor
 from opshift.converter.constants import PLAIN
-from opshift.converter.following import GREATEST, Inferred
+from opshift.converter.following import GREATEST, Inferred, Kind
 from opshift.converter.types import Shape
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 from opshift.registry.models import OperatorVersion, Parameter
@@ -255,3 +255,23 @@ def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tup
     if not hasattr(graph, "output") or position >= len(graph.output):
         return "", None
     return graph.output[position].name, scope.child(graph)
+
+
+TYPES: Kind[str] = Kind(
+    lambda scope, name: scope.element_type(name),
+    lambda scope, name: scope.stated_type(name),
+    type_link,
+    lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+)
+SHAPES: Kind[Shape] = Kind(
+    lambda scope, name: scope.shape(name),
+    lambda scope, name: scope.stated_shape(name),
+    shape_link,
+    infer_shapes,
+)
+RANKS: Kind[int] = Kind(
+    lambda scope, name: scope.rank(name),
+    lambda scope, name: scope.stated_rank(name),
+    rank_link,
+    infer_ranks,
+)

@@ -16,16 +16,9 @@ from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.container import Container, graphs_of
-from opshift.converter.following import Following, Inferred, Kind, Known, operators_at
+from opshift.converter.following import Following, Kind, Known, operators_at
 from opshift.converter.handing import handed_shape, handed_type
-from opshift.converter.inference import (
-    infer_ranks,
-    infer_shapes,
-    infer_types,
-    rank_link,
-    shape_link,
-    type_link,
-)
+from opshift.converter.inference import RANKS, SHAPES, TYPES
 from opshift.converter.lines import Line, Lines
 from opshift.converter.names import Names
 from opshift.converter.types import Shape
@@ -289,23 +282,3 @@ class Scope(Container):
                     waiting += map(scope.child, graphs_of(node))
             found.update(scope.outputs)
         return found
-
-
-TYPES: Kind[str] = Kind(
-    lambda scope, name: scope.element_type(name),
-    lambda scope, name: scope.stated_type(name),
-    type_link,
-    lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
-)
-SHAPES: Kind[Shape] = Kind(
-    lambda scope, name: scope.shape(name),
-    lambda scope, name: scope.stated_shape(name),
-    shape_link,
-    infer_shapes,
-)
-RANKS: Kind[int] = Kind(
-    lambda scope, name: scope.rank(name),
-    lambda scope, name: scope.stated_rank(name),
-    rank_link,
-    infer_ranks,
-)

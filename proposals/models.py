@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from opshift.registry.models import Frozen
+from opshift.registry.frozen import Frozen
 
 Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
 KINDS: tuple[Kind, ...] = (

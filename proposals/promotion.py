@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from opshift.proposals.draft import Defined
@@ -15,8 +16,8 @@ def superseded(draft: Defined) -> Operator:
     named = OperatorId.parse(draft.proposal.promotes)
     operator = draft.registry.operator(named.op_type, named.domain)
     assert operator is not None
-    last = operator.versions[-1].model_copy(update={"deprecation": _fact(draft)})
-    return operator.model_copy(update={"versions": (*operator.versions[:-1], last)})
+    last = replace(operator.versions[-1], deprecation=_fact(draft))
+    return replace(operator, versions=(*operator.versions[:-1], last))
 
 
 def superseded_file(draft: Defined, tree: Path) -> tuple[Path, str]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from opshift.registry.definition_files import CONSUMERS, OPSETS, definition_files
+from opshift.registry.compiled import compiled
+from opshift.registry.definition_files import CONSUMERS, OPSETS, RELEASES, TYPES, definition_files
 from opshift.registry.errors import (
     DomainNotImported,
     NotYetIntroduced,
@@ -19,11 +20,12 @@ from opshift.registry.errors import (
     UnknownOperator,
     UnknownOpset,
 )
-from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.releases import Releases
-from opshift.registry.type_sets import TypeSets
+
+if TYPE_CHECKING:
+    from opshift.registry.type_sets import TypeSets
 
 
 class NodeLike(Protocol):
@@ -56,12 +58,8 @@ class Registry:
     def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...] = ()) -> None:
         self._folders = folders
         self._documents = documents
-        self._types = TypeSets({})
-        for folder in folders:
-            self._types = self._types.merged(TypeSets.load(folder / "types.yaml"))
         self._files = definition_files(folders)
         self._operators: dict[tuple[str, str], Operator] = {}
-        self._releases: Releases | None = None
         self._newest: dict[str, int] = {}
         self._in_force: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
         """The versions found so far, by domain as nodes spell it, opset (`None`: the newest) and name."""
@@ -95,22 +93,27 @@ class Registry:
         """The documents whose domains are there too."""
         return self._documents
 
-    @property
+    @cached_property
     def types(self) -> TypeSets:
         """The named type sets of all folders."""
-        return self._types
+        from opshift.registry.type_sets import TypeSets
 
-    @property
+        found = TypeSets({})
+        for folder in self._folders:
+            found = found.merged(TypeSets.load(folder / TYPES))
+        return found
+
+    @cached_property
     def releases(self) -> Releases:
         """ONNX's releases, the runtimes', and what other programs take."""
-        if self._releases is None:
-            path = self._folders[0] / "releases.yaml" if self._folders else None
-            found = Releases.load(path) if path and path.exists() else Releases()
-            for folder in self._folders:
-                if (folder / CONSUMERS).exists():
-                    found = found.with_consumers(folder / CONSUMERS)
-            self._releases = found
-        return self._releases
+        if not self._folders:
+            return Releases()
+        base, *others = self._folders
+        found = compiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.of_tree(base))
+        for folder in others:
+            if (folder / CONSUMERS).exists():
+                found = found.with_consumers(folder / CONSUMERS)
+        return found
 
     def domains(self) -> tuple[str, ...]:
         """All domains that have definitions."""
@@ -131,8 +134,14 @@ class Registry:
             path = self._files.get(key[0], {}).get(op_type)
             if path is None:
                 return None
-            self._operators[key] = load_operator(path, self._types)
+            sources = [folder / TYPES for folder in self._folders]
+            self._operators[key] = compiled(path, sources, lambda: self._load(path))
         return self._operators[key]
+
+    def _load(self, path: Path) -> Operator:
+        from opshift.registry.loader import load_operator
+
+        return load_operator(path, self.types)
 
     def file_of(self, op_type: str, domain: str = "") -> Path:
         """The file that defines an operator, of which there is one."""

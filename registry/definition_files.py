@@ -10,7 +10,7 @@ from opshift.registry.errors import DefinitionError, Place
 
 OPSETS: Final = Path(opsets.__path__[0])
 """The folder of the project's own definitions."""
-CONSUMERS = "consumers.yaml"
+CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
 
 
 def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:

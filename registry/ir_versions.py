@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import Final
 
-from pydantic import ValidationError
-
+from opshift.registry.compiled import compiled
 from opshift.registry.definition_files import OPSETS
 from opshift.registry.errors import DefinitionError, Place
-from opshift.registry.models import Frozen
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.record import Record, checked
+
+IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"
 
 
-class IrVersion(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class IrVersion(Record):
     """One IR version: the first ONNX release that has it, and what it added.
 
     `features` are the additions by name, with how messages call them.
@@ -22,7 +25,7 @@ class IrVersion(Frozen):
 
     onnx: str
     date: str = ""
-    features: dict[str, str] = {}
+    features: dict[str, str] = field(default_factory=dict)
     element_types: tuple[str, ...] = ()
 
 
@@ -45,14 +48,8 @@ class IrVersions:
         Raises:
             DefinitionError: it is not YAML, or breaks the format.
         """
-        found = {}
-        for number, content in load_yaml(path).items():
-            try:
-                found[int(number)] = IrVersion.model_validate(content)
-            except (ValidationError, ValueError) as error:
-                place = Place(str(path), line_of(path, (number,)))
-                raise DefinitionError(f"{number}: {error}", place=place) from error
-        return cls(found)
+        found = compiled(path, (), lambda: read_ir_versions(path))
+        return cls({int(number): each for number, each in found.items()})
 
     @property
     def oldest(self) -> int:
@@ -72,4 +69,24 @@ class IrVersions:
 @cache
 def ir_versions() -> IrVersions:
     """ONNX's IR versions, as the project's own data has them."""
-    return IrVersions.load(OPSETS / "ir_versions.yaml")
+    return IrVersions.load(IR_VERSIONS)
+
+
+def read_ir_versions(path: Path) -> dict[str, IrVersion]:
+    """What a file says of each IR version.
+
+    Raises:
+        DefinitionError: it is not YAML, or breaks the format.
+    """
+    from pydantic import ValidationError
+
+    from opshift.registry.yaml_files import line_of, load_yaml
+
+    found = {}
+    for number, content in load_yaml(path).items():
+        try:
+            found[str(int(number))] = checked(IrVersion, content)
+        except (ValidationError, ValueError) as error:
+            place = Place(str(path), line_of(path, (number,)))
+            raise DefinitionError(f"{number}: {error}", place=place) from error
+    return found

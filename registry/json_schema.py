@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 from typing import Any, get_args
@@ -9,6 +10,7 @@ from typing import Any, get_args
 from pydantic.json_schema import GenerateJsonSchema
 
 from opshift.registry.models import Operator
+from opshift.registry.record import adapter
 from opshift.registry.steps import VERBS, AnyVerb, Verb
 
 Schema = dict[str, Any]
@@ -33,7 +35,7 @@ def schema_text() -> str:
 
 def operator_file_schema() -> Schema:
     """What an editor may demand of `<domain>/<name>.yaml`; the loader checks more, and says it better."""
-    schema = _verbs_by_name(Operator.model_json_schema(schema_generator=_Untitled))
+    schema = _verbs_by_name(adapter(Operator).json_schema(schema_generator=_Untitled))
     definitions = schema.pop("$defs")
     definitions["OperatorVersion"] = _as_written(definitions["OperatorVersion"])
     definitions["Verb"] = _verb(definitions)
@@ -52,7 +54,7 @@ def _verbs_by_name(schema: Any) -> Any:
 def _as_written(version: Schema) -> Schema:
     """A version without what the top of the file says for all of them, its types by the names of sets."""
     fields = {key: value for key, value in version["properties"].items() if key not in ("domain", "name")}
-    for inherited in fields.keys() & Operator.model_fields.keys():
+    for inherited in fields.keys() & {each.name for each in dataclasses.fields(Operator)}:
         stated = {key: value for key, value in fields[inherited].items() if key != "default"}
         fields[inherited] = {**stated, "description": f"Of this version; by default the file's {inherited}."}
     listed = fields["type_constraints"]["additionalProperties"]

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from opshift.registry.errors import DefinitionError, Place
 from opshift.registry.models import Operator
+from opshift.registry.record import adapter
 from opshift.registry.steps import answer_of
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
 Keys = tuple[int | str, ...]
+_READER: Final[TypeAdapter[Operator]] = adapter(Operator)
+_WORDS: Final = {
+    "unexpected_keyword_argument": "there is no such key",
+    "dataclass_type": "Input should be a mapping",
+}
 
 
 class _Fault(Exception):
@@ -73,7 +79,7 @@ def _operator(data: Any, wanted: Mapping[str, str], types: TypeSets) -> Operator
         if data.get(key) != value:
             raise _Fault((key,), f"{key} must be {value}, as the path says")
     try:
-        return Operator.model_validate(_whole(data, types))
+        return _READER.validate_python(_whole(data, types))
     except ValidationError as error:
         raise _fault(error, data) from error
 
@@ -128,12 +134,17 @@ def _fault(error: ValidationError, data: dict[str, Any]) -> _Fault:
     above = _present(errors[0]["loc"], data)
     closest = max((e for e in errors if _present(e["loc"], data)[: len(above)] == above), key=_depth)
     reported = _present(closest["loc"], data)
-    reason = closest["msg"].removeprefix("Value error, ")
+    reason = _said(closest)
     is_rule = closest["type"] == "value_error"
     keys, reason = next(_culprits(reported, reason, is_rule, data), (reported, reason))
     named = (*keys, closest["loc"][-1]) if closest["type"] == "missing" and keys == reported else keys
     where = ".".join(str(key) for key in named)
     return _Fault(keys, f"{where}: {reason}" if where else reason)
+
+
+def _said(error: Any) -> str:
+    """What is wrong, in words that fit a YAML file."""
+    return _WORDS.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
 
 
 def _depth(error: Any) -> int:
@@ -190,6 +201,6 @@ def _bad_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
             first = error.errors()[0]
             inner = _present((*verb, *first["loc"]), verb)
             lacking = [str(key) for key in first["loc"] if key not in inner]
-            yield (*keys, position, *inner), ": ".join([*lacking, first["msg"]])
+            yield (*keys, position, *inner), ": ".join([*lacking, _said(first)])
         except ValueError as error:
             yield (*keys, position), str(error)

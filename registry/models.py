@@ -1,18 +1,19 @@
-"""The registry's data types: what one operator version is, as frozen pydantic models.
+"""The registry's data types: what one operator version is, as frozen dataclasses.
 
-Field names follow `onnx.defs.OpSchema` where it has them.
+Field names follow `onnx.defs.OpSchema` where it has them. As YAML is read, pydantic checks all that the
+annotations say; however it is built, an instance checks that it does not contradict itself.
 """
 
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from typing import Annotated, Any, Literal
 
 from opshift.registry.function_bodies import Body
 from opshift.registry.names import OperatorId
+from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Answer, Step, answer_of
 
 AttributeType = Literal[
@@ -35,20 +36,15 @@ UNBOUNDED = 2**31 - 1
 """The arity of a variadic parameter, as ONNX counts it."""
 
 
-class Frozen(BaseModel):
-    """Immutable, and strict about keys it does not know."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Parameter(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Parameter(Record):
     """A formal input or output."""
 
     name: str
     type: str
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
-    homogeneous: Annotated[bool, Field(strict=True)] = True
+    homogeneous: Annotated[bool, Checked(strict=True)] = True
     """Of a variadic parameter: whether all its values have the same type."""
     min_arity: int = 1
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
@@ -58,11 +54,12 @@ class Parameter(Frozen):
     """Of an output: the type without that attribute: a type, or the name of an input that has it."""
 
 
-class Attribute(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Attribute(Record):
     """An attribute's type, whether it has to be there, and what it may hold."""
 
     type: AttributeType
-    required: Annotated[bool, Field(strict=True)] = False
+    required: Annotated[bool, Checked(strict=True)] = False
     default: Value | None = None
     """What an absent attribute means; `None` if the definition states no default."""
     values: tuple[Scalar, ...] | None = None
@@ -72,21 +69,12 @@ class Attribute(Frozen):
     absent: str = ""
     """What leaving the attribute out means where no single default value says it."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _default_has_the_type(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or "default" not in data:
-            return data
-        kind = str(data.get("type", ""))
-        return {**data, "default": _typed(data["default"], kind)}
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "default", _typed(self.default, self.type))
         if self.required and self.default is not None:
             raise ValueError("a required attribute has no default")
         if self.default is not None and not _is_of(self.default, self.type):
             raise ValueError(f"the default {self.default!r} is no {self.type}")
-        return self
 
     def allows(self, value: Scalar) -> bool:
         """Whether `value` (one element of a list attribute) lies in the declared set and range."""
@@ -98,29 +86,32 @@ class Attribute(Frozen):
         return above and (self.maximum is None or value <= self.maximum)
 
 
-class Deprecation(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Deprecation(Record):
     """From this version on the operator is in the set only to say what replaced it."""
 
     replaced_by: str | None = None
     mapping: str = ""
 
 
-class Removal(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Removal(Record):
     """The operator left its domain's set at opset `removed_in`."""
 
-    removed_in: Annotated[int, Field(ge=2)]
+    removed_in: Annotated[int, Checked(ge=2)]
     replaced_by: str | None = None
     mapping: str = ""
-    up: Annotated[Answer, BeforeValidator(answer_of)]
+    up: Annotated[Answer, Checked(before=answer_of)]
     """How a node is expressed by what the set at `removed_in` holds."""
 
 
-class OperatorVersion(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class OperatorVersion(Record):
     """One operator as one opset introduced it; identified by (domain, name, since_version)."""
 
     domain: str
     name: str
-    since_version: Annotated[int, Field(ge=1, strict=True)]
+    since_version: Annotated[int, Checked(ge=1, strict=True)]
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
     description: str = ""
     shape: str = ""
@@ -129,22 +120,21 @@ class OperatorVersion(Frozen):
     """Which wider types give the same result: see `Bridge`; none if not said."""
     inputs: tuple[Parameter, ...] = ()
     outputs: tuple[Parameter, ...] = ()
-    attributes: dict[str, Attribute] = {}
-    type_constraints: dict[str, tuple[str, ...]] = {}
+    attributes: dict[str, Attribute] = field(default_factory=dict)
+    type_constraints: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Type variable to the types it may stand for, sorted."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
     deprecation: Deprecation | None = None
     removal: Removal | None = None
     step: Step | None = None
     """How the version before this one becomes this one, and back; `None` for the first."""
-    before: Annotated[Answer | Literal["body"] | None, BeforeValidator(answer_of)] = None
+    before: Annotated[Answer | Literal["body"] | None, Checked(before=answer_of)] = None
     """Of a first version: how a node is expressed in the opset before it, which lacks the operator; `body`
     says by the nodes of its body."""
     body: Body | None = None
     """The same in terms of other operators, for a function."""
 
-    @model_validator(mode="after")
-    def _types_are_known(self) -> Self:
+    def __post_init__(self) -> None:
         for parameter in (*self.inputs, *self.outputs):
             if parameter.type not in self.type_constraints and "(" not in parameter.type:
                 raise ValueError(
@@ -152,7 +142,6 @@ class OperatorVersion(Frozen):
                 )
         if self.before == "body" and self.body is None:
             raise ValueError("before is body, and there is none")
-        return self
 
     def __hash__(self) -> int:
         """That of its identity: quickly found, and no two versions of a registry share it."""
@@ -218,7 +207,8 @@ class OperatorVersion(Frozen):
         return next(((i, p) for i, p in enumerate(self.outputs) if p.name == name), None)
 
 
-class Operator(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Operator(Record):
     """One name of one domain through time: all its versions, oldest first."""
 
     domain: str
@@ -227,10 +217,9 @@ class Operator(Frozen):
     """Of the newest version; a version that differs says so in its own description."""
     shape: str = ""
     bridge: Bridge | None = None
-    versions: Annotated[tuple[OperatorVersion, ...], Field(min_length=1)]
+    versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
 
-    @model_validator(mode="after")
-    def _ascending(self) -> Self:
+    def __post_init__(self) -> None:
         ages = [version.since_version for version in self.versions]
         if ages != sorted(set(ages)):
             raise ValueError(f"versions must ascend, each once: {ages}")
@@ -238,7 +227,6 @@ class Operator(Frozen):
             raise ValueError("the first version has nothing before it to step from")
         if any(version.before is not None for version in self.versions[1:]):
             raise ValueError("only the first version says how its nodes are expressed before it came")
-        return self
 
     def at(self, opset: int) -> OperatorVersion | None:
         """The version in force at `opset`; `None` before the first and after a removal."""
@@ -260,7 +248,7 @@ def _is_of(value: Value, kind: str) -> bool:
 
 
 def _typed(value: Any, kind: str) -> Any:
-    if isinstance(value, list):
+    if isinstance(value, tuple):
         return tuple(_typed(item, kind.removesuffix("S")) for item in value)
     if kind == "FLOAT" and isinstance(value, int | float):
         try:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, ValidationError
-
+from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.errors import DefinitionError, OpshiftError, Place
-from opshift.registry.models import Frozen
 from opshift.registry.names import DEFAULT_DOMAIN
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.record import Checked, Record, checked
 
 
-class Release(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Release(Record):
     """One release of ONNX or of a runtime: the newest opset of each domain, and the newest IR version."""
 
     ir_version: int
@@ -23,22 +23,35 @@ class Release(Frozen):
     date: str = ""
 
 
-class Consumer(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Consumer(Record):
     """One version of another program that reads models, and where it is written what it takes."""
 
-    opsets: Annotated[dict[str, Annotated[int, Field(ge=1)]], Field(min_length=1)]
+    opsets: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
     ir_version: int | None = None
     """The newest that it takes; `None` if that is not known."""
     source: str
     note: str = ""
 
 
-class Releases(Frozen):
+@dataclass(frozen=True, kw_only=True)
+class Releases(Record):
     """`releases.yaml`, of ONNX and onnxruntime, and `consumers.yaml`, of other programs, oldest first."""
 
-    onnx: dict[str, Release] = {}
-    onnxruntime: dict[str, Release] = {}
-    consumers: dict[str, dict[str, Consumer]] = {}
+    onnx: dict[str, Release] = field(default_factory=dict)
+    onnxruntime: dict[str, Release] = field(default_factory=dict)
+    consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
+
+    @classmethod
+    def of_tree(cls, folder: Path) -> Releases:
+        """What a folder of definitions says, in either file.
+
+        Raises:
+            DefinitionError: one is not YAML, or breaks the format.
+        """
+        path, consumers = folder / RELEASES, folder / CONSUMERS
+        found = cls.load(path) if path.exists() else cls()
+        return found.with_consumers(consumers) if consumers.exists() else found
 
     @classmethod
     def load(cls, path: Path) -> Releases:
@@ -47,6 +60,8 @@ class Releases(Frozen):
         Raises:
             DefinitionError: it is not YAML, or breaks the format.
         """
+        from opshift.registry.yaml_files import load_yaml
+
         return _validated(load_yaml(path) or {}, path)
 
     def with_consumers(self, path: Path) -> Releases:
@@ -55,13 +70,15 @@ class Releases(Frozen):
         Raises:
             DefinitionError: it is not YAML, breaks the format, or takes ONNX's name or onnxruntime's.
         """
+        from opshift.registry.yaml_files import line_of, load_yaml
+
         added = _validated({"consumers": load_yaml(path) or {}}, path).consumers
         for product in added.keys() & {"onnx", "onnxruntime"}:
             raise DefinitionError(
                 "is listed in releases.yaml", place=Place(str(path), line_of(path, (product,)))
             )
         known = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}
-        return self.model_copy(update={"consumers": {**self.consumers, **known}})
+        return replace(self, consumers={**self.consumers, **known})
 
     @property
     def products(self) -> Mapping[str, Mapping[str, Release | Consumer]]:
@@ -107,8 +124,10 @@ class Releases(Frozen):
 
 
 def _validated(content: object, path: Path) -> Releases:
+    from pydantic import ValidationError
+
     try:
-        return Releases.model_validate(content)
+        return checked(Releases, content)
     except ValidationError as error:
         first = error.errors()[0]
         raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error

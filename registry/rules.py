@@ -170,7 +170,7 @@ def _renamed_values(verb: RenameValue, old: OperatorVersion, new: OperatorVersio
 
 def _settles(verb: AnyVerb) -> tuple[str, ...]:
     """The attributes and parameters whose change a verb takes care of."""
-    fields = verb.model_dump()
+    fields = vars(verb)
     if isinstance(verb, AttributeToInput):
         return (verb.attribute, verb.input_name)
     if isinstance(verb, InputToAttribute):

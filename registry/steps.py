@@ -10,22 +10,24 @@ A direction that is left out is derived from the two definitions when they diffe
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from opshift.registry.record import Checked, Record, checked
 
 Literals = int | float | str | tuple[int | float | str, ...]
 
 
-class Verb(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Verb(Record):
     """One declared rewrite; in YAML a mapping of one key, the verb's name."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     name: ClassVar[str]
     shorthand: ClassVar[str] = "attribute"
     """The field that a bare string stands for."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class DropAttribute(Verb):
     """Take off an attribute that the target lacks; refuse if it is not at its default."""
 
@@ -33,6 +35,7 @@ class DropAttribute(Verb):
     attribute: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class IgnoreAttribute(Verb):
     """Take off an attribute that never changed a result, whatever it holds."""
 
@@ -40,6 +43,7 @@ class IgnoreAttribute(Verb):
     attribute: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class AddAttribute(Verb):
     """Write `value` where the node does not state the attribute."""
 
@@ -48,6 +52,7 @@ class AddAttribute(Verb):
     value: Literals
 
 
+@dataclass(frozen=True, kw_only=True)
 class RenameAttribute(Verb):
     """The same attribute under another name."""
 
@@ -56,6 +61,7 @@ class RenameAttribute(Verb):
     to: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class AttributeToInput(Verb):
     """Turn an attribute into a constant that feeds `input` (by default the input of the same name).
 
@@ -74,6 +80,7 @@ class AttributeToInput(Verb):
         return self.input or self.attribute
 
 
+@dataclass(frozen=True, kw_only=True)
 class InputToAttribute(Verb):
     """Turn a constant input back into `attribute`; refuse if it is not constant."""
 
@@ -88,6 +95,7 @@ class InputToAttribute(Verb):
         return self.attribute or self.input
 
 
+@dataclass(frozen=True, kw_only=True)
 class RequireAttribute(Verb):
     """Refuse unless the attribute, or its default, is `value`."""
 
@@ -96,6 +104,7 @@ class RequireAttribute(Verb):
     value: Literals
 
 
+@dataclass(frozen=True, kw_only=True)
 class RenameValue(Verb):
     """Spell an attribute's values as the target does; other values must be legal there as they are."""
 
@@ -104,6 +113,7 @@ class RenameValue(Verb):
     values: dict[str, str]
 
 
+@dataclass(frozen=True, kw_only=True)
 class RequireNoInput(Verb):
     """Refuse if the optional input, which the target lacks, is used."""
 
@@ -112,6 +122,7 @@ class RequireNoInput(Verb):
     input: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class RequireNoOutput(Verb):
     """Refuse if the optional output, which the target lacks, is used."""
 
@@ -120,6 +131,7 @@ class RequireNoOutput(Verb):
     output: str
 
 
+@dataclass(frozen=True, kw_only=True)
 class RenameOp(Verb):
     """The node becomes a node of another operator of the same domain, otherwise as it is."""
 
@@ -144,32 +156,25 @@ AnyVerb = (
 VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in Verb.__subclasses__()}
 
 
-class Refuse(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Refuse(Record):
     """The direction cannot be taken, and why."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-    refuse: Annotated[str, Field(min_length=10)]
+    refuse: Annotated[str, Checked(min_length=10)]
     remedy: str = ""
 
 
 Answer = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 
-class Step(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class Step(Record):
     """From the version before (`up`) and back to it (`down`)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
     change: str = ""
     """What changed, and what that means for a model that is moved."""
-    up: Answer | None = None
-    down: Answer | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _verbs_by_name(cls, data: Any) -> Any:
-        if not isinstance(data, dict):
-            return data
-        return {key: answer_of(value) if key in ("up", "down") else value for key, value in data.items()}
+    up: Annotated[Answer | None, Checked(before=answer_of)] = None
+    down: Annotated[Answer | None, Checked(before=answer_of)] = None
 
 
 def answer_of(answer: Any) -> Any:
@@ -188,4 +193,4 @@ def _verb(item: Any) -> Any:
     verb = VERBS.get(name)
     if verb is None:
         raise ValueError(f"{name!r} is no verb; there are {', '.join(sorted(VERBS))}")
-    return verb.model_validate(arguments if isinstance(arguments, dict) else {verb.shorthand: arguments})
+    return checked(verb, arguments if isinstance(arguments, dict) else {verb.shorthand: arguments})

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opshift.registry.models import Operator, OperatorVersion, Removal
+from opshift.registry.record import plain
 from opshift.registry.steps import Answer, Refuse, Step, Verb
 
 Written = dict[str, Any]
@@ -22,11 +23,8 @@ def written_operator(operator: Operator) -> Written:
 
 def written_version(version: OperatorVersion, operator: Operator | None = None) -> Written:
     """One item of `versions`; with its operator, only what it says otherwise than the top of the file."""
-    fields: Written = version.model_dump(
-        mode="json",
-        exclude={"domain", "name", "step", "before", "removal", *STATED_ONCE},
-        exclude_defaults=True,
-    )
+    apart = {"domain", "name", "step", "before", "removal", *STATED_ONCE}
+    fields = plain(version, exclude=apart, exclude_defaults=True)
     fields["since_version"] = version.since_version
     fields |= {key: getattr(version, key) for key in STATED_ONCE if _is_said(key, version, operator)}
     if version.step is not None:
@@ -49,20 +47,17 @@ def written_answer(answer: Answer | str) -> str | Written | list[Written]:
     if isinstance(answer, str):
         return answer
     if isinstance(answer, Refuse):
-        return answer.model_dump(exclude_defaults=True)
+        return plain(answer, exclude_defaults=True)
     return [_verb(verb) for verb in answer]
 
 
 def written_removal(removal: Removal) -> Written:
     """A removal as YAML has it."""
-    return {
-        **removal.model_dump(exclude={"up"}, exclude_defaults=True),
-        "up": written_answer(removal.up),
-    }
+    return {**plain(removal, exclude={"up"}, exclude_defaults=True), "up": written_answer(removal.up)}
 
 
 def _verb(verb: Verb) -> Written:
-    return {verb.name: verb.model_dump(mode="json", exclude_defaults=True)}
+    return {verb.name: plain(verb, exclude_defaults=True)}
 
 
 def _is_said(key: str, version: OperatorVersion, operator: Operator | None) -> bool:

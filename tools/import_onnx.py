@@ -13,6 +13,7 @@ import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from onnx import defs
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
+from opshift.registry.record import checked
 from opshift.registry.type_sets import TypeSets
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
@@ -179,15 +181,14 @@ def _flow(value: Any) -> str:
 
 def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
     found = facts(schema)
-    stated = OperatorVersion.model_validate(
-        {**found, "domain": known.domain, "name": known.name, "deprecation": None}
+    stated = checked(
+        OperatorVersion, {**found, "domain": known.domain, "name": known.name, "deprecation": None}
     )
-    bare = known.model_copy(
-        update={
-            "inputs": _bare_parameters(known.inputs),
-            "outputs": _bare_parameters(known.outputs),
-            "attributes": _bare(known.attributes),
-        }
+    bare = replace(
+        known,
+        inputs=_bare_parameters(known.inputs),
+        outputs=_bare_parameters(known.outputs),
+        attributes=_bare(known.attributes),
     )
     same = known.deprecated == schema.deprecated and all(
         getattr(stated, field) == getattr(bare, field)
@@ -200,14 +201,13 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
 
 def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
     """Parameters without what only this registry states of them."""
-    nothing = {"type_attribute": None, "absent_type": None}
-    return tuple(parameter.model_copy(update=nothing) for parameter in parameters)
+    return tuple(replace(each, type_attribute=None, absent_type=None) for each in parameters)
 
 
 def _bare(attributes: dict[str, Any]) -> dict[str, Any]:
     """Attributes without what only this registry states of them."""
-    nothing = {"values": None, "minimum": None, "maximum": None, "absent": ""}
-    return {name: attribute.model_copy(update=nothing) for name, attribute in attributes.items()}
+    nothing: dict[str, Any] = {"values": None, "minimum": None, "maximum": None, "absent": ""}
+    return {name: replace(attribute, **nothing) for name, attribute in attributes.items()}
 
 
 if __name__ == "__main__":

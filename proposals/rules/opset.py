@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import fields, replace
 
 from opshift.proposals.draft import Defined
 from opshift.proposals.findings import Level
@@ -98,16 +99,16 @@ def _ages(versions: tuple[OperatorVersion, ...]) -> set[int]:
 
 def _settled(version: OperatorVersion) -> OperatorVersion:
     """What is settled: all but that it may be removed."""
-    return version.model_copy(update={"removal": None})
+    return replace(version, removal=None)
 
 
 def _what(old: OperatorVersion, new: OperatorVersion) -> str:
-    fields = (
-        name
-        for name in type(old).model_fields
-        if getattr(_settled(old), name) != getattr(_settled(new), name)
+    names = (
+        field.name
+        for field in fields(old)
+        if getattr(_settled(old), field.name) != getattr(_settled(new), field.name)
     )
-    return ", ".join(fields)
+    return ", ".join(names)
 
 
 def _keys(draft: Defined) -> tuple[int | str, ...]:

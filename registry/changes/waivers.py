@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from opshift.registry.changes.classify import change_rules
 from opshift.registry.errors import DefinitionError, Place
-from opshift.registry.models import Frozen
+from opshift.registry.frozen import Frozen
 from opshift.registry.yaml_files import line_of, load_yaml
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from opshift.registry.catalogue import Registry
@@ -119,13 +120,13 @@ def _until(operator: Operator, opset: int) -> Operator | None:
     versions = tuple(
         _known_at(version, opset) for version in operator.versions if version.since_version <= opset
     )
-    return operator.model_copy(update={"versions": versions}) if versions else None
+    return replace(operator, versions=versions) if versions else None
 
 
 def _known_at(version: OperatorVersion, opset: int) -> OperatorVersion:
     if version.removal is None or version.removal.removed_in <= opset:
         return version
-    return version.model_copy(update={"removal": None})
+    return replace(version, removal=None)
 
 
 def _check(found: OperatorSet) -> None:

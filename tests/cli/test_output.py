@@ -173,6 +173,30 @@ def test_starting_up_loads_little() -> None:
     assert done.stdout == "[]\n"
 
 
+CONVERTING = """
+import sys
+from opshift.cli.main import app
+try:
+    app(["convert", "old.onnx", "out.onnx", "-t", {target!r}])
+except SystemExit as left:
+    assert left.code == 0
+print([name for name in {unneeded} if name in sys.modules])
+"""
+UNNEEDED = (
+    "onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "importlib.metadata",
+    "opshift.registry.loader", "opshift.registry.type_sets", "opshift.adapters.pooling",
+    "opshift.converter.bodies", "opshift.converter.reversible.record", "opshift.converter.verification",
+    "opshift.cli.proposal", "opshift.proposals",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("target", ["17", "onnx-1.12", "9"], ids=["up", "to a release", "down"])
+def test_a_conversion_loads_what_it_needs(old_model: Path, target: str) -> None:
+    code = CONVERTING.format(target=target, unneeded=UNNEEDED)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_onnx_is_never_needed(old_model: Path) -> None:
     code = (
         "import sys; sys.modules['onnx'] = sys.modules['numpy'] = None; from opshift.cli.main import main;"

@@ -7,6 +7,7 @@ import pytest
 from opshift.registry.catalogue import default_registry
 from opshift.registry.diff import KINDS, Change, diff
 from opshift.registry.models import OperatorVersion
+from opshift.registry.record import checked
 
 X = {"name": "X", "type": "tensor(float)"}
 Y = {"name": "Y", "type": "tensor(float)"}
@@ -191,7 +192,7 @@ SAME: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def _version(since_version: int, fields: dict[str, Any]) -> OperatorVersion:
     stated = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return OperatorVersion.model_validate(stated)
+    return checked(OperatorVersion, stated)
 
 
 @pytest.mark.parametrize(("old", "new", "change", "text"), CHANGES.values(), ids=CHANGES)

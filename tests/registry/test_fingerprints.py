@@ -22,6 +22,7 @@ from opshift.registry.fingerprints import (
     operator_fingerprints,
 )
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import checked
 
 ROOT = Path(__file__).resolve().parents[2]
 OPSETS = ROOT / "opsets"
@@ -47,7 +48,7 @@ def test_every_version_is_on_record() -> None:
 
 def _version(**fields: object) -> OperatorVersion:
     stated = {"domain": "com.acme", "name": "Blur", "since_version": 2, **fields}
-    return OperatorVersion.model_validate(stated)
+    return checked(OperatorVersion, stated)
 
 
 X = {"name": "X", "type": "T"}

@@ -1,11 +1,11 @@
 """The data types: how many values a node may list, what an attribute may hold, and that nothing changes."""
 
 from collections.abc import Callable
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import numpy as np
 import pytest
-from pydantic import ValidationError
 
 from opshift.registry.models import (
     UNBOUNDED,
@@ -16,6 +16,7 @@ from opshift.registry.models import (
     Parameter,
     Removal,
 )
+from opshift.registry.record import checked, plain
 from opshift.registry.steps import Refuse, Step
 
 X = Parameter(name="X", type="tensor(float)")
@@ -192,7 +193,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize(("fields", "default"), DEFAULTS.values(), ids=DEFAULTS)
 def test_a_default_is_the_value_that_a_node_would_hold(fields: dict[str, Any], default: object) -> None:
-    found = Attribute.model_validate(fields).default
+    found = checked(Attribute, fields).default
     assert (repr(found), type(found)) == (repr(default), type(default))
 
 
@@ -203,10 +204,10 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Attribute(type="INT", required=True, default=1),
         "a required attribute has no default",
     ),
-    "an attribute of no type of ONNX": (lambda: Attribute.model_validate({"type": "BOOL"}), "'FLOAT', 'INT'"),
+    "an attribute of no type of ONNX": (lambda: checked(Attribute, {"type": "BOOL"}), "'FLOAT', 'INT'"),
     "a field that does not exist": (
-        lambda: Attribute.model_validate({"type": "INT", "min": 1}),
-        "not permitted",
+        lambda: checked(Attribute, {"type": "INT", "min": 1}),
+        "Unexpected keyword argument",
     ),
     "a type variable without types": (
         lambda: _version(inputs=(Parameter(name="X", type="T"),)),
@@ -216,12 +217,18 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: _version(outputs=(Parameter(name="Y", type="T"),)),
         "Y: 'T' is neither a type nor a type variable",
     ),
-    "opset 0": (lambda: _version(0), "greater than or equal to 1"),
+    "opset 0": (
+        lambda: checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": 0}),
+        "greater than or equal to 1",
+    ),
     "a removal from the first opset": (
-        lambda: Removal(removed_in=1, up=Refuse(refuse="it has no successor")),
+        lambda: checked(Removal, {"removed_in": 1, "up": {"refuse": "it has no successor"}}),
         "greater than or equal to 2",
     ),
-    "no versions": (lambda: Operator(domain="com.acme", name="Blur", versions=()), "at least 1 item"),
+    "no versions": (
+        lambda: checked(Operator, {"domain": "com.acme", "name": "Blur", "versions": ()}),
+        "at least 1 item",
+    ),
     "versions that descend": (
         lambda: Operator(domain="com.acme", name="Blur", versions=(_version(2), _version(1))),
         r"versions must ascend, each once: \[2, 1\]",
@@ -245,7 +252,7 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 
 @pytest.mark.parametrize(("build", "reason"), WRONG.values(), ids=WRONG)
 def test_what_contradicts_itself_is_refused(build: Callable[[], object], reason: str) -> None:
-    with pytest.raises(ValidationError, match=reason):
+    with pytest.raises(ValueError, match=reason):
         build()
 
 
@@ -265,13 +272,13 @@ FROZEN: dict[str, tuple[Any, str, Any]] = {
 
 @pytest.mark.parametrize(("value", "field", "other"), FROZEN.values(), ids=FROZEN)
 def test_nothing_can_be_assigned(value: Any, field: str, other: object) -> None:
-    before = value.model_dump()
-    with pytest.raises(ValidationError, match="frozen"):
+    before = plain(value)
+    with pytest.raises(FrozenInstanceError):
         setattr(value, field, other)
-    assert value.model_dump() == before
+    assert plain(value) == before
 
 
 @pytest.mark.parametrize("value", [row[0] for row in FROZEN.values()], ids=FROZEN)
 def test_nothing_can_be_added(value: Any) -> None:
-    with pytest.raises(ValidationError):
+    with pytest.raises(FrozenInstanceError):
         value.colour = "red"

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from opshift.registry.models import OperatorVersion
+from opshift.registry.record import checked
 from opshift.registry.rules import RULES, is_derivable, misused, refutations
 from opshift.registry.steps import (
     VERBS,
@@ -31,7 +32,7 @@ INT = {"type": "INT"}
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
     stated = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return OperatorVersion.model_validate(stated)
+    return checked(OperatorVersion, stated)
 
 
 def _attribute(**fields: Any) -> Fields:

@@ -232,7 +232,6 @@ def _registry_for(target: list[str] | None, ir_version: str | None, folders: lis
 
 def _write(page: Page, found: Converted) -> None:
     from opshift.cli.summary import write_concessions, write_replacements, write_versions
-    from opshift.cli.verification import write_verification
 
     source, out = found.source, found.out
     before, after = found.sizes
@@ -241,6 +240,8 @@ def _write(page: Page, found: Converted) -> None:
     write_replacements(page, found.report)
     write_concessions(page, found.report)
     if found.verification:
+        from opshift.cli.verification import write_verification
+
         write_verification(page, found.verification)
     if found.missing:
         page.blank()

@@ -11,6 +11,7 @@ from opshift.adapters.type_guard import lost_types
 from opshift.cli.typenames import short
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import plain
 from opshift.registry.rules import is_derivable
 from opshift.registry.steps import Answer, Refuse, Verb
 
@@ -51,8 +52,8 @@ class Entry:
             "differences": [str(each) for each in diff(self.before, version)] if self.before else [],
             "up": self.up and asdict(self.up),
             "down": self.down and asdict(self.down),
-            "deprecation": version.deprecation and version.deprecation.model_dump(),
-            "removal": version.removal and version.removal.model_dump(exclude={"up"}),
+            "deprecation": version.deprecation and plain(version.deprecation),
+            "removal": version.removal and plain(version.removal, exclude={"up"}),
             "leaving": self.leaving and asdict(self.leaving),
             "arriving": self.arriving and asdict(self.arriving),
         }
@@ -110,7 +111,7 @@ def _adapter(pair: Pair) -> str:
 
 def _verb(verb: Verb) -> str:
     """`drop_attribute is_test`, `rename_value mode {...}`."""
-    fields = verb.model_dump(exclude_defaults=True)
+    fields = plain(verb, exclude_defaults=True)
     first = fields.pop(verb.shorthand, "")
     rest = ", ".join(f"{name} {value}" for name, value in fields.items())
     return f"{verb.name} {first}{f' ({rest})' if rest else ''}"

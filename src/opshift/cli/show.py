@@ -101,6 +101,8 @@ def _replaced(what: str, fact: Any) -> str:
 
 
 def _data(version: OperatorVersion) -> dict[str, Any]:
-    fields = version.model_dump(exclude={"step", "removal", "before"})
-    removal = version.removal and version.removal.model_dump(exclude={"up"})
+    from opshift.registry.record import plain
+
+    fields = plain(version, exclude={"step", "removal", "before"})
+    removal = version.removal and plain(version.removal, exclude={"up"})
     return {"operator": str(version.id), **fields, "removal": removal}

@@ -55,8 +55,9 @@ def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[ob
 
 
 def _releases(product: str, known: Mapping[str, Release | Consumer]) -> list[dict[str, Any]]:
+    from opshift.registry.record import plain
+
     source = {"source": SOURCES[product]} if product in SOURCES else {}
     return [
-        {"target": f"{product}-{version}", **release.model_dump(), **source}
-        for version, release in known.items()
+        {"target": f"{product}-{version}", **plain(release), **source} for version, release in known.items()
     ]

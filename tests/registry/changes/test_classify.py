@@ -20,6 +20,7 @@ from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.wording import WORDINGS
 from opshift.registry.diff import KINDS, Change
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import checked
 
 Fields = dict[str, Any]
 X = {"name": "X", "type": "tensor(float)"}
@@ -33,7 +34,7 @@ NO_WAY = {"refuse": "there is no way to say that"}
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
     stated = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return OperatorVersion.model_validate(stated)
+    return checked(OperatorVersion, stated)
 
 
 def _attribute(name: str = "mode", **fields: Any) -> Fields:

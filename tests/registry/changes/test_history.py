@@ -11,11 +11,12 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.history import history_findings, history_steps
 from opshift.registry.changes.policies import Mode
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import checked
 
 
 def _operator(*versions: dict[str, Any]) -> Operator:
     made = (
-        OperatorVersion.model_validate({"domain": "com.acme", "name": "Blur", "since_version": age, **fields})
+        checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": age, **fields})
         for age, fields in enumerate(versions, 1)
     )
     return Operator(domain="com.acme", name="Blur", versions=tuple(made))

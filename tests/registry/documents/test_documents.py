@@ -27,6 +27,7 @@ from opshift.registry.documents.files import read_document, write_document, writ
 from opshift.registry.documents.formats import DocumentFormat
 from opshift.registry.errors import DefinitionError, OpshiftError, UnknownDomain, UnknownOpset
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import checked
 from opshift.registry.yaml_files import dump_yaml
 
 OURS = default_registry()
@@ -291,8 +292,9 @@ def test_what_is_wrong_with_data(
 
 
 def _tampered(change: Callable[[onnx.OperatorSetProto], None]) -> bytes:
-    blur = Operator.model_validate(
-        {**BLUR, "versions": [{**BLUR["versions"][0], "domain": "com.acme", "name": "Blur"}]}  # type: ignore[dict-item]  # a dict
+    blur = checked(
+        Operator,
+        {**BLUR, "versions": [{**BLUR["versions"][0], "domain": "com.acme", "name": "Blur"}]},  # type: ignore[dict-item]  # a dict
     )
     content = write_document(OperatorSet("com.acme", 3, (blur,)), DocumentFormat.ONNXOPSET)
     message = onnx.OperatorSetProto.FromString(content)

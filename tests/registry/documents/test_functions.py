@@ -14,6 +14,7 @@ from opshift.registry.documents.files import write_document
 from opshift.registry.documents.formats import DocumentFormat
 from opshift.registry.documents.functions import function_proto
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import checked
 
 SQUASH: dict[str, Any] = {
     "domain": "com.acme",
@@ -45,7 +46,7 @@ SQUASH: dict[str, Any] = {
 
 
 def _version() -> OperatorVersion:
-    return OperatorVersion.model_validate(SQUASH)
+    return checked(OperatorVersion, SQUASH)
 
 
 def test_the_body_runs_as_a_function_of_a_model() -> None:
@@ -81,7 +82,7 @@ def test_every_kind_of_value_has_its_type() -> None:
     }  # fmt: skip
     node = {"op_type": "Glow", "outputs": ["Y"], "attributes": values}
     body = {"opset_imports": {"ai.onnx": 17}, "nodes": [node]}
-    function = function_proto(OperatorVersion.model_validate({**SQUASH, "body": body}))
+    function = function_proto(checked(OperatorVersion, {**SQUASH, "body": body}))
     read = onnx.FunctionProto.FromString(function.SerializeToString())
     found = {each.name: helper.get_attribute_value(each) for each in read.node[0].attribute}
     assert found == {

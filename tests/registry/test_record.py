@@ -1,0 +1,81 @@
+"""Records: frozen dataclasses, which pydantic checks when they come from a file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import pytest
+from pydantic import ValidationError
+
+from opshift.registry.record import Checked, Record, checked, plain
+
+
+def doubled(value: Any) -> Any:
+    return 2 * value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point(Record):
+    x: Annotated[int, Checked(ge=0)]
+    y: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shape(Record):
+    name: str
+    points: tuple[Point, ...] = ()
+    notes: dict[str, str] = field(default_factory=dict)
+    size: Annotated[int, Checked(before=doubled, le=10)] = 1
+
+
+LINE = Shape(name="line", points=(Point(x=1), Point(x=1, y=2)))
+
+
+def test_plain_data_becomes_a_record() -> None:
+    data = {"name": "line", "points": [{"x": 1}, {"x": 1, "y": 2}], "size": 0.5}
+    assert checked(Shape, data) == LINE
+
+
+WRONG: dict[str, tuple[dict[str, Any], tuple[int | str, ...]]] = {
+    "a field is missing": ({}, ("name",)),
+    "there is no such field": ({"name": "dot", "colour": "red"}, ("colour",)),
+    "a number is too small": ({"name": "dot", "points": [{"x": -1}]}, ("points", 0, "x")),
+    "a number is too large once it is read": ({"name": "dot", "size": 6}, ("size",)),
+}
+
+
+@pytest.mark.parametrize(("data", "place"), WRONG.values(), ids=WRONG)
+def test_wrong_data_is_refused_at_its_place(data: dict[str, Any], place: tuple[int | str, ...]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        checked(Shape, data)
+    assert caught.value.errors()[0]["loc"] == place
+
+
+PLAIN: dict[str, tuple[dict[str, Any], object]] = {
+    "all of it": (
+        {},
+        {"name": "line", "points": [{"x": 1, "y": 0}, {"x": 1, "y": 2}], "notes": {}, "size": 1},
+    ),
+    "without defaults": (
+        {"exclude_defaults": True},
+        {"name": "line", "points": [{"x": 1}, {"x": 1, "y": 2}]},
+    ),
+    "without some fields": ({"exclude": {"points", "notes"}}, {"name": "line", "size": 1}),
+}
+
+
+@pytest.mark.parametrize(("options", "data"), PLAIN.values(), ids=PLAIN)
+def test_a_record_becomes_plain_data(options: dict[str, Any], data: object) -> None:
+    assert plain(LINE, **options) == data
+
+
+def test_defining_and_building_records_takes_no_pydantic() -> None:
+    code = (
+        "import sys; from opshift.registry.models import Parameter; Parameter(name='X', type='T');"
+        "print('pydantic' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

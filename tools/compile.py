@@ -1,0 +1,107 @@
+"""Write what conversions read in place of the sources: registry/compiled.json and converter/compiled.json.
+
+python tools/compile.py            write what is stale
+python tools/compile.py --check    write nothing, exit 1 if anything is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+
+from opshift.adapters.table import adapter_table
+from opshift.converter.compiled import FILE as ROUTES
+from opshift.converter.lineage import lineage
+from opshift.registry.catalogue import Registry
+from opshift.registry.compiled import FILE as DEFINITIONS
+from opshift.registry.compiled import name_of, stated
+from opshift.registry.definition_files import CONSUMERS, OPSETS, RELEASES, TYPES
+from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
+from opshift.registry.loader import load_operator
+from opshift.registry.models import Operator
+from opshift.registry.releases import Releases
+
+Sections = Mapping[str, Mapping[str, Any]]
+
+
+def stale() -> dict[Path, str]:
+    """What the sources give for each file that is missing or differs from it."""
+    registry = Registry((OPSETS,))
+    operators = {
+        path: load_operator(path, registry.types)
+        for domain in registry.domains()
+        for path in (registry.file_of(name, domain) for name in registry.names(domain))
+    }
+    wanted = {DEFINITIONS: _lines(_definitions(operators)), ROUTES: _lines(_routes(operators.values()))}
+    return {path: text for path, text in wanted.items() if not _holds(path, text)}
+
+
+def _definitions(operators: Mapping[Path, Operator]) -> Sections:
+    """What conversions need of the folder of definitions, each by the bytes that it was made of."""
+    files = {name_of(path, [OPSETS / TYPES]): operator for path, operator in sorted(operators.items())}
+    releases = {name_of(OPSETS / RELEASES, [OPSETS / CONSUMERS]): Releases.of_tree(OPSETS)}
+    ir_versions = {name_of(IR_VERSIONS, ()): read_ir_versions(IR_VERSIONS)}
+    return {"files": {**files, **releases, **ir_versions}}
+
+
+def _routes(operators: Iterable[Operator]) -> Sections:
+    """The routes in the graph of versions, and the modules of adapters."""
+    adapters = {
+        str(pair): function.__module__
+        for pair, function in sorted(adapter_table().items())
+        if function.__module__.startswith("opshift.adapters.")  # not what else is installed
+    }
+    return {
+        "operators": {f"{each.domain}.{each.name}": _paths(each) for each in operators},
+        "adapters": adapters,
+    }
+
+
+def _paths(operator: Operator) -> dict[str, Any]:
+    graph = lineage(operator, adapter_table())
+    paths = {
+        f"{start.since_version} -> {goal.since_version}": [each.since_version for each in path]
+        for start, found in nx.all_pairs_shortest_path(graph)
+        for goal, path in found.items()
+        if start != goal
+    }
+    return {"versions": [each.since_version for each in operator.versions], "paths": paths}
+
+
+def _lines(sections: Sections) -> str:
+    """JSON with a line for each entry."""
+    texts = [
+        f"{json.dumps(name)}: {{\n"
+        + ",\n".join(
+            f" {json.dumps(key)}: {json.dumps(each, default=stated)}" for key, each in section.items()
+        )
+        for name, section in sections.items()
+    ]
+    return "{\n" + "\n},\n".join(texts) + "\n}\n}\n"
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text("ascii") == text
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write or check the files; the exit code."""
+    parser = argparse.ArgumentParser(description="Compile definitions and routes.")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if anything is stale")
+    check: bool = parser.parse_args(arguments).check
+    outdated = stale()
+    for path, text in outdated.items():
+        if not check:
+            path.write_text(text, "ascii")
+        print("stale:" if check else "wrote:", path.name)
+    return 1 if check and outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
