@@ -26,6 +26,11 @@ def facts() -> str:
     return "\n".join(f"* {what}: {fact}" for what, fact in told.items())
 
 
+def available() -> float:
+    """GiB of memory that a process can get."""
+    return int(_first("/proc/meminfo", r"MemAvailable:\s*(\d+)")) / 2**20
+
+
 def _first(path: str, pattern: str) -> str:
     found = re.search(pattern, Path(path).read_text())
     return found[1] if found else "?"

@@ -58,6 +58,15 @@ def processes_in_turn(commands: Sequence[Sequence[str]], out: Path, rounds: int)
     return [Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in taken]
 
 
+def warm_up(commands: Sequence[Sequence[str]], out: Path) -> None:
+    """Run each once: files are in memory then, and the memory that the commands take was in use before.
+
+    A virtual machine gets its memory page by page from the host, when it is first used, and that is slower
+    than to copy.
+    """
+    processes_in_turn(commands, out, 1)
+
+
 def process(command: Sequence[str]) -> Cost:
     """Run a command by a process that does nothing else, and so knows what its only child took."""
     return Cost(*printed([sys.executable, "-I", "-S", str(HERE / "timed.py"), *command]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -89,6 +90,27 @@ def test_a_pipe_is_for_pages_that_do_not_lie_alike(
     monkeypatch.setattr(copying, "PIPE", (noted,))
     written(tmp_path, [bytes(before), Range(0, SIZE)], source)
     assert ways == expected
+
+
+@pytest.mark.parametrize("error", [errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
+@pytest.mark.parametrize("before", [0, 1], ids=lambda count: f"{count} bytes before")
+@pytest.mark.parametrize(
+    "refused", [("splice",), ("splice", "copy_file_range"), ("splice", "copy_file_range", "sendfile")]
+)
+def test_what_the_system_refuses_is_copied_by_the_next_way(
+    refused: tuple[str, ...],
+    before: int,
+    error: int,
+    source: Source,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    for name in refused:
+        monkeypatch.setattr(os, name, refuse, raising=False)
+    assert written(tmp_path, [bytes(before), Range(3, SIZE)], source) == bytes(before) + DATA[3:]
 
 
 @pytest.mark.parametrize(
