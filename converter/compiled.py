@@ -1,6 +1,6 @@
 """What is told by the graph of versions and by the adapters' modules, worked out in advance.
 
-`compiled.json` beside this file is written by `tools/compile.py`. It saves a conversion to import
+`compiled.json` beside this file is written by `tools/generate.py`. It saves a conversion to import
 networkx, and the adapters of operators that the model has not. It is a shortcut only: what it does not
 have, or has for other versions than the definitions, is looked up where it comes from.
 """

@@ -1,6 +1,6 @@
 """The project's own definitions as they were read and checked in advance.
 
-`compiled.json` beside this file is written by `tools/compile.py`. It saves a conversion to import pydantic
+`compiled.json` beside this file is written by `tools/generate.py`. It saves a conversion to import pydantic
 and a YAML parser. It is a shortcut only: an entry counts for the very bytes that it was made of; where the
 files hold others, they are read.
 """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
@@ -267,11 +266,6 @@ def test_types_are_those_of_the_newest_release(element: str, is_broken: bool, tm
     (tree / "releases.yaml").write_text('onnx:\n  "1.12": {ir_version: 8, opsets: {ai.onnx: 17}}\n')
     path = proposal("function", tmp_path / "sq", text(OPERATOR, "tensor(float)", f"tensor({element})"))
     assert ("types.ir" in _rules(check_proposal(path, tree_registry(tree), run=False))) is is_broken
-
-
-def test_the_page_of_rules_is_fresh() -> None:
-    tool = Path(__file__).resolve().parents[2] / "tools" / "write_proposal_rules.py"
-    assert not runpy.run_path(str(tool))["stale"]()
 
 
 def test_infos_are_no_obstacle() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -17,7 +16,6 @@ from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
 from opshift.registry.releases import Releases
 
-TOOL = Path(__file__).resolve().parents[2] / "tools" / "compile.py"
 DEFINITIONS = [
     default_registry().file_of(name, domain)
     for domain in default_registry().domains()
@@ -32,10 +30,6 @@ def read() -> str:
 
 def fail() -> NoReturn:
     raise AssertionError("it is not at hand")
-
-
-def test_what_is_compiled_is_fresh() -> None:
-    assert not runpy.run_path(str(TOOL))["stale"](), "run python tools/compile.py"
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: f"{path.parent.name}.{path.stem}")

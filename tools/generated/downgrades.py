@@ -1,16 +1,10 @@
-"""Write docs/downgrades.md: how every operator version goes down, or why it does not.
-
-python tools/write_downgrades.py            write it if it is stale
-python tools/write_downgrades.py --check    write nothing, exit 1 if it is stale
-"""
+"""docs/downgrades.md: how every operator version goes down, or why it does not."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
-import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,9 +12,8 @@ from opshift.adapters.table import Adapter, Pair, adapter_table
 from opshift.cli.history import Answered, Entry, history
 from opshift.registry.catalogue import default_registry
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-PAGE: Final = ROOT / "docs" / "downgrades.md"
-HEAD: Final = """<!-- Written by tools/write_downgrades.py -->
+PAGE: Final = Path("docs", "downgrades.md")
+HEAD: Final = """<!-- Written by tools/generate.py -->
 # Downgrades
 
 How a node of each operator version is expressed in the version before it, or, where the operator is
@@ -37,8 +30,12 @@ new, by others. Longer ways down are made of these steps; what a step emits take
 """
 
 
-def page() -> str:
-    """The text of the page."""
+def files() -> Mapping[Path, str]:
+    """The page."""
+    return {PAGE: _page()}
+
+
+def _page() -> str:
     counts: Counter[str] = Counter()
     parts = []
     for domain in default_registry().domains():
@@ -52,11 +49,6 @@ def page() -> str:
             parts.append("\n".join([f"## {domain}", "", *table]))
     total = ", ".join(f"{count} {how}" for how, count in counts.most_common())
     return HEAD + f"{sum(counts.values())} steps: {total}.\n\n" + "\n\n".join(parts) + "\n"
-
-
-def stale() -> bool:
-    """Whether the page is missing or not what the definitions give now."""
-    return not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page()
 
 
 def _rows(entries: Iterator[Entry], counts: Counter[str]) -> Iterator[str]:
@@ -86,22 +78,3 @@ def _is_approximate(entry: Entry) -> bool:
 def _concedes(function: Adapter) -> bool:
     module = inspect.getmodule(function)
     return module is not None and 'concede("approximate"' in inspect.getsource(function)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 1 if `--check` finds the page stale."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    given = parser.parse_args(arguments)
-    if not stale():
-        return 0
-    if given.check:
-        print("docs/downgrades.md is stale; run python tools/write_downgrades.py")
-        return 1
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

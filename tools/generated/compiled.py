@@ -1,25 +1,17 @@
-"""Write what conversions read in place of the sources: registry/compiled.json and converter/compiled.json.
-
-python tools/compile.py            write what is stale
-python tools/compile.py --check    write nothing, exit 1 if anything is stale
-"""
+"""What conversions read in place of the sources: registry/compiled.json and converter/compiled.json."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 
 from opshift.adapters.table import adapter_table
-from opshift.converter.compiled import FILE as ROUTES
 from opshift.converter.lineage import lineage
 from opshift.registry.catalogue import Registry
-from opshift.registry.compiled import FILE as DEFINITIONS
 from opshift.registry.compiled import name_of, stated
 from opshift.registry.definition_files import CONSUMERS, OPSETS, RELEASES, TYPES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
@@ -27,19 +19,19 @@ from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
 from opshift.registry.releases import Releases
 
+DEFINITIONS, ROUTES = Path("registry", "compiled.json"), Path("converter", "compiled.json")
 Sections = Mapping[str, Mapping[str, Any]]
 
 
-def stale() -> dict[Path, str]:
-    """What the sources give for each file that is missing or differs from it."""
+def files() -> Mapping[Path, str]:
+    """Both files."""
     registry = Registry((OPSETS,))
     operators = {
         path: load_operator(path, registry.types)
         for domain in registry.domains()
         for path in (registry.file_of(name, domain) for name in registry.names(domain))
     }
-    wanted = {DEFINITIONS: _lines(_definitions(operators)), ROUTES: _lines(_routes(operators.values()))}
-    return {path: text for path, text in wanted.items() if not _holds(path, text)}
+    return {DEFINITIONS: _lines(_definitions(operators)), ROUTES: _lines(_routes(operators.values()))}
 
 
 def _definitions(operators: Mapping[Path, Operator]) -> Sections:
@@ -84,24 +76,3 @@ def _lines(sections: Sections) -> str:
         for name, section in sections.items()
     ]
     return "{\n" + "\n},\n".join(texts) + "\n}\n}\n"
-
-
-def _holds(path: Path, text: str) -> bool:
-    return path.exists() and path.read_text("ascii") == text
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check the files; the exit code."""
-    parser = argparse.ArgumentParser(description="Compile definitions and routes.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if anything is stale")
-    check: bool = parser.parse_args(arguments).check
-    outdated = stale()
-    for path, text in outdated.items():
-        if not check:
-            path.write_text(text, "ascii")
-        print("stale:" if check else "wrote:", path.name)
-    return 1 if check and outdated else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

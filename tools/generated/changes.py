@@ -1,15 +1,9 @@
-"""Write docs/changes.md: every step of ONNX's history and what it does to models.
-
-python tools/write_changes.py            write it if it is stale
-python tools/write_changes.py --check    write nothing, exit 1 if it is stale
-"""
+"""docs/changes.md: every step of ONNX's history and what it does to models."""
 
 from __future__ import annotations
 
-import argparse
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -19,9 +13,8 @@ from opshift.registry.changes.classify import change_rules
 from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.policies import POLICIES
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-PAGE: Final = ROOT / "docs" / "changes.md"
-HEAD: Final = """<!-- Written by tools/write_changes.py -->
+PAGE: Final = Path("docs", "changes.md")
+HEAD: Final = """<!-- Written by tools/generate.py -->
 # Changes
 
 What each new version of an operator does to the models that use the one before it. Each change is classified
@@ -34,8 +27,12 @@ equal, or differ harmlessly, the step that a person declared between them counts
 """
 
 
-def page() -> str:
-    """The text of the page."""
+def files() -> Mapping[Path, str]:
+    """The page."""
+    return {PAGE: _page()}
+
+
+def _page() -> str:
     steps = list(history_steps(default_registry().operators()))
     parts = [_classes(steps), _rules(steps), _policies()]
     for domain in default_registry().domains():
@@ -43,11 +40,6 @@ def page() -> str:
         if rows:
             parts.append("\n".join([f"## {domain}", "", "| step | class | rules |", "|---|---|---|", *rows]))
     return HEAD + "\n\n".join(parts) + "\n"
-
-
-def stale() -> bool:
-    """Whether the page is missing or not what the definitions give now."""
-    return not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page()
 
 
 def _classes(steps: Sequence[HistoryStep]) -> str:
@@ -93,22 +85,3 @@ def _row(step: HistoryStep) -> str:
 
 def _ids(step: HistoryStep) -> Iterator[str]:
     return iter(dict.fromkeys(change.rule for change in step.changes))
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 1 if `--check` finds the page stale."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    given = parser.parse_args(arguments)
-    if not stale():
-        return 0
-    if given.check:
-        print("docs/changes.md is stale; run python tools/write_changes.py")
-        return 1
-    PAGE.write_text(page(), encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,45 @@
+"""Write the files that follow from definitions, adapters and rules: pages, the schema, compiled copies.
+
+python tools/generate.py            write what is stale
+python tools/generate.py --check    write nothing, exit 1 if anything is stale
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from generated import changes, compiled, downgrades, proposal_rules, schema
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+GENERATORS = (schema, compiled, changes, downgrades, proposal_rules)
+
+
+def stale(root: Path) -> Mapping[Path, str]:
+    """The files that are missing or hold something else, and what they are to hold."""
+    wanted = {path: text for each in GENERATORS for path, text in each.files().items()}
+    return {path: text for path, text in wanted.items() if not _holds(root / path, text)}
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.exists() and path.read_text("utf-8") == text
+
+
+def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
+    """Write or check the files; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing")
+    check: bool = parser.parse_args(arguments).check
+    outdated = stale(root)
+    for path, text in outdated.items():
+        if not check:
+            (root / path).write_text(text, "utf-8")
+        print("stale:" if check else "wrote:", path)
+    return 1 if check and outdated else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""opsets/schema.json: the JSON Schema of an operator file, from the models in registry/."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from opshift.registry.json_schema import schema_text
+
+SCHEMA = Path("opsets", "schema.json")
+
+
+def files() -> Mapping[Path, str]:
+    """The schema."""
+    return {SCHEMA: schema_text()}
