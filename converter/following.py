@@ -19,8 +19,8 @@ Link = int | None
 GREATEST = -1
 """In place of an input: the fact is the greatest of those about all inputs."""
 _MISSING: Any = object()
-UNNAMED = "\0"
-"""In place of the name of an output that is left out: nothing is called this."""
+_UNNAMED: Any = object()
+"""In place of the name of an output that is left out, which nobody asks for."""
 
 
 class Inferred(NamedTuple, Generic[Fact]):
@@ -119,7 +119,7 @@ class Following(Generic[Fact]):
                     self._look_at(line, scope, operator)
                 else:
                     for output in outputs:
-                        known[output or UNNAMED] = fact
+                        known[output or _UNNAMED] = fact
             if name in known:
                 return
         self._follow_emitted(scope)
