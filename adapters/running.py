@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from opshift.adapters.casts import cast
 from opshift.adapters.node import Node, Tensor
-from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.running_in_turn import accumulated_in_turn
 from opshift.adapters.table import adapter
 
 
@@ -45,10 +45,7 @@ def _along(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> 
     shape = out.shape(value)
     size = shape[axis] if shape is not None else None
     if size is None:
-        raise CannotConvert(
-            f"the size of dimension {axis} of {value!r} is not known",
-            remedy=f"state it: add a value_info for {value!r}",
-        )
+        return accumulated_in_turn(axis, node, op_type, neutral, out)
     line = _Line(axis, size, bool(node.attribute("reverse", 0)), out)
     if node.attribute("exclusive", 0) and size:
         first = _filled_as(line.first(value, 1), neutral, out.element_type(value), out)

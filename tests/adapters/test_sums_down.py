@@ -57,11 +57,36 @@ def test_running_totals_along_a_computed_axis(axis: int, converted: Converted) -
     converted(model, 7, feeds, [np.cumsum(feeds["x"], axis)])
 
 
-def test_a_line_of_unknown_length_is_refused(refusal: Refusing) -> None:
-    node = helper.make_node("CumSum", ["x", "a"], ["y"])
-    model = build([node], {"x": _random(2, 3)}, ["y"], 11, initializers={"a": np.array(1)})
-    model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
-    assert refusal(model, 10).reason == "the size of dimension 1 of 'x' is not known"
+@pytest.mark.parametrize("reverse", [0, 1])
+@pytest.mark.parametrize("exclusive", [0, 1])
+@pytest.mark.parametrize(
+    ("axis", "shape"), [(0, (5,)), (0, (5, 2)), (1, (2, 5, 3)), (-1, (2, 3, 4)), (1, (2, 1))]
+)
+@pytest.mark.parametrize(
+    ("op", "opset", "target"), [("CumSum", 11, 7), ("CumSum", 14, 9), ("CumProd", 26, 25)]
+)
+def test_running_totals_of_a_line_of_unknown_length(
+    op: str,
+    opset: int,
+    target: int,
+    axis: int,
+    shape: tuple[int, ...],
+    exclusive: int,
+    reverse: int,
+    converted: Converted,
+) -> None:
+    data: Array = RANDOM.integers(-9, 9, shape)
+    node = helper.make_node(op, ["x", "a"], ["y"], name="node", exclusive=exclusive, reverse=reverse)
+    model = build(
+        [node],
+        {"x": data},
+        {"y": onnx.TensorProto.INT64},
+        opset,
+        initializers={"a": np.array(axis, np.int64)},
+    )
+    for dim in model.graph.input[0].type.tensor_type.shape.dim:
+        dim.Clear()
+    converted(model, target, {"x": data}, [_accumulated(data, axis, op, exclusive, reverse)])
 
 
 EQUATIONS = [
