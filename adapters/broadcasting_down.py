@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opshift.adapters.broadcasting import ARITHMETIC, COMPARISON
 from opshift.adapters.legal_types import require_types
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.stretching import OPSET, Legacy, legacy, to_one_shape
+from opshift.adapters.stretching import OPSET, Legacy, common_shape, legacy, to_one_shape
 from opshift.adapters.table import adapter
+from opshift.registry.element_types import BY_NAME
 
 TURNED = {
     **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
@@ -83,12 +86,25 @@ def addends_are_added_in_turn(node: Node, out: Rewriter) -> None:
 
 @adapter(("Max", "Min"), 8, 6)
 def inputs_are_of_one_shape(node: Node, out: Rewriter) -> None:
-    """Those of a smaller shape are repeated."""
+    """Those of a smaller shape are repeated; those of unknown shapes are added to stretched zeros."""
     require_types(node, out)
     if _alike(node, out):
         out.become(node)
-        return
-    out.become(node, inputs=to_one_shape(node.inputs, out))
+    elif common_shape([out.shape(name) for name in node.inputs]) is None:
+        out.become(node, inputs=_added_to_zeros(node.inputs, out))
+    else:
+        out.become(node, inputs=to_one_shape(node.inputs, out))
+
+
+def _added_to_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
+    """The values, each plus a zero of every input: negative zeros, which keep even the sign of a zero."""
+    number = BY_NAME[out.element_type(names[0])].number
+    total = ""
+    for name in (each for each in names if out.shape(each) != ()):
+        never = out.emit("Less", [name, name], opset=7)
+        zeros = out.emit("Neg", [out.emit("Cast", [never], opset=6, to=number)], opset=6)
+        total = out.emit("Add", [total, zeros], opset=7) if total else zeros
+    return [out.emit("Add", [name, total], opset=7) for name in names]
 
 
 @adapter(("Max", "Min"), 12, 8)

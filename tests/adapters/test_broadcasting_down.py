@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.old import there_and_back
-from support.running import Array, build, op_types
+from support.running import Array, build, op_types, run
 
 from opshift import convert_version
 from opshift.converter.errors import Refusal
@@ -115,6 +115,25 @@ def test_variadic_operators(op_type: str, shapes: Sequence[Shape], target: int, 
         converted(model, 7, feeds)
     else:
         there_and_back(model, 6, feeds)
+
+
+@pytest.mark.parametrize("op_type", ["Max", "Min"])
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        pytest.param(((2, 4), (4,), ()), id="other ranks"),
+        pytest.param(((2, 1), (1, 4)), id="both are stretched"),
+        pytest.param(((0, 4), (1, 1)), id="no elements"),
+    ],
+)
+def test_extremes_of_unknown_shapes(op_type: str, shapes: Sequence[Shape], converted: Converted) -> None:
+    """What is added to stretch them changes neither NaN nor infinity nor the sign of a zero."""
+    odd: Array = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)
+    feeds = {f"x{i}": np.resize(odd, shape) for i, shape in enumerate(shapes)}
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node")
+    model = build([node], feeds, ["y"], 8, shapes=False)
+    result = converted(model, 7, feeds)
+    assert np.array_equal(np.signbit(run(result, feeds)[0]), np.signbit(run(model, feeds)[0]))
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.int8, np.uint64], ids=str)
