@@ -116,3 +116,8 @@ def _place(window: Window, node: Node) -> Placed:
 def pads_of(placed: Sequence[Placed]) -> list[int]:
     """The `pads` attribute."""
     return [each.before for each in placed] + [each.after for each in placed]
+
+
+def pads_to_round_down(windows: Sequence[Window]) -> list[int]:
+    """The `pads` with which rounding down gives as many windows as rounding up, for data of any size."""
+    return [each.before for each in windows] + [each.after + each.stride - 1 for each in windows]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opshift.adapters.dilated_pooling import average, largest, norm
 from opshift.adapters.node import Node
-from opshift.adapters.pool_windows import pads_of, placed_windows, windows_of
+from opshift.adapters.pool_windows import Window, pads_of, pads_to_round_down, placed_windows, windows_of
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
@@ -105,10 +107,24 @@ def norms_have_no_dilations(node: Node, out: Rewriter) -> None:
 
 
 def _without_rounding_up(node: Node, out: Rewriter) -> None:
-    if node.attribute("ceil_mode", 0):
-        _rounded_down(node, out)
+    attributes = node.without("ceil_mode", "dilations")
+    windows = windows_of(node, out)
+    if not node.attribute("ceil_mode", 0):
+        out.become(node, attributes=attributes)
+    elif _is_rounded_alike(node, windows):
+        attributes.pop("auto_pad", None)
+        out.become(node, attributes={**attributes, "pads": pads_to_round_down(windows)})
     else:
-        out.become(node, attributes=node.without("ceil_mode", "dilations"))
+        _rounded_down(node, out)
+
+
+def _is_rounded_alike(node: Node, windows: Sequence[Window]) -> bool:
+    """Whether the size of the data is not known, and need not be: no window averages or is all padding."""
+    if all(each.size is not None for each in windows) or any(each.same for each in windows):
+        return False
+    if node.op_type == "AveragePool" and node.attribute("count_include_pad", 0):
+        return all(each.stride == 1 for each in windows)
+    return not any(each.may_start_beyond or each.before >= each.kernel for each in windows)
 
 
 def _rounded_down(node: Node, out: Rewriter) -> None:

@@ -138,8 +138,31 @@ def test_a_window_that_is_longer_than_the_data_is_refused(refusal: Refusing) -> 
     assert found.reason.startswith("a window of 41 elements is longer than the data of ")
 
 
+@pytest.mark.parametrize("size", [4, 5, 6, 7, 8])
+@pytest.mark.parametrize("target", [9, 7])
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [
+        pytest.param("MaxPool", WINDOW, id="maxima"),
+        pytest.param("MaxPool", {**WINDOW, "pads": [1, 1, 1, 1]}, id="maxima with padding"),
+        pytest.param("MaxPool", {"kernel_shape": [2, 3], "strides": [2, 1]}, id="other sides"),
+        pytest.param("AveragePool", {**WINDOW, "pads": [1, 1, 0, 0]}, id="averages"),
+        pytest.param("AveragePool", {"kernel_shape": [3, 3], "count_include_pad": 1}, id="a stride of 1"),
+        pytest.param("LpPool", WINDOW, id="norms"),
+    ],
+)
+def test_rounding_up_of_an_unknown_size(
+    op: str, attributes: Mapping[str, Any], target: int, size: int, converted: Converted
+) -> None:
+    node = helper.make_node(op, ["x"], ["y"], name="node", ceil_mode=1, **attributes)
+    feeds = {"x": IMAGE[:, :, :size, :size]}
+    model = build([node], feeds, ["y"], 18 if op == "LpPool" else 11, shapes=False)
+    assert op_types(converted(model, target, feeds)) == [op]
+
+
 def test_an_unknown_size_is_refused_where_it_matters(refusal: Refusing) -> None:
-    node = helper.make_node("MaxPool", ["x"], ["y"], name="node", **WINDOW, ceil_mode=1)
+    """The last window might begin behind the data, in padding alone."""
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1)
     model = build([node], FEEDS, ["y"], 10, shapes=False)
     assert refusal(model, 9).reason == (
         "where its windows lie depends on the spatial size of 'x', which is not known"
