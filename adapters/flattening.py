@@ -1,0 +1,36 @@
+"""Flatten takes other types than floats from 9 on; Reshape always did."""
+
+from __future__ import annotations
+
+from math import prod
+
+from opshift.adapters.casts import FLOATS
+from opshift.adapters.node import Node
+from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import Size, listed
+from opshift.adapters.table import adapter
+
+END = 2**31 - 1
+"""Beyond any dimension."""
+
+
+@adapter("Flatten", 9, 1)
+def others_than_floats_are_reshaped(node: Node, out: Rewriter) -> None:
+    """To as many rows and columns as the dimensions before and after `axis` multiply to."""
+    data, axis = node.inputs[0], node.attribute("axis", 1)
+    if out.element_type(data) in FLOATS:
+        out.become(node)
+        return
+    sizes = _product(data, 0, axis, out), _product(data, axis, END, out)
+    out.become(node, op_type="Reshape", inputs=[data, listed(sizes, out)], attributes={}, opset=5)
+
+
+def _product(data: str, start: int, end: int, out: Rewriter) -> Size:
+    """Of the dimensions from `start` to before `end`; none give 1."""
+    shape = out.shape(data)
+    dims = (None,) if shape is None and end else (shape or ())[start:end]
+    known = [dim for dim in dims if dim is not None]
+    if len(known) == len(dims):
+        return prod(known)
+    part = out.emit("Slice", [out.emit("Shape", [data])], starts=[start], ends=[end])
+    return out.emit("ReduceProd", [part], axes=[0], keepdims=1)
