@@ -17,6 +17,7 @@ class Window(NamedTuple):
     stride: int | None
     pads: int | None
     """Both ends together."""
+    after: int | None
 
 
 def windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
@@ -29,13 +30,13 @@ def windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
     dilations = _list(node, "dilations", rank, 1)
     pads = _list(node, "pads", 2 * rank, 0)
     return [
-        Window(_dilated(size, dilations[at]), strides[at], plus(pads[at], pads[rank + at]))
+        Window(_dilated(size, dilations[at]), strides[at], plus(pads[at], pads[rank + at]), pads[rank + at])
         for at, size in enumerate(sizes)
     ]
 
 
 def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
-    """How many places the window takes; `None` too where definitions of `ceil_mode` differ."""
+    """How many places the window takes; `None` if one more may begin in padding: definitions differ."""
     if size is None or window.stride is None or window.stride < 1:
         return None
     padding = text(node, "auto_pad") or "NOTSET"
@@ -46,7 +47,11 @@ def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
         return None
     room = size + pads - window.kernel
     low, high = room // window.stride + 1, -(-room // window.stride) + 1
-    return low if low == high or not integer(node, "ceil_mode", 0) else None
+    if low == high or not integer(node, "ceil_mode", 0):
+        return low
+    after = 0 if padding == "VALID" else window.after
+    begins_in_data = after is not None and (high - 1) * window.stride < size + pads - after
+    return high if begins_in_data else None
 
 
 def spread(node: ShapeContext, size: int | None, window: Window, extra: int | None) -> int | None:

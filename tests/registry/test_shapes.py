@@ -205,8 +205,15 @@ ROWS = {
         "ConvTranspose", 11, [(1, 4, 4), (4, 2, 3)], [(1, 2, None)], {"output_padding": [0, 0]}
     ),
     "pooling": Row("MaxPool", 12, [(1, 3, 8)], [(1, 3, 4), (1, 3, 4)], {"kernel_shape": [2], "strides": [2]}),
-    "rounding up by definitions that differ": Row(
-        "AveragePool", 11, [(1, 3, 8)], [(1, 3, None)], {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}
+    "rounding up": Row(
+        "AveragePool", 11, [(1, 3, 8)], [(1, 3, 4)], {"kernel_shape": [3], "strides": [2], "ceil_mode": 1}
+    ),
+    "rounding up to a window in padding alone, on which definitions differ": Row(
+        "MaxPool",
+        11,
+        [(1, 3, 5)],
+        [(1, 3, None)],
+        {"kernel_shape": [2], "strides": [3], "pads": [0, 1], "ceil_mode": 1},
     ),
     "pooling of all": Row("GlobalMaxPool", 1, [(1, 3, 8, None)], [(1, 3, 1, 1)]),
     # Layout
