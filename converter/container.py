@@ -64,6 +64,12 @@ class Container:
             return {"", *self.container.input}
         return {"", *map(_name_of, self.container.input), *self._initializers, *self._sparse}
 
+    def mentioned(self) -> Iterator[str]:
+        """The names about which the model says something; optimisers leave them when the values are gone."""
+        yield from map(_name_of, getattr(self.container, "value_info", ()))
+        for each in () if self.is_function else self.container.quantization_annotation:
+            yield each.tensor_name
+
     @cached_property
     def lines(self) -> list[Line]:
         """The nodes."""

@@ -150,7 +150,8 @@ def _value_names(model: Any) -> Iterator[str]:
     waiting = list(_tops(model))
     while waiting:
         graph = waiting.pop()
-        for each in (*graph.input, *graph.initializer, *(one.values for one in graph.sparse_initializer)):
+        sparse = (one.values for one in graph.sparse_initializer)
+        for each in (*graph.input, *graph.initializer, *graph.value_info, *sparse):
             yield each.name
         for node in graph.node:
             yield from node.output

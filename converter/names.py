@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 
@@ -11,12 +12,14 @@ class Names:
     def __init__(self) -> None:
         self.sets: list[set[str]] = []
         """What the survey of the model found; complete before a new name is asked for."""
+        self.mentions: list[Callable[[], Iterable[str]]] = []
+        """What gives names that a model says something about, be they of values or of none."""
         self.made: set[str] = set()
         self._next: dict[str, int] = {}
 
     @cached_property
     def _taken(self) -> set[str]:
-        return set().union(*self.sets)
+        return set().union(*self.sets, *(names() for names in self.mentions))
 
     def fresh(self, hint: str) -> str:
         """A name that starts with `hint` and that no value of the model has."""

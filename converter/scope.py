@@ -83,6 +83,7 @@ class Scope(Container):
         self.emitted: list[tuple[Node, int]] = []
         self.known = self.declared()
         names.sets.append(self.known)
+        names.mentions.append(self.mentioned)
         self._constant_names: dict[tuple[Any, ...], str] = {}
         self._made_anew: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+import onnx
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from onnx import helper
 
+from opshift import convert_version
 from opshift.converter.names import Names
 
 
@@ -36,6 +40,30 @@ def test_a_hint_with_a_number_is_a_hint_of_its_own() -> None:
     made = names({"const"})
     found = [made.fresh(hint) for hint in ("const_1", "const", "const_1", "const")]
     assert len(set(found)) == 4
+
+
+def test_names_that_are_only_mentioned_are_left_out() -> None:
+    made = names({"const"})
+    made.mentions.append(lambda: ["const_1"])
+    assert made.fresh("const") == "const_2"
+
+
+@pytest.mark.parametrize("target", [17, 20])
+def test_what_is_said_of_values_that_are_gone_is_said_of_no_new_one(target: int) -> None:
+    """Optimisers leave the value information of what they fuse away."""
+    nodes = [helper.make_node("Gelu", ["x"], ["h"], domain=""), helper.make_node("Relu", ["h"], ["y"])]
+    stale = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [7, 7, 7])
+        for name in ("mul", "mul_1", "erf", "add", "const", "const_1", "const_2")
+    ]
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2]) for name in "xy"]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:], value_info=stale)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
+    result = convert_version(model, target)
+    onnx.checker.check_model(result, full_check=True)
+    made = {name for node in result.graph.node for name in node.output}
+    made |= {each.name for each in result.graph.initializer}
+    assert not made & {value.name for value in stale}
 
 
 def test_a_name_may_be_known_before_the_model_is_looked_at() -> None:
