@@ -16,6 +16,7 @@ from opshift.adapters.quantized import (
     is_single,
     named_type,
     quantize,
+    quantized_type,
     require_type,
     scalar,
     scheme_of,
@@ -54,7 +55,7 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
     wanted = precision if _takes(precision, "y_scale", out) and precision != "int32" else "float"
     data, scale = scheme.data, scheme.scale
     if out.opset < 23 or not _takes(out.element_type(scale), "y_scale", out):
-        data, scale = (cast(name, out.element_type(name), wanted, out) for name in (data, scale))
+        data, scale = (cast(name, out.known_element_type(name) or "", wanted, out) for name in (data, scale))
     named = out.opset >= 21 or result == "uint8"
     zero = scheme.zero or ("" if named else _zeros(scheme, result, out))
     inputs = _fitting([data, scale, *([zero] if zero else [])], out)
@@ -72,7 +73,7 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
 def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
     """The scale is cast to what the older version takes; what it cannot do at all becomes arithmetic."""
     scheme = _held_wider(scheme_of(node), out)
-    source, kind = out.element_type(scheme.data), out.element_type(scheme.scale)
+    source, kind = quantized_type(scheme, out), out.element_type(scheme.scale)
     result = named_type(node.attribute("output_dtype", 0)) or kind
     require_type(source, scheme.data, out)
     require_type(kind, scheme.scale, out)
@@ -92,7 +93,7 @@ def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
 
 def _held_wider(scheme: Scheme, out: Rewriter) -> Scheme:
     """Constants of a few bits, which the target does not have, hold the same numbers in eight."""
-    source = out.element_type(scheme.data)
+    source = quantized_type(scheme, out)
     if source not in BITS or FIRST_OPSET[source] <= out.opset:
         return scheme
     data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero)

@@ -36,6 +36,16 @@ def scheme_of(node: Node) -> Scheme:
     return Scheme(data, scale, node.input(2), node.attribute("axis", 1), node.attribute("block_size", 0))
 
 
+def quantized_type(scheme: Scheme, out: Rewriter) -> str:
+    """The type of quantized data, which the zero point shares.
+
+    Raises:
+        CannotConvert: the type of neither is known.
+    """
+    known = out.known_element_type(scheme.data) or out.known_element_type(scheme.zero)
+    return known or out.element_type(scheme.data)
+
+
 def require_type(element_type: str, name: str, out: Rewriter) -> None:
     """Refuse a type that models of the target's opset do not have."""
     if FIRST_OPSET.get(element_type, 1) > out.opset:
@@ -46,7 +56,7 @@ def require_type(element_type: str, name: str, out: Rewriter) -> None:
 
 
 def cast(name: str, source: str, target: str, out: Rewriter) -> str:
-    """The value in another type."""
+    """The value in another type; one of no known type, `""`, is cast whatever it is."""
     if not name or source == target:
         return name
     opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP
@@ -57,7 +67,7 @@ def quantize(node: Node, scheme: Scheme, precision: str, result: str, out: Rewri
     """Divide, round half to even, add the zero point, saturate."""
     compute = "float" if precision in ("float16", "bfloat16", "int32") else precision
     data, scale = (
-        cast(cast(name, out.element_type(name), precision, out), precision, compute, out)
+        cast(cast(name, out.known_element_type(name) or "", precision, out), precision, compute, out)
         for name in (scheme.data, scheme.scale)
     )
     scale, zero = spread(scale, scheme, out), spread(scheme.zero, scheme, out)
@@ -79,7 +89,7 @@ def quantize(node: Node, scheme: Scheme, precision: str, result: str, out: Rewri
 
 def dequantize(node: Node, scheme: Scheme, result: str, out: Rewriter) -> None:
     """Take off the zero point and multiply by the scale."""
-    source = out.element_type(scheme.data)
+    source = quantized_type(scheme, out)
     compute = "float" if result in ("float16", "bfloat16") else result
     scale = spread(cast(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out)
     found = scheme.data

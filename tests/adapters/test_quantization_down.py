@@ -248,3 +248,18 @@ def test_dynamic_quantization(data: Array, target: int, converted: Converted) ->
     kinds = {"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8}
     model = build([node], {"x": data}, kinds, 11)
     converted(model, target, {"x": data}, tolerance=1e-6)
+
+
+@pytest.mark.parametrize("target", [18, 12, 10, 9])
+@pytest.mark.parametrize("opset", [13, 19, 21])
+def test_between_operators_of_a_runtime(opset: int, target: int, converted: Converted) -> None:
+    """What a foreign operator gives has no known type: the data are cast, the zero point tells it."""
+    given = {"s": SCALE, "z": np.array(3, np.uint8)}
+    nodes = [
+        helper.make_node("QuickGelu", ["x"], ["g"], domain="com.microsoft"),
+        helper.make_node("QuantizeLinear", ["g", "s", "z"], ["q"], name="first"),
+        helper.make_node("QLinearSigmoid", ["q", "s", "z", "s", "z"], ["p"], domain="com.microsoft"),
+        helper.make_node("DequantizeLinear", ["p", "s", "z"], ["y"], name="second"),
+    ]
+    opsets = {"": opset, "com.microsoft": 1}
+    converted(build(nodes, {"x": DATA}, ["y"], opsets, initializers=given), target, {"x": DATA})
