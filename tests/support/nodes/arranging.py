@@ -31,6 +31,7 @@ def reductions() -> Iterator[Row]:
 def lists() -> Iterator[Row]:
     yield row("Concat", 1, {"a": X, "b": X})
     yield row("Reshape", 1, {"x": X}, {"shape": [3, -1]})
+    yield row("Flatten", 9, {"x": INDICES}, {"axis": 2}, outputs={"y": TensorProto.INT64})
     yield row("Tile", 1, {"x": X, "t": floats(2), "a": floats(1)}, constants="t a")
     yield row("TopK", 1, {"x": X}, {"k": 2}, outputs={"y": TensorProto.FLOAT, "i": TensorProto.INT64})
     yield row("Slice", 1, {"x": X}, {"starts": [1], "ends": [3], "axes": [1]})
