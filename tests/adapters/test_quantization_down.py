@@ -254,7 +254,7 @@ def test_dynamic_quantization(data: Array, target: int, converted: Converted) ->
 @pytest.mark.parametrize("opset", [13, 19, 21])
 def test_between_operators_of_a_runtime(opset: int, target: int, converted: Converted) -> None:
     """What a foreign operator gives has no known type: the data are cast, the zero point tells it."""
-    given = {"s": SCALE, "z": np.array(3, np.uint8)}
+    given: dict[str, Array] = {"s": SCALE, "z": np.array(3, np.uint8)}
     nodes = [
         helper.make_node("QuickGelu", ["x"], ["g"], domain="com.microsoft"),
         helper.make_node("QuantizeLinear", ["g", "s", "z"], ["q"], name="first"),
