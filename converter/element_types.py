@@ -8,7 +8,6 @@ from typing import Any
 
 from opshift.adapters.node import Node
 from opshift.converter.container import graphs_of
-from opshift.converter.early import operator_at
 from opshift.converter.inference import constant_type, decides, named_type
 from opshift.converter.lines import Lines
 from opshift.converter.opsets import opset_imports
@@ -45,7 +44,7 @@ def _add(
             if not domain and op_type in plain:
                 continue
             opset = opsets.get(canonical_domain(domain), 0)
-            operator = operator_at(registry, op_type, opset, domain)
+            operator = registry.at(op_type, opset, domain)
             every = _of_every_node(operator) if operator else None
             if every is None:
                 containers += graphs_of(proto)

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from opshift.adapters.table import Adapter, Pair, adapter_table
 from opshift.converter.compiled import CompiledTable, compiled_path
-from opshift.converter.early import early_operator
 from opshift.converter.lineage import Edge, edge, lineage
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import Operator, OperatorVersion
@@ -64,8 +63,7 @@ class Router:
         return found
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
-        early = early_operator(self._registry, op_type, opset, domain)
-        operator = early or self._registry.get_schema(op_type, opset, domain)
+        operator = self._registry.get_schema(op_type, opset, domain)
         has_subgraphs = any(
             attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
         )

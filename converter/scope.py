@@ -16,7 +16,6 @@ from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.container import Container, graphs_of
-from opshift.converter.early import operator_at
 from opshift.converter.following import Following, Kind, Known, operators_at
 from opshift.converter.handing import handed_shape, handed_type
 from opshift.converter.inference import RANKS, SHAPES, TYPES
@@ -183,7 +182,7 @@ class Scope(Container):
         """What an operator is under the opset imports here."""
         key = (domain, op_type)
         if key not in self._operators:
-            self._operators[key] = operator_at(self.registry, op_type, self.opset_of(domain), domain)
+            self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
     def node(self, proto: Any) -> Node:
@@ -267,7 +266,7 @@ class Scope(Container):
                 return None
             node, position = self.node_of(made[0]), made[1]
             opset = self.opset_of(node.domain)
-        return Producer(node, position, operator_at(self.registry, node.op_type, opset, node.domain))
+        return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
     def _is_handed(self, name: str) -> bool:
         return self.holder is not None and name in self._inputs
