@@ -17,6 +17,7 @@ from opshift.converter.recorder import Recorder
 from opshift.converter.rewrite import rewrite
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
+from opshift.converter.soundness import require_text
 
 MOST_PATTERNS = 16
 """Of nodes that state the same; where facts differ more often than this, nothing more is remembered."""
@@ -54,6 +55,8 @@ class Alike:
             patterns = self._patterns[statement] = [shared] if shared else []
         for pattern in patterns:
             if pattern.fits(names, self._scope):
+                if not pattern.is_unchanged:
+                    require_text(names)
                 return Renamed(pattern, names + self._made(pattern))
         recorder = Recorder(self._scope, names)
         result = rewrite(node, source, recorder, self._router)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opshift.adapters.bodies import Graph
@@ -38,7 +38,7 @@ def require_sound(node: Node, operator: OperatorVersion, older: Sequence[Operato
         CannotConvert: it has too few, too many, or something else.
         InvalidModel: a name is no text.
     """
-    _require_text(node)
+    require_text((*node.inputs, *node.outputs, *node.attributes))
     _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
     _require_count("output", node.outputs, 0, operator.max_output, operator)
     for name in operator.required_attributes:
@@ -52,10 +52,14 @@ def require_sound(node: Node, operator: OperatorVersion, older: Sequence[Operato
             _require_choice(node, name, operator, older)
 
 
-def _require_text(node: Node) -> None:
-    """Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back."""
+def require_text(names: Iterable[str]) -> None:
+    """Check names: some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
+
+    Raises:
+        InvalidModel: a name is no text.
+    """
     try:
-        "".join((*node.inputs, *node.outputs, *node.attributes))
+        "".join(names)
     except TypeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 

@@ -371,6 +371,17 @@ def test_a_model_is_accepted_with(make: Callable[[], Any]) -> None:
     assert {each.version for each in result.opset_import} == {13}
 
 
+IN_CHANGING_NODES = [each for each in CASES if "of a node that changes" in each.title]
+
+
+@pytest.mark.parametrize("case", IN_CHANGING_NODES, ids=[case.title for case in IN_CHANGING_NODES])
+def test_what_is_no_text_is_told_after_nodes_that_are_alike(case: Case) -> None:
+    for name in ("h", "PLACEHOLDER"):
+        convert_version(of(squeeze("x", name), node("Abs", [name], ["y"])), 13)
+    with pytest.raises(case.error, match=case.reason):
+        convert_version(case.model(), 13)
+
+
 def test_all_that_is_wrong_with_nodes_is_told_at_once() -> None:
     model = of(
         node("Softmaxx", ["x"], ["a"], "first"),
