@@ -7,7 +7,7 @@ from functools import cached_property
 from operator import attrgetter
 from typing import Any
 
-from opshift.converter.lines import Line, Lines
+from opshift.converter.lines import Line, read_lines
 from opshift.converter.types import Shape, element_type_of, shape_of
 from opshift.registry.element_types import BY_NUMBER
 
@@ -17,9 +17,8 @@ _name_of = attrgetter("name")
 class Container:
     """A GraphProto or FunctionProto, looked through when first asked."""
 
-    def __init__(self, container: Any, lines: Lines) -> None:
+    def __init__(self, container: Any) -> None:
         self.container = container
-        self._lines = lines
         self.is_function = not hasattr(container, "initializer")
 
     @property
@@ -62,7 +61,9 @@ class Container:
         """The names that are there before the first node; an input left out has the empty one."""
         if self.is_function:
             return {"", *self.container.input}
-        return {"", *map(_name_of, self.container.input), *self._initializers, *self._sparse}
+        graph = self.container
+        sparse = (each.values.name for each in graph.sparse_initializer)
+        return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
 
     def mentioned(self) -> Iterator[str]:
         """The names about which the model says something; optimisers leave them when the values are gone."""
@@ -72,8 +73,8 @@ class Container:
 
     @cached_property
     def lines(self) -> list[Line]:
-        """The nodes."""
-        return self._lines.of(self.container)
+        """The nodes as they are read."""
+        return list(read_lines(self.container))
 
     @cached_property
     def _made_by(self) -> dict[str, tuple[Line, int]]:

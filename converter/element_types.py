@@ -9,7 +9,6 @@ from typing import Any
 from opshift.adapters.node import Node
 from opshift.converter.container import graphs_of
 from opshift.converter.inference import constant_type, decides, named_type
-from opshift.converter.lines import Lines
 from opshift.converter.opsets import opset_imports
 from opshift.converter.types import type_text
 from opshift.registry.catalogue import Registry
@@ -18,29 +17,28 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 
 
-def element_types_in(model: Any, registry: Registry, lines: Lines) -> frozenset[str]:
+def element_types_in(model: Any, registry: Registry) -> frozenset[str]:
     """Every element type that a value of a known type can have, in any graph or function of the model."""
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
     graphs = [model.graph]
     for info in model.training_info:
         graphs += (info.initialization, info.algorithm)
-    _add(graphs, imports, registry, lines, found)
+    _add(graphs, imports, registry, found)
     for function in model.functions:
         own = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        _add([function], own, registry, lines, found)
+        _add([function], own, registry, found)
     return frozenset(found)
 
 
-def _add(
-    containers: list[Any], opsets: Mapping[str, int], registry: Registry, lines: Lines, found: set[str]
-) -> None:
+def _add(containers: list[Any], opsets: Mapping[str, int], registry: Registry, found: set[str]) -> None:
     plain: set[str] = set()
     """Operators of the default domain of which one node tells as much as all."""
     while containers:
         container = containers.pop()
         found.update(_stated(container))
-        for proto, domain, op_type, _, _ in lines.of(container):
+        for proto in container.node:
+            domain, op_type = proto.domain, proto.op_type
             if not domain and op_type in plain:
                 continue
             opset = opsets.get(canonical_domain(domain), 0)

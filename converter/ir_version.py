@@ -12,7 +12,6 @@ from typing import Any
 
 from opshift.converter.concessions import Concessions
 from opshift.converter.ir.change import IrChange
-from opshift.converter.lines import Lines
 from opshift.converter.target import KEEP, Target
 from opshift.registry.catalogue import Registry
 from opshift.registry.releases import Releases
@@ -24,57 +23,38 @@ INITIALIZERS_STAND_ALONE = 4
 
 
 def change_ir_version(
-    model: Any,
-    imports: Mapping[str, int],
-    target: Target,
-    registry: Registry,
-    concessions: Concessions,
-    lines: Lines | None = None,
+    model: Any, imports: Mapping[str, int], target: Target, registry: Registry, concessions: Concessions
 ) -> IrChange:
     """The IR version of a model after it is converted from `imports` to the target, and what that takes."""
     before = model.ir_version
     if target.wanted_ir_version == KEEP:
         return IrChange(before, before)
     if target.wanted_ir_version is not None:
-        return _to(target.wanted_ir_version, model, target, registry, concessions, lines)
+        return _to(target.wanted_ir_version, model, target, registry, concessions)
     finals = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
     raised = {domain: opset for domain, opset in finals.items() if opset > imports[domain]}
     wanted = max(before, needed_for(raised, registry.releases))
     if target.ir_version is not None:
-        return _to(min(wanted, target.ir_version), model, target, registry, concessions, lines)
+        return _to(min(wanted, target.ir_version), model, target, registry, concessions)
     is_lowered = any(opset < imports[domain] for domain, opset in finals.items())
     least = needed_for(finals, registry.releases)
     if is_lowered and least < before:
-        return _lowered(model, least, target, registry, concessions, lines, is_strict=False)
+        return _lowered(model, least, target, registry, concessions, is_strict=False)
     return IrChange(before, wanted)
 
 
-def _to(
-    version: int,
-    model: Any,
-    target: Target,
-    registry: Registry,
-    concessions: Concessions,
-    lines: Lines | None,
-) -> IrChange:
+def _to(version: int, model: Any, target: Target, registry: Registry, concessions: Concessions) -> IrChange:
     if version >= model.ir_version:
         return IrChange(model.ir_version, version)
-    return _lowered(model, version, target, registry, concessions, lines, is_strict=True)
+    return _lowered(model, version, target, registry, concessions, is_strict=True)
 
 
 def _lowered(
-    model: Any,
-    least: int,
-    target: Target,
-    registry: Registry,
-    concessions: Concessions,
-    lines: Lines | None,
-    *,
-    is_strict: bool,
+    model: Any, least: int, target: Target, registry: Registry, concessions: Concessions, *, is_strict: bool
 ) -> IrChange:
     from opshift.converter.ir.lowering import lower
 
-    return lower(model, least, target.opsets, registry, concessions, lines, is_strict=is_strict)
+    return lower(model, least, target.opsets, registry, concessions, is_strict=is_strict)
 
 
 def needed_for(opsets: Mapping[str, int], releases: Releases) -> int:

@@ -14,7 +14,6 @@ from opshift.converter.concessions import Concessions
 from opshift.converter.element_types import element_types_in
 from opshift.converter.errors import InvalidModel, Refusal
 from opshift.converter.ir_version import change_ir_version
-from opshift.converter.lines import Lines
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
 from opshift.converter.route import Route, Router, router_for
@@ -49,7 +48,6 @@ class Planner:
         self._registry = registry
         self._target = target
         self._names = Names()
-        self._lines = Lines()
         self._history = history
         self._allow = allow if isinstance(allow, str) else tuple(allow)
         self._concessions = Concessions(self._allow)
@@ -104,9 +102,7 @@ class Planner:
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        ir = change_ir_version(
-            self._model, imports, self._target, self._registry, self._concessions, self._lines
-        )
+        ir = change_ir_version(self._model, imports, self._target, self._registry, self._concessions)
         if self._history:
             ir = self._history.ir(ir, imports, self._target, self._registry)
         tops = [self._container(each) for each in (graph, *training, *(body.surveyed for body in bodies))]
@@ -138,8 +134,9 @@ class Planner:
     ) -> Surveyed:
         standings = self._standings.setdefault(frozenset(opsets.items()), {})
         kind = Scope if self._functions is None else self._functions.scope
-        arguments = (self._registry, self._names, self._concessions, standings, parent, self._lines)
-        return survey(kind(container, opsets, *arguments), path, self._look)
+        scope = kind(container, opsets, self._registry, self._names, self._concessions, standings, parent)
+        keeps_lines = scope.opset_of("") in self._router(opsets).asking
+        return survey(scope, path, self._look, keeps_lines=keeps_lines)
 
     def _bodies(self) -> list[Body]:
         """The functions, and behind them the copies that some calls get."""
@@ -214,7 +211,7 @@ class Planner:
 
     @cached_property
     def _element_types(self) -> frozenset[str]:
-        return element_types_in(self._model, self._registry, self._lines)
+        return element_types_in(self._model, self._registry)
 
     def _container(self, surveyed: Surveyed) -> ContainerPlan:
         scope = surveyed.scope
@@ -227,6 +224,8 @@ class Planner:
             change = self._change(index, proto, surveyed, alike)
             if change is not None:
                 found.changes.append(change)
+        if scope.has_lines:
+            router.asking.add(scope.opset_of(""))
         found.constants = scope.new_constants
         if self._history:
             self._history.note(found, surveyed, router)
@@ -245,7 +244,7 @@ class Planner:
     def _change(self, index: int, proto: Any, surveyed: Surveyed, alike: Alike) -> NodeChange | None:
         scope = surveyed.scope
         try:
-            node = scope.node_of(scope.lines[index])
+            node = scope.node_of(scope.lines[index]) if scope.has_lines else scope.node(proto)
             opset = scope.opsets.get(node.domain or DEFAULT_DOMAIN)
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)

@@ -43,6 +43,8 @@ class Router:
         self._table = table
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
+        self.asking: set[int] = set()
+        """The opsets of the default domain from which steps have asked for facts, and are likely to again."""
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:

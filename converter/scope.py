@@ -19,7 +19,7 @@ from opshift.converter.container import Container, graphs_of
 from opshift.converter.following import Following, Kind, Known, operators_at
 from opshift.converter.handing import handed_shape, handed_type
 from opshift.converter.inference import RANKS, SHAPES, TYPES
-from opshift.converter.lines import Line, Lines
+from opshift.converter.lines import Line
 from opshift.converter.names import Names
 from opshift.converter.types import Shape
 from opshift.registry.catalogue import Registry
@@ -69,9 +69,8 @@ class Scope(Container):
         concessions: Concessions,
         standings: dict[str, Standing],
         parent: Scope | None = None,
-        lines: Lines | None = None,
     ) -> None:
-        super().__init__(container, lines or Lines())
+        super().__init__(container)
         self.opsets = opsets
         self.registry = registry
         self.parent = parent
@@ -106,19 +105,17 @@ class Scope(Container):
         """Where to remember what operators link."""
         return operators_at(kind, self.registry, self.opset_of(""))
 
+    @property
+    def has_lines(self) -> bool:
+        """Whether somebody asked for the nodes as they were read, or the survey kept them."""
+        return "lines" in vars(self)
+
     def child(self, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node holds."""
         key = id(graph)  # no other gets it: the scope keeps the graph
         if key not in self._children:
             self._children[key] = type(self)(
-                graph,
-                self.opsets,
-                self.registry,
-                self.names,
-                self.concessions,
-                self.standings,
-                self,
-                self._lines,
+                graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self
             )
         return self._children[key]
 

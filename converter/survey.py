@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opshift.converter.errors import InvalidModel
+from opshift.converter.lines import read_lines
 from opshift.converter.scope import QUIET, Scope, Standing
 
 DEEPEST = 64
@@ -31,8 +32,15 @@ Look = Callable[[Any, Scope], Standing]
 """Where a node stands; for an operator of the default domain asked once."""
 
 
-def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
+def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: bool = False) -> Surveyed:
     """Go through a graph or function and all graphs within.
+
+    Args:
+        scope: the graph or function.
+        path: what messages call it.
+        look: tells where nodes stand.
+        depth: how many graphs lie around it.
+        keeps_lines: keep what is read for those who ask for facts; where nobody does, memory is dearer.
 
     Raises:
         InvalidModel: a value is read before it is made, or made twice; graphs lie too deep.
@@ -45,7 +53,8 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
     made = len(known)
     standings = scope.standings
     todo = found.todo
-    for index, (proto, domain, op_type, inputs, outputs) in enumerate(scope.lines):
+    lines = scope.lines if keeps_lines else read_lines(scope.container)
+    for index, (proto, domain, op_type, inputs, outputs) in enumerate(lines):
         if not covers(inputs):
             _capture(proto, found)
         standing = None if domain else standings.get(op_type)
@@ -53,7 +62,7 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
             standing = look(proto, scope)
         if standing is not QUIET:
             if standing.has_graphs:
-                found.subgraphs += _subgraphs(index, proto, found, look, depth)
+                found.subgraphs += _subgraphs(index, proto, found, look, depth, keeps_lines)
             if standing.has_step:
                 todo.append((index, proto))
         add(outputs)
@@ -67,7 +76,7 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0) -> Surveyed:
 
 
 def _subgraphs(
-    index: int, proto: Any, around: Surveyed, look: Look, depth: int
+    index: int, proto: Any, around: Surveyed, look: Look, depth: int, keeps_lines: bool
 ) -> Iterator[tuple[int, str, int, Surveyed]]:
     for attribute in proto.attribute:
         graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
@@ -75,7 +84,7 @@ def _subgraphs(
             where = f"{around.path} / {proto.name or proto.op_type}.{attribute.name}"
             scope = around.scope.child(graph)
             scope.holder = proto
-            inner = survey(scope, where, look, depth + 1)
+            inner = survey(scope, where, look, depth + 1, keeps_lines=keeps_lines)
             around.captured |= inner.captured - around.scope.known
             yield index, attribute.name, position, inner
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from opshift.converter.functions import title
 from opshift.converter.ir.parts import Held, Holder, Initializer, Placed, graphs_in, tensors_in
-from opshift.converter.lines import Lines
 from opshift.registry.catalogue import Registry
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion
@@ -57,22 +56,17 @@ class Contents:
 
 
 def contents_of(
-    model: Any,
-    registry: Registry,
-    newest: int,
-    targets: Mapping[str, int] = MappingProxyType({}),
-    lines: Lines | None = None,
+    model: Any, registry: Registry, newest: int, targets: Mapping[str, int] = MappingProxyType({})
 ) -> Contents:
     """Look at all of a model once, for what came up to the IR version `newest`."""
-    return _Look(Contents(model, registry, newest, targets), lines or Lines()).contents
+    return _Look(Contents(model, registry, newest, targets)).contents
 
 
 class _Look:
     """One walk over a model. A ModelProto of an older `onnx` lacks the fields of newer IR versions."""
 
-    def __init__(self, contents: Contents, lines: Lines) -> None:
+    def __init__(self, contents: Contents) -> None:
         self.contents = contents
-        self._lines = lines
         model, features = contents.model, ir_versions().features
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._names: dict[str, frozenset[str]] = {}
@@ -92,7 +86,7 @@ class _Look:
         for attribute in getattr(function, "attribute_proto", ()):
             self._hold(Held(path, None, attribute))
         self._values(path, getattr(function, "value_info", ()))
-        self._nodes(path, function)
+        self._nodes(path, function.node)
 
     def _graph(self, path: str, graph: Any) -> None:
         self.contents.graphs.append(Placed(path, graph))
@@ -104,7 +98,7 @@ class _Look:
             self.contents.tensors += [(Initializer(path, sparse.values), each) for each in parts]
         for values in (graph.input, graph.output, graph.value_info):
             self._values(path, values)
-        self._nodes(path, graph)
+        self._nodes(path, graph.node)
 
     def _values(self, path: str, values: Iterable[Any]) -> None:
         for value in values:
@@ -118,12 +112,12 @@ class _Look:
             return True
         return self._seeks_metadata and bool(getattr(tensor, "metadata_props", None))
 
-    def _nodes(self, path: str, container: Any) -> None:
+    def _nodes(self, path: str, nodes: Any) -> None:
         known = self._names
         if self._seeks_metadata:
-            self._annotations(path, container.node)
-        for node, domain, op_type, _, _ in self._lines.of(container):
-            names = None if domain else known.get(op_type)
+            self._annotations(path, nodes)
+        for node in nodes:
+            names = None if node.domain else known.get(node.op_type)
             if names is None:
                 names = self._look_up(path, node)
             if names:

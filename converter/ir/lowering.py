@@ -11,7 +11,6 @@ from opshift.converter.ir.change import IrChange, since
 from opshift.converter.ir.contents import contents_of
 from opshift.converter.ir.features import FINDERS, LOWERINGS, OF_FUNCTIONS, Lowering
 from opshift.converter.ir.use import Use
-from opshift.converter.lines import Lines
 from opshift.registry.catalogue import Registry
 from opshift.registry.ir_versions import ir_versions
 
@@ -24,7 +23,6 @@ def lower(
     targets: Mapping[str, int],
     registry: Registry,
     concessions: Concessions,
-    lines: Lines | None = None,
     *,
     is_strict: bool,
 ) -> IrChange:
@@ -38,7 +36,7 @@ def lower(
         reason = f"what IR version {before} adds is not known: the newest known is {known.newest}"
         refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
-    uses = [use for use in _uses(model, before, registry, targets, lines) if since(use.feature) > least]
+    uses = [use for use in _uses(model, before, registry, targets) if since(use.feature) > least]
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
     after = least if is_strict else _nearest(least, blocked)
     blocked = _without_functions(blocked, after)
@@ -68,11 +66,9 @@ def least_version(model: Any, registry: Registry) -> int:
     return max((since(use.feature) for use in uses), default=known.oldest)
 
 
-def _uses(
-    model: Any, newest: int, registry: Registry, targets: Mapping[str, int], lines: Lines | None = None
-) -> list[Use]:
+def _uses(model: Any, newest: int, registry: Registry, targets: Mapping[str, int]) -> list[Use]:
     """Where a model uses what came up to the IR version `newest`."""
-    contents = contents_of(model, registry, newest, targets, lines)
+    contents = contents_of(model, registry, newest, targets)
     return [use for find in FINDERS for use in find(contents) if since(use.feature) <= newest]
 
 

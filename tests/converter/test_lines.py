@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from onnx import helper
+from onnx import TensorProto, helper
 
-from opshift.converter.lines import Lines
+from opshift import convert_version
+from opshift.converter.lines import read_lines
+from opshift.converter.route import router_for
+from opshift.registry.catalogue import Registry
+from opshift.registry.definition_files import OPSETS
 
 NODES = [
     helper.make_node("Relu", ["x"], ["y"]),
@@ -15,14 +19,21 @@ FUNCTION = helper.make_function("com.acme", "F", ["x"], ["z"], NODES, [])
 
 
 def test_a_line_says_what_a_node_is_and_what_it_reads_and_makes() -> None:
-    for container in (GRAPH, FUNCTION):
-        assert [line[1:] for line in Lines().of(container)] == [
+    for each in (GRAPH, FUNCTION):
+        assert [line[1:] for line in read_lines(each)] == [
             ("", "Relu", ["x"], ["y"]),
             ("com.acme", "Split", ["y", ""], ["z", ""]),
         ]
 
 
-def test_each_graph_is_read_once() -> None:
-    lines = Lines()
-    assert lines.of(GRAPH) is lines.of(GRAPH)
-    assert lines.of(GRAPH) is not lines.of(FUNCTION)
+def test_what_the_survey_reads_is_kept_where_steps_asked_before() -> None:
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
+    nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Softmax", ["a"], ["y"])]
+    graph = helper.make_graph(nodes, "g", values[:1], values[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=8)
+    registry = Registry((OPSETS,))
+    router = router_for(registry, frozenset({("ai.onnx", 13)}))
+    assert router.asking == set()
+    first = convert_version(model, 13, registry=registry)
+    assert router.asking == {12}
+    assert convert_version(model, 13, registry=registry) == first
