@@ -21,8 +21,8 @@ FUNCTION = helper.make_function("com.acme", "F", ["x"], ["z"], NODES, [])
 def test_a_line_says_what_a_node_is_and_what_it_reads_and_makes() -> None:
     for each in (GRAPH, FUNCTION):
         assert [line[1:] for line in read_lines(each)] == [
-            ("", "Relu", ["x"], ["y"]),
-            ("com.acme", "Split", ["y", ""], ["z", ""]),
+            ("", "Relu", ("x",), ("y",)),
+            ("com.acme", "Split", ("y", ""), ("z", "")),
         ]
 
 
