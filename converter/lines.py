@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from sys import intern
 from typing import Any
 
 Line = tuple[Any, str, str, tuple[str, ...], tuple[str, ...]]
@@ -12,8 +11,10 @@ Line = tuple[Any, str, str, tuple[str, ...], tuple[str, ...]]
 
 def read_lines(container: Any) -> Iterator[Line]:
     """The nodes of a GraphProto or FunctionProto, one after the other."""
+    once: dict[str, str] = {}
+    """Each op_type, to hold none more than once."""
     # A slice of a repeated field is read at twice the speed of the field itself.
-    return (
-        (node, node.domain, intern(node.op_type), tuple(node.input[:]), tuple(node.output[:]))
-        for node in container.node
-    )
+    for node in container.node:
+        op_type = node.op_type
+        op_type = once.setdefault(op_type, op_type)
+        yield node, node.domain, op_type, tuple(node.input[:]), tuple(node.output[:])
