@@ -70,13 +70,13 @@ def quantize(node: Node, scheme: Scheme, precision: str, result: str, out: Rewri
         cast(cast(name, out.known_element_type(name) or "", precision, out), precision, compute, out)
         for name in (scheme.data, scheme.scale)
     )
-    scale, zero = spread(scale, scheme, out), spread(scheme.zero, scheme, out)
-    found = out.emit("Div", [data, scale], opset=PLAIN)
+    found = out.emit("Div", [data, spread(scale, scheme, out)], opset=PLAIN)
     is_float = result not in RANGES
     if not is_float:
         found = out.emit("Round", [found], opset=ROUND)
-    if zero and not is_zero(scheme.zero, out):
-        found = out.emit("Add", [found, cast(zero, result, compute, out)], opset=PLAIN)
+    if scheme.zero and not is_zero(scheme.zero, out):
+        zero = spread(cast(scheme.zero, result, compute, out), scheme, out)
+        found = out.emit("Add", [found, zero], opset=PLAIN)
     number = BY_NAME[result].number
     if is_float:
         saturate = node.attribute("saturate", 1)
@@ -94,10 +94,9 @@ def dequantize(node: Node, scheme: Scheme, result: str, out: Rewriter) -> None:
     scale = spread(cast(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out)
     found = scheme.data
     if scheme.zero and not is_zero(scheme.zero, out):
-        zero = spread(scheme.zero, scheme, out)
         exact = "int32" if source == "int32" else compute
-        pair = [cast(found, source, exact, out), cast(zero, source, exact, out)]
-        found, source = out.emit("Sub", pair, opset=PLAIN), exact
+        zero = spread(cast(scheme.zero, source, exact, out), scheme, out)
+        found, source = out.emit("Sub", [cast(found, source, exact, out), zero], opset=PLAIN), exact
     found = cast(found, source, compute, out)
     finish(cast(out.emit("Mul", [found, scale], opset=PLAIN), compute, result, out), node, out)
 

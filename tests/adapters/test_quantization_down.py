@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.running import Array, build, op_types
 
+from opshift import convert_version
 from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
@@ -263,3 +265,15 @@ def test_between_operators_of_a_runtime(opset: int, target: int, converted: Conv
     ]
     opsets = {"": opset, "com.microsoft": 1}
     converted(build(nodes, {"x": DATA}, ["y"], opsets, initializers=given), target, {"x": DATA})
+
+
+@pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
+def test_zero_points_of_a_block_are_repeated_as_a_type_that_gather_takes(op_type: str) -> None:
+    wide: Array = np.ones((2, 2), np.float32)
+    narrow = wide.astype(ml_dtypes.float8_e4m3fn)
+    data, kind = (wide, TensorProto.FLOAT8E4M3FN) if op_type[0] == "Q" else (narrow, TensorProto.FLOAT)
+    given: dict[str, Array] = {"s": np.full((1, 2), 0.5, np.float32), "z": narrow[:1]}
+    node = helper.make_node(op_type, ["x", "s", "z"], ["y"], name="node", axis=0, block_size=2)
+    model = convert_version(build([node], {"x": data}, {"y": kind}, 21, initializers=given), 19)
+    inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+    assert inferred.graph.output[0].type.tensor_type.elem_type == kind
