@@ -40,12 +40,13 @@ def newly_remembered(found: ContainerPlan, surveyed: Surveyed, router: Router) -
     scope = surveyed.scope
     known = found.reversal.settled.union(*(each.positions for each in found.reversal.carried))
     changes = {each.position: each for each in found.changes}
-    for index, proto in surveyed.todo:
-        if index not in known:
-            yield from _new(proto, changes.get(index), scope, router)
+    returns = _Returns(scope, router)
+    for index, proto in enumerate(scope.container.node):
+        if index not in known and (index in changes or returns.change(proto)):
+            yield from _new(proto, changes.get(index), scope)
 
 
-def _new(proto: Any, change: NodeChange | None, scope: Scope, router: Router) -> Iterator[Entry]:
+def _new(proto: Any, change: NodeChange | None, scope: Scope) -> Iterator[Entry]:
     is_holder = any(graphs_of(proto))
     if is_holder and (change is None or byte_size(proto) > LARGEST_HOLDER):
         return
@@ -54,7 +55,7 @@ def _new(proto: Any, change: NodeChange | None, scope: Scope, router: Router) ->
     )
     if change is not None:
         yield from _entry(proto, opsets, change.result.nodes, scope)
-    elif first_output(proto) and _changes_on_the_way_back(proto, scope, router):
+    elif first_output(proto):
         given = givens(proto, frozenset(proto.input), scope)
         yield Entry(opsets=opsets, group=(first_output(proto),), inputs=given)
 
@@ -83,18 +84,25 @@ def _carried(group: Group, changes: Mapping[int, tuple[Written, ...]], scope: Sc
         yield Entry(opsets=group.entry.opsets, original=text, group=tuple(names), inputs=given)
 
 
-def _changes_on_the_way_back(proto: Any, scope: Scope, router: Router) -> bool:
-    domain = canonical_domain(proto.domain)
-    if domain not in scope.opsets:
-        return False
-    opset = router.final_opset(domain)
-    start = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
-    back = router_for(scope.registry, frozenset(start.items()))
-    try:
-        route = back.route(proto.domain, proto.op_type, opset)
-    except ResolveError:
-        return False
-    return bool(route.steps) and route.concerns is None
+class _Returns:
+    """The way back from a router's target to where a scope is."""
+
+    def __init__(self, scope: Scope, router: Router) -> None:
+        self._scope = scope
+        self._router = router
+        start = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
+        self._back = router_for(scope.registry, frozenset(start.items()))
+
+    def change(self, proto: Any) -> bool:
+        """Whether a node that stays as it is would change on that way."""
+        domain = canonical_domain(proto.domain)
+        if domain not in self._scope.opsets:
+            return False
+        try:
+            route = self._back.route(proto.domain, proto.op_type, self._router.final_opset(domain))
+        except ResolveError:
+            return False
+        return bool(route.steps) and route.concerns is None
 
 
 def _hex(proto: Any) -> str:

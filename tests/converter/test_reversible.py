@@ -83,6 +83,15 @@ def test_upwards_is_reversible_too() -> None:
     assert text_of(convert_version(up, 10)) == text_of(model)
 
 
+def test_a_node_that_stays_on_the_way_up_stays_on_the_way_back() -> None:
+    """One of the newer opset would be written without ThresholdedRelu, which is official from 10 on."""
+    model = build([node("ThresholdedRelu", ["x"], ["y"])], {"x": X}, ["y"], 7, ir_version=3)
+    up = convert_version(model, 12, reversible=True)
+    assert op_types(up) == op_types(model)
+    assert op_types(convert_version(convert_version(model, 12), 7)) != op_types(model)
+    assert text_of(convert_version(up, 7)) == text_of(model)
+
+
 def test_domains_and_their_imports_come_back() -> None:
     model = other_domain()
     down = convert_version(model, "ai.onnx.ml=3", allow="approximate", reversible=True)
