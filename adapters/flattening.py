@@ -7,11 +7,8 @@ from math import prod
 from opshift.adapters.casts import FLOATS
 from opshift.adapters.node import Node
 from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.sizes import Size, listed
+from opshift.adapters.sizes import TO_THE_LAST, Size, listed
 from opshift.adapters.table import adapter
-
-END = 2**31 - 1
-"""Beyond any dimension."""
 
 
 @adapter("Flatten", 9, 1)
@@ -21,7 +18,7 @@ def others_than_floats_are_reshaped(node: Node, out: Rewriter) -> None:
     if out.element_type(data) in FLOATS:
         out.become(node)
         return
-    sizes = _product(data, 0, axis, out), _product(data, axis, END, out)
+    sizes = _product(data, 0, axis, out), _product(data, axis, TO_THE_LAST, out)
     out.become(node, op_type="Reshape", inputs=[data, listed(sizes, out)], attributes={}, opset=5)
 
 

@@ -13,8 +13,6 @@ from opshift.adapters.table import adapter
 
 LARGEST = 1 << 23
 """The most elements of a matrix that is written out."""
-NO_DIMENSIONS = Tensor("int64", (0,), ())
-"""As a shape, that of a scalar."""
 
 
 @adapter("DFT", 17, 16)
@@ -72,7 +70,7 @@ def _frames(step: str, signal: str, size: int, out: Rewriter) -> str:
         places = tuple(start + place for start in starts for place in range(size))
         return out.tensor(Tensor("int64", (len(starts), size), places))
     end = _end(signal, length, size, out)
-    whole = out.emit("Reshape", [cast(step, "int64", out), out.tensor(NO_DIMENSIONS)])
+    whole = out.emit("Reshape", [cast(step, "int64", out), out.constant([], "int64")])
     begun = out.emit("Range", [out.constant(0, "int64"), end, whole])
     column = out.emit("Reshape", [begun, out.constant([-1, 1], "int64")])
     return out.emit("Add", [column, out.constant(range(size), "int64")])

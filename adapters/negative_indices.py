@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from opshift.adapters.node import Node, Tensor
 from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import TO_THE_LAST
 from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 OPSET = 10
 """What the nodes here are written for: the last opset without negative indices."""
-TO_THE_LAST = 2**31 - 1
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 
 

@@ -122,7 +122,7 @@ def scalar(name: str, out: Rewriter) -> str:
     known = out.constant_value(name)
     if known is not None:
         return out.tensor(Tensor(known.element_type, (), known.values))
-    return out.emit("Reshape", [name, out.tensor(Tensor("int64", (0,), ()))], opset=PLAIN)
+    return out.emit("Reshape", [name, out.constant([], "int64")], opset=PLAIN)
 
 
 def spread(name: str, scheme: Scheme, out: Rewriter) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from opshift.adapters.node import Node
 from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.sizes import TO_THE_LAST
 from opshift.adapters.table import adapter
-
-TO_THE_LAST = 2**31 - 1
-"""An end beyond every rank."""
 
 
 @adapter("Shape", 15, 13)

@@ -8,6 +8,8 @@ from opshift.adapters.rewriter import Rewriter
 
 Size = int | str
 """A number, or the name of a list of one int64."""
+TO_THE_LAST = 2**31 - 1
+"""As the end of a slice, one beyond any rank or size."""
 
 
 def dimension(value: str, axis: int, out: Rewriter) -> Size:

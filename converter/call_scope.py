@@ -24,7 +24,6 @@ class CallScope(Scope):
         callers: of a function, the calls that it is converted for.
     """
 
-    has_functions = True
     functions: Functions
     callers: Callers | None = None
 

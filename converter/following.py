@@ -138,7 +138,7 @@ class Following(Generic[Fact]):
 
     def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
         proto, _, _, inputs, outputs = line
-        made = scope.through_call(proto, self._kind.of) if scope.has_functions else None
+        made = scope.through_call(proto, self._kind.of)
         if made is not None:
             self._note(outputs, made, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:

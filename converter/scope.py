@@ -49,7 +49,6 @@ class Scope(Container):
     """The values of one graph or function, and of the graphs around it.
 
     Attributes:
-        has_functions: whether the model has any of its own.
         opsets: its opset imports, by domain.
         known: the names made here; the survey completes them.
         standings: what is known of the default domain's operators at these opsets.
@@ -57,8 +56,6 @@ class Scope(Container):
         emitted: the nodes that adapters wrote, and the opset of each.
         holder: the NodeProto that this is a graph of.
     """
-
-    has_functions = False
 
     def __init__(
         self,

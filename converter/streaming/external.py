@@ -107,21 +107,22 @@ def require_present(files: Mapping[str, int], folder: Path) -> None:
     Raises:
         InvalidModel: one is not.
     """
+    home = folder.resolve()
     for location, least in files.items():
         path = folder / location
         try:
-            _require_file(path, folder, least)
+            _require_file(path, home, least)
         except OSError as error:
             reason = f"holds weights of the model and cannot be read: {error.strerror}"
             raise InvalidModel(reason, place=str(path), remedy="put it beside the model") from error
 
 
-def _require_file(path: Path, folder: Path, least: int) -> None:
+def _require_file(path: Path, home: Path, least: int) -> None:
     place = str(path)
     if not path.is_file():
         reason = "holds weights of the model and is not there"
         raise InvalidModel(reason, place=place, remedy="put it beside the model")
-    if not path.resolve().is_relative_to(folder.resolve()):
+    if not path.resolve().is_relative_to(home):
         reason = "holds weights of the model and is a link out of its folder"
         raise InvalidModel(reason, place=place, remedy="put the file itself there")
     found = path.stat().st_size
