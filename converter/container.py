@@ -65,12 +65,6 @@ class Container:
         sparse = (each.values.name for each in graph.sparse_initializer)
         return {"", *map(_name_of, graph.input), *map(_name_of, graph.initializer), *sparse}
 
-    def mentioned(self) -> Iterator[str]:
-        """The names about which the model says something; optimisers leave them when the values are gone."""
-        yield from map(_name_of, getattr(self.container, "value_info", ()))
-        for each in () if self.is_function else self.container.quantization_annotation:
-            yield each.tensor_name
-
     @cached_property
     def lines(self) -> list[Line]:
         """The nodes as they are read."""
@@ -105,6 +99,13 @@ class Container:
         if self.is_function:
             return frozenset(self.container.input)
         return frozenset(value.name for value in self.container.input)
+
+
+def mentioned_in(container: Any) -> Iterator[str]:
+    """The names about which the model says something; optimisers leave them when the values are gone."""
+    yield from map(_name_of, getattr(container, "value_info", ()))
+    for each in getattr(container, "quantization_annotation", ()):
+        yield each.tensor_name
 
 
 def graphs_of(node: Any) -> Iterator[Any]:

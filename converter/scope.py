@@ -6,7 +6,7 @@ Everything is found when first asked for, of that one value, and remembered.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 from opshift.adapters.bodies import Graph
@@ -15,7 +15,7 @@ from opshift.adapters.rewriter import Concession
 from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
-from opshift.converter.container import Container, graphs_of
+from opshift.converter.container import Container, graphs_of, mentioned_in
 from opshift.converter.following import Following, Kind, Known, operators_at
 from opshift.converter.handing import handed_shape, handed_type
 from opshift.converter.inference import RANKS, SHAPES, TYPES
@@ -79,7 +79,7 @@ class Scope(Container):
         self.emitted: list[tuple[Node, int]] = []
         self.known = self.declared()
         names.sets.append(self.known)
-        names.mentions.append(self.mentioned)
+        names.mentions.append(partial(mentioned_in, container))
         self._constant_names: dict[tuple[Any, ...], str] = {}
         self._made_anew: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
