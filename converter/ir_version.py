@@ -7,7 +7,7 @@ with all opsets of the result, or as near to it as the model can go without loss
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from opshift.converter.concessions import Concessions
@@ -23,38 +23,40 @@ INITIALIZERS_STAND_ALONE = 4
 
 
 def change_ir_version(
-    model: Any, imports: Mapping[str, int], target: Target, registry: Registry, concessions: Concessions
+    model: Any,
+    imports: Mapping[str, int],
+    target: Target,
+    registry: Registry,
+    concessions: Concessions,
+    operators: Collection[tuple[str, str]],
 ) -> IrChange:
-    """The IR version of a model after it is converted from `imports` to the target, and what that takes."""
+    """The IR version of a model after it is converted from `imports` to the target, and what that takes.
+
+    `operators` are the domain and op_type of every node.
+    """
     before = model.ir_version
-    if target.wanted_ir_version == KEEP:
-        return IrChange(before, before)
-    if target.wanted_ir_version is not None:
-        return _to(target.wanted_ir_version, model, target, registry, concessions)
-    finals = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
-    raised = {domain: opset for domain, opset in finals.items() if opset > imports[domain]}
-    wanted = max(before, needed_for(raised, registry.releases))
-    if target.ir_version is not None:
-        return _to(min(wanted, target.ir_version), model, target, registry, concessions)
-    is_lowered = any(opset < imports[domain] for domain, opset in finals.items())
-    least = needed_for(finals, registry.releases)
-    if is_lowered and least < before:
-        return _lowered(model, least, target, registry, concessions, is_strict=False)
-    return IrChange(before, wanted)
-
-
-def _to(version: int, model: Any, target: Target, registry: Registry, concessions: Concessions) -> IrChange:
-    if version >= model.ir_version:
-        return IrChange(model.ir_version, version)
-    return _lowered(model, version, target, registry, concessions, is_strict=True)
-
-
-def _lowered(
-    model: Any, least: int, target: Target, registry: Registry, concessions: Concessions, *, is_strict: bool
-) -> IrChange:
+    wanted, is_strict = _wanted(before, imports, target, registry.releases)
+    if wanted >= before:
+        return IrChange(before, wanted)
     from opshift.converter.ir.lowering import lower
 
-    return lower(model, least, target.opsets, registry, concessions, is_strict=is_strict)
+    return lower(model, wanted, target.opsets, registry, concessions, operators, is_strict=is_strict)
+
+
+def _wanted(before: int, imports: Mapping[str, int], target: Target, releases: Releases) -> tuple[int, bool]:
+    """The IR version to go to, and whether none above it will do."""
+    if target.wanted_ir_version == KEEP:
+        return before, True
+    if target.wanted_ir_version is not None:
+        return target.wanted_ir_version, True
+    finals = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
+    raised = {domain: opset for domain, opset in finals.items() if opset > imports[domain]}
+    wanted = max(before, needed_for(raised, releases))
+    if target.ir_version is not None:
+        return min(wanted, target.ir_version), True
+    is_lowered = any(opset < imports[domain] for domain, opset in finals.items())
+    least = needed_for(finals, releases)
+    return (least, False) if is_lowered and least < before else (wanted, True)
 
 
 def needed_for(opsets: Mapping[str, int], releases: Releases) -> int:

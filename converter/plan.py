@@ -58,6 +58,8 @@ class Planner:
         self._redirected: dict[Scope, list[tuple[Any, str]]] = {}
         self._routers: dict[frozenset[tuple[str, int]], Router] = {}
         self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
+        self._operators: set[tuple[str, str]] = set()
+        """The domain and op_type of every node."""
         self._unresolved: dict[tuple[str, str, int], ResolveError] = {}
         """Why nodes name no operator: to look for near names takes long."""
         self._refusals: list[Refusal] = []
@@ -102,7 +104,9 @@ class Planner:
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        ir = change_ir_version(self._model, imports, self._target, self._registry, self._concessions)
+        ir = change_ir_version(
+            self._model, imports, self._target, self._registry, self._concessions, self._operators
+        )
         if self._history:
             ir = self._history.ir(ir, imports, self._target, self._registry)
         tops = [self._container(each) for each in (graph, *training, *(body.surveyed for body in bodies))]
@@ -178,6 +182,7 @@ class Planner:
 
     def _look(self, proto: Any, scope: Scope) -> Standing:
         """Where a node stands; of the default domain it is remembered for all nodes of the operator."""
+        self._operators.add((proto.domain, proto.op_type))
         if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
             call = self._functions.call(proto, scope)
             self._calls += [call] if call else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +28,7 @@ class Contents:
     """Everything in a model that an IR version may lack.
 
     Attributes:
-        newest: the newest IR version whose additions were looked for.
+        oldest, newest: what the IR versions after `oldest`, up to `newest`, added was looked for.
         targets: the opsets to which domains are converted before the IR version is.
         graphs: the main graph, those of training, and all within them and within functions.
         functions: the model's own.
@@ -42,6 +42,7 @@ class Contents:
 
     model: Any
     registry: Registry
+    oldest: int
     newest: int
     targets: Mapping[str, int]
     graphs: list[Placed] = field(default_factory=list)
@@ -56,16 +57,31 @@ class Contents:
 
 
 def contents_of(
-    model: Any, registry: Registry, newest: int, targets: Mapping[str, int] = MappingProxyType({})
+    model: Any,
+    registry: Registry,
+    newest: int,
+    *,
+    targets: Mapping[str, int] = MappingProxyType({}),
+    oldest: int = 0,
+    operators: Collection[tuple[str, str]] | None = None,
 ) -> Contents:
-    """Look at all of a model once, for what came up to the IR version `newest`."""
-    return _Look(Contents(model, registry, newest, targets)).contents
+    """Look at all of a model once, for what came after the IR version `oldest`, up to `newest`.
+
+    Args:
+        model: a ModelProto.
+        registry: the definitions to go by.
+        newest: the newest IR version that is looked for.
+        targets: the opsets to which domains are converted before the IR version is.
+        oldest: the newest IR version that is not looked for.
+        operators: the domain and op_type of every node, if they are known: nodes of many need no look.
+    """
+    return _Look(Contents(model, registry, oldest, newest, targets), operators).contents
 
 
 class _Look:
     """One walk over a model. A ModelProto of an older `onnx` lacks the fields of newer IR versions."""
 
-    def __init__(self, contents: Contents) -> None:
+    def __init__(self, contents: Contents, operators: Collection[tuple[str, str]] | None) -> None:
         self.contents = contents
         model, features = contents.model, ir_versions().features
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
@@ -73,12 +89,20 @@ class _Look:
         """Operator of the default domain to the names of its attributes that are worth a look."""
         self._seeks_metadata = contents.newest >= features["metadata"]
         self._seeks_devices = contents.newest >= features["device_configurations"]
+        self._seeks_external_data = contents.oldest < features["external_data"]
+        self._skips_nodes = operators is not None and self._tell_nothing(operators)
         self._graph("graph", model.graph)
         for index, info in enumerate(model.training_info):
             for part in ("initialization", "algorithm"):
                 self._graph(f"training_info[{index}].{part}", getattr(info, part))
         for function in model.functions:
             self._function(function)
+
+    def _tell_nothing(self, operators: Collection[tuple[str, str]]) -> bool:
+        """Whether no node of these operators can hold anything that is looked for."""
+        if self._seeks_metadata or self._functions:
+            return False
+        return not any(self._telling(canonical_domain(domain), op_type) for domain, op_type in operators)
 
     def _function(self, function: Any) -> None:
         path = f"function {title(function)}"
@@ -90,9 +114,9 @@ class _Look:
 
     def _graph(self, path: str, graph: Any) -> None:
         self.contents.graphs.append(Placed(path, graph))
-        for tensor in graph.initializer:
-            if self._tells(tensor):
-                self.contents.tensors.append((Initializer(path, tensor), tensor))
+        self.contents.tensors += [
+            (Initializer(path, tensor), tensor) for tensor in self._telling_tensors(graph.initializer)
+        ]
         for sparse in graph.sparse_initializer:
             parts = filter(self._tells, (sparse.values, sparse.indices))
             self.contents.tensors += [(Initializer(path, sparse.values), each) for each in parts]
@@ -106,6 +130,13 @@ class _Look:
             if not is_plain or (self._seeks_metadata and getattr(value, "metadata_props", None)):
                 self.contents.values.append(Placed(path, value))
 
+    def _telling_tensors(self, tensors: Iterable[Any]) -> Iterable[Any]:
+        if self._seeks_metadata:
+            return filter(self._tells, tensors)
+        if self._seeks_external_data:
+            return [each for each in tensors if each.data_type not in OLDEST or each.data_location]
+        return [each for each in tensors if each.data_type not in OLDEST]
+
     def _tells(self, tensor: Any) -> bool:
         """Whether a tensor holds something that the oldest IR version lacks."""
         if tensor.data_type not in OLDEST or tensor.data_location:
@@ -113,6 +144,8 @@ class _Look:
         return self._seeks_metadata and bool(getattr(tensor, "metadata_props", None))
 
     def _nodes(self, path: str, nodes: Any) -> None:
+        if self._skips_nodes:
+            return
         known = self._names
         if self._seeks_metadata:
             self._annotations(path, nodes)
@@ -141,13 +174,14 @@ class _Look:
         if (domain, node.op_type) in self._functions:
             self.contents.calls.append(Placed(path, node))
             return ANY
-        if domain != DEFAULT_DOMAIN:
-            return ANY
-        operator = self.contents.registry.operator(node.op_type)
-        found = ANY if operator is None else frozenset().union(*map(_telling, operator.versions))
+        found = self._telling(domain, node.op_type)
         if not node.domain:
             self._names[node.op_type] = found
         return found
+
+    def _telling(self, domain: str, op_type: str) -> frozenset[str]:
+        operator = self.contents.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
+        return ANY if operator is None else frozenset().union(*map(_telling, operator.versions))
 
     def _attributes(self, path: str, node: Any, names: frozenset[str]) -> None:
         for attribute in node.attribute:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from opshift.converter.concessions import Concessions
 from opshift.converter.errors import Refusal
 from opshift.converter.ir.change import IrChange, since
-from opshift.converter.ir.contents import contents_of
+from opshift.converter.ir.contents import Contents, contents_of
 from opshift.converter.ir.features import FINDERS, LOWERINGS, OF_FUNCTIONS, Lowering
 from opshift.converter.ir.use import Use
 from opshift.registry.catalogue import Registry
@@ -23,12 +23,14 @@ def lower(
     targets: Mapping[str, int],
     registry: Registry,
     concessions: Concessions,
+    operators: Collection[tuple[str, str]],
     *,
     is_strict: bool,
 ) -> IrChange:
     """Plan to bring a model down to the IR version `least`, or if that is not strict to the nearest above.
 
     Nothing is lost but what the caller allows to drop. Before, domains are converted to the opsets `targets`.
+    `operators` are the domain and op_type of every node.
     """
     known = ir_versions()
     before = model.ir_version
@@ -36,7 +38,8 @@ def lower(
         reason = f"what IR version {before} adds is not known: the newest known is {known.newest}"
         refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
-    uses = [use for use in _uses(model, before, registry, targets) if since(use.feature) > least]
+    contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
+    uses = [use for use in _uses(contents) if since(use.feature) > least]
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
     after = least if is_strict else _nearest(least, blocked)
     blocked = _without_functions(blocked, after)
@@ -62,14 +65,13 @@ def _without_functions(uses: Sequence[Use], version: int) -> list[Use]:
 def least_version(model: Any, registry: Registry) -> int:
     """The oldest IR version that has everything a model uses."""
     known = ir_versions()
-    uses = _uses(model, known.newest, registry, {})
+    uses = _uses(contents_of(model, registry, known.newest))
     return max((since(use.feature) for use in uses), default=known.oldest)
 
 
-def _uses(model: Any, newest: int, registry: Registry, targets: Mapping[str, int]) -> list[Use]:
-    """Where a model uses what came up to the IR version `newest`."""
-    contents = contents_of(model, registry, newest, targets)
-    return [use for find in FINDERS for use in find(contents) if since(use.feature) <= newest]
+def _uses(contents: Contents) -> list[Use]:
+    """Where a model uses what the IR versions added that were looked at."""
+    return [use for find in FINDERS for use in find(contents) if since(use.feature) <= contents.newest]
 
 
 def _is_allowed(use: Use, concessions: Concessions) -> bool:
