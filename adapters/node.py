@@ -79,10 +79,6 @@ class Node:
         copy.CopyFrom(self._proto)
         return copy
 
-    def attribute_bytes(self) -> Sequence[bytes]:
-        """What the attributes of a node of the model say, to compare nodes by."""
-        return attribute_bytes(self._proto)
-
     def with_(self, **changes: Any) -> Node:
         """A copy with some of `op_type`, `inputs`, `outputs`, `attributes`, `domain` replaced."""
         return Node(

@@ -11,13 +11,14 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from opshift.adapters.node import Node
+from opshift.converter.lines import Line
 from opshift.converter.mould import Names
 from opshift.converter.pattern import Pattern, Renamed, Result
 from opshift.converter.recorder import Recorder
 from opshift.converter.rewrite import rewrite
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
-from opshift.converter.soundness import require_text
+from opshift.converter.statements import Statement, statement_of
 
 MOST_PATTERNS = 16
 """Of nodes that state the same; where facts differ more often than this, nothing more is remembered."""
@@ -25,9 +26,10 @@ MOST_SHARED = 512
 """Statements of which the first pattern is remembered for other models."""
 LARGEST_SHARED = 1024
 """Bytes of the attributes in such a statement."""
-Statement = tuple[Any, ...]
-"""All that a node says but for its names."""
-_SHARED: WeakKeyDictionary[Router, dict[Statement, Pattern]] = WeakKeyDictionary()
+Key = tuple[Statement, int, int, tuple[bool, ...]]
+"""All that a node says but for its names, how many inputs and outputs it has, and which are not left out."""
+_SHARED: WeakKeyDictionary[Router, dict[tuple[int, Key], Pattern]] = WeakKeyDictionary()
+"""By router, then by opset and key."""
 
 
 class Alike:
@@ -37,36 +39,62 @@ class Alike:
         self._scope = scope
         self._router = router
         self._shared = _SHARED.setdefault(router, {})
-        self._patterns: dict[Statement, list[Pattern]] = {}
+        self._patterns: dict[Key, list[Pattern]] = {}
         self._constants: dict[Pattern, Names] = {}
+        self._are_plain: dict[str, bool] = {}
 
-    def rewrite(self, node: Node, source: int) -> Result:
-        """As `opshift.converter.rewrite.rewrite`."""
-        operator = self._router.route(node.domain, node.op_type, source).operator
-        if not node.is_original or not operator.has_plain_attributes:
-            return rewrite(node, source, self._scope, self._router)
-        names = node.inputs + node.outputs
-        absent = tuple(map(bool, names)) if "" in names else ()
-        numbers = (source, len(node.inputs), len(names))
-        statement = (node.op_type, node.domain, numbers, absent, *node.attribute_bytes())
-        patterns = self._patterns.get(statement)
-        if patterns is None:
-            shared = self._shared.get(statement)
-            patterns = self._patterns[statement] = [shared] if shared else []
-        for pattern in patterns:
-            if pattern.fits(names, self._scope):
-                if not pattern.is_unchanged:
-                    require_text(names)
+    def known(self, line: Line, proto: Any, source: int) -> Renamed | None:
+        """What takes the place of a node, written for the opset `source`, if that is known of one like it."""
+        _, domain, op_type, inputs, outputs = line
+        is_plain = None if domain else self._are_plain.get(op_type)
+        if is_plain is None:
+            is_plain = self._is_plain(domain, op_type, source)
+        if not is_plain:
+            return None
+        names = inputs + outputs
+        key = self._key(line, proto, names)
+        patterns = self._patterns.get(key)
+        for pattern in self._kept(key, source) if patterns is None else patterns:
+            if not pattern.asked or pattern.fits(names, self._scope):
                 return Renamed(pattern, names + self._made(pattern))
+        return None
+
+    def rewrite(self, node: Node, line: Line, proto: Any, source: int) -> Result:
+        """As `opshift.converter.rewrite.rewrite`; `node` is the view of a node in this scope."""
+        if not node.is_original or not self._is_plain(node.domain, node.op_type, source):
+            return rewrite(node, source, self._scope, self._router)
+        return self.known(line, proto, source) or self._learned(node, line, proto, source)
+
+    def _learned(self, node: Node, line: Line, proto: Any, source: int) -> Result:
+        names = node.inputs + node.outputs
         recorder = Recorder(self._scope, names)
         result = rewrite(node, source, recorder, self._router)
+        key = self._key(line, proto, names)
+        patterns = self._patterns.setdefault(key, [])
         if not recorder.is_complete or len(patterns) >= MOST_PATTERNS:
             return result
         pattern = Pattern(node, result, recorder.asked(), recorder.fresh_names, recorder.constants)
         patterns.append(pattern)
         self._constants[pattern] = (*recorder.constants, "")
-        self._share(statement, pattern)
+        self._share(key, source, pattern)
         return Renamed(pattern, (*names, *recorder.fresh_names, *recorder.constants, ""))
+
+    def _is_plain(self, domain: str, op_type: str, source: int) -> bool:
+        """Whether an operator has attributes that are quickly compared."""
+        found = self._router.route(domain, op_type, source).operator.has_plain_attributes
+        if not domain:
+            self._are_plain[op_type] = found
+        return found
+
+    def _key(self, line: Line, proto: Any, names: Names) -> Key:
+        absent = tuple(map(bool, names)) if "" in names else ()
+        return statement_of(line, proto, names), len(line[3]), len(line[4]), absent
+
+    def _kept(self, key: Key, source: int) -> list[Pattern]:
+        """What is known from other models."""
+        shared = self._shared.get((source, key))
+        found = self._patterns[key] = [shared] if shared else []
+        return found
 
     def _made(self, pattern: Pattern) -> Names:
         """The names that a pattern leaves open: new ones, and those that its constants have in this scope."""
@@ -77,9 +105,9 @@ class Alike:
             self._constants[pattern] = constants
         return fresh + constants
 
-    def _share(self, statement: Statement, pattern: Pattern) -> None:
+    def _share(self, key: Key, source: int, pattern: Pattern) -> None:
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
-        is_small = sum(len(each) for each in statement if isinstance(each, bytes)) <= LARGEST_SHARED
-        if is_small and pattern.is_small and statement not in self._shared:
-            self._shared[statement] = pattern
+        is_small = sum(map(len, key[0])) <= LARGEST_SHARED
+        if is_small and pattern.is_small and (source, key) not in self._shared:
+            self._shared[source, key] = pattern

@@ -89,13 +89,14 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
 
     Returns the sort keys of those at the end.
     """
-    result, original = change.result, nodes[change.position]
+    result, position = change.result, change.line[0]
+    original = nodes[position]
     if isinstance(result, Renamed) and len(result.pattern.moulds) == 1:
         result.pattern.moulds[0].fill(original, result.names)
         hand_on(original, ())
         return []
     main = result.main
-    beside = [position - main for position in range(len(result.operators)) if position != main]
+    beside = [place - main for place in range(len(result.operators)) if place != main]
     added = [nodes.add() for _ in beside]
     protos = (*added[:main], original, *added[main:])
     if isinstance(result, Renamed):
@@ -105,9 +106,10 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
         for written, proto in zip(result.nodes, protos, strict=True):
             if proto is not original:
                 fill_node(proto, written, original)
+        assert change.original is not None, "patterns are filled in"
         update_node(original, result.nodes[main], change.original)
     hand_on(original, added)
-    return [change.position * STRIDE + distance for distance in beside]
+    return [position * STRIDE + distance for distance in beside]
 
 
 STRIDE = 1 << 20

@@ -13,6 +13,7 @@ from opshift.converter.types import Shape
 if TYPE_CHECKING:
     from opshift.converter.callers import Callers
     from opshift.converter.functions import Functions
+    from opshift.converter.lines import Line
     from opshift.registry.models import OperatorVersion
 
 
@@ -69,17 +70,17 @@ class CallScope(Scope):
         """Whether this is no function, nor a graph in one."""
         return self.functions.callers_of(self) is None
 
-    def through_call(self, proto: Any, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """A fact about each output of a node that calls a function; `None` if it calls none."""
-        return self.functions.results(proto, self, fact)
+        return self.functions.results(self.proto_of(line), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
         made = self._made_by.get(name)
         constant = None
         if self.callers is not None and self.is_overridable(name):
             constant = self.callers.constant(name)
-        elif made is not None and self.functions.find(made[0][0]) is not None:
-            constants = self.functions.results(made[0][0], self, Scope.constant)
+        elif made is not None and self.functions.find(self.proto_of(made[0])) is not None:
+            constants = self.functions.results(self.proto_of(made[0]), self, Scope.constant)
             constant = constants[made[1]] if constants else None
         else:
             return super()._find_producer(name)

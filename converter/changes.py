@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.adapters.node import Node, Tensor
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.ir.change import IrChange
+from opshift.converter.lines import Line
 from opshift.converter.pattern import Result
 from opshift.converter.reversible.reversal import Reversal
 from opshift.converter.survey import label
@@ -19,19 +20,27 @@ if TYPE_CHECKING:
 
 
 class NodeChange(NamedTuple):
-    """A node that is replaced: its position, what it was, and what takes its place."""
+    """A node that is replaced: what it was, and what takes its place.
 
-    position: int
+    Where that is no pattern's, `original` is the view that it came of.
+    """
+
+    line: Line
     path: str
     name: str
-    original: Node
     result: Result
+    original: Node | None = None
+
+    @property
+    def position(self) -> int:
+        """Where the node stands among those of its graph or function."""
+        return self.line[0]
 
     @property
     def place(self) -> str:
         """The graph or function, and the node in it."""
-        node = self.original
-        return f"{self.path}, node {label(self.name, node.op_type, node.outputs)}"
+        _, _, op_type, _, outputs = self.line
+        return f"{self.path}, node {label(self.name, op_type, outputs)}"
 
     @property
     def operator(self) -> OperatorId:

@@ -30,7 +30,8 @@ class Container:
 
     def initializer(self, name: str) -> Any:
         """The TensorProto of an initializer of this graph, or `None`."""
-        return self._initializers.get(name)
+        position = self._initializers.get(name)
+        return None if position is None else self.container.initializer[position]
 
     def sparse_initializer(self, name: str) -> Any:
         """The SparseTensorProto of an initializer of this graph, or `None`."""
@@ -42,7 +43,7 @@ class Container:
 
     def own_type(self, name: str) -> str | None:
         """The element type that is stated of a value; of values that are no tensors their type string."""
-        stored = self._initializers.get(name) or (self._sparse[name].values if name in self._sparse else None)
+        stored = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)
         if stored is not None:
             found = BY_NUMBER.get(stored.data_type)
             return found.name if found else None
@@ -51,7 +52,7 @@ class Container:
 
     def own_shape(self, name: str) -> Shape | None:
         """The shape that is stated of a value."""
-        stored = self._initializers.get(name) or self._sparse.get(name)
+        stored = self.initializer(name) or self._sparse.get(name)
         if stored is not None:
             return tuple(stored.dims[:])
         stated = self.stated.get(name)
@@ -70,6 +71,10 @@ class Container:
         """The nodes as they are read."""
         return list(read_lines(self.container))
 
+    def proto_of(self, line: Line) -> Any:
+        """The NodeProto that a line was read from."""
+        return self.container.node[line[0]]
+
     @cached_property
     def _made_by(self) -> dict[str, tuple[Line, int]]:
         """By the name of a value, the node that makes it, and the position among its outputs."""
@@ -86,8 +91,10 @@ class Container:
         return {value.name: value.type for value in values}
 
     @cached_property
-    def _initializers(self) -> dict[str, Any]:
-        return {} if self.is_function else {each.name: each for each in self.container.initializer}
+    def _initializers(self) -> dict[str, int]:
+        """The positions of the initializers, by name."""
+        names = () if self.is_function else map(_name_of, self.container.initializer)
+        return {name: position for position, name in enumerate(names)}
 
     @cached_property
     def _sparse(self) -> dict[str, Any]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from opshift.adapters.node import Node, attribute_bytes
+from opshift.adapters.node import Node
 from opshift.converter.lines import Line
+from opshift.converter.statements import statement_of
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion
 
@@ -52,11 +53,15 @@ class Kind(NamedTuple, Generic[Fact]):
 
 
 class Known(NamedTuple):
-    """An operator of the default domain, what it links, and whether all outputs share it."""
+    """An operator of the default domain, what it links, and whether all outputs share it.
+
+    `is_plain` says whether what follows of nodes may be remembered for those that state the same.
+    """
 
     operator: OperatorVersion | None
     link: Link
     links_all: bool
+    is_plain: bool
 
 
 @lru_cache(maxsize=256)
@@ -102,12 +107,13 @@ class Following(Generic[Fact]):
 
     def _follow(self, name: str, scope: Scope) -> None:
         known, operators, stated = self._known, self._operators, scope.stated.keys()
+        is_plain_scope = scope.has_plain_nodes
         for line in self._lines:
             _, domain, op_type, inputs, outputs = line
             if domain:
                 self._look_at(line, scope, scope.operator(op_type, domain))
             else:
-                operator, link, links_all = operators.get(op_type) or self._operator(op_type, scope)
+                operator, link, links_all, is_plain = operators.get(op_type) or self._operator(op_type, scope)
                 fact = None
                 if link is not None and (links_all or len(outputs) == 1) and stated.isdisjoint(outputs):
                     if link == GREATEST:
@@ -115,11 +121,13 @@ class Following(Generic[Fact]):
                     elif link < len(inputs):
                         source = inputs[link]
                         fact = known[source] if source in known else self.of(source, scope)
-                if fact is None:
-                    self._look_at(line, scope, operator)
-                else:
+                if fact is not None:
                     for output in outputs:
                         known[output or _UNNAMED] = fact
+                elif operator is not None and is_plain and is_plain_scope:
+                    self._remember(line, operator, scope)
+                else:
+                    self._look_at(line, scope, operator)
             if name in known:
                 return
         self._follow_emitted(scope)
@@ -128,7 +136,8 @@ class Following(Generic[Fact]):
         operator = scope.operator(op_type, "")
         link = self._kind.link(operator) if operator else None
         has_one = operator is not None and len(operator.outputs) == 1
-        found = self._operators[op_type] = Known(operator, link, has_one)
+        is_plain = operator is not None and operator.has_plain_attributes
+        found = self._operators[op_type] = Known(operator, link, has_one, is_plain)
         return found
 
     def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
@@ -137,23 +146,28 @@ class Following(Generic[Fact]):
         return max(facts) if facts and None not in facts else None
 
     def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
-        proto, _, _, inputs, outputs = line
-        made = scope.through_call(proto, self._kind.of)
+        made = scope.through_call(line, self._kind.of)
         if made is not None:
-            self._note(outputs, made, scope)
+            self._note(line[4], made, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
             self._look(scope.node_of(line), operator, scope)
         else:
-            known = self._known
-            told = [known[name] if name in known else self.of(name, scope) for name in inputs]
-            key = (id(operator), len(outputs), *told, *attribute_bytes(proto))
-            found = self._lasting.get(key)
-            if found is None:
-                inferred = self._kind.infer(scope.node_of(line), operator, scope)
-                found = inferred.facts
-                if inferred.is_lasting:
-                    self._lasting[key] = found
-            self._note(outputs, found, scope)
+            self._remember(line, operator, scope)
+
+    def _remember(self, line: Line, operator: OperatorVersion, scope: Scope) -> None:
+        """What follows of a node, as of one that states the same and whose inputs are the same."""
+        _, _, _, inputs, outputs = line
+        known = self._known
+        told = [known[name] if name in known else self.of(name, scope) for name in inputs]
+        statement = statement_of(line, scope.proto_of(line), inputs + outputs)
+        key = (statement, len(outputs), *told)
+        found = self._lasting.get(key)
+        if found is None:
+            inferred = self._kind.infer(scope.node_of(line), operator, scope)
+            found = inferred.facts
+            if inferred.is_lasting:
+                self._lasting[key] = found
+        self._note(outputs, found, scope)
 
     def _follow_emitted(self, scope: Scope) -> None:
         emitted = scope.emitted

@@ -14,6 +14,7 @@ from opshift.converter.concessions import Concessions
 from opshift.converter.element_types import element_types_in
 from opshift.converter.errors import InvalidModel, Refusal
 from opshift.converter.ir_version import change_ir_version
+from opshift.converter.lines import Line
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
 from opshift.converter.route import Route, Router, router_for
@@ -225,8 +226,8 @@ class Planner:
         alike = Alike(scope, router)
         if self._history:
             self._history.restore(found, surveyed, router)
-        for index, proto in found.reversal.unsettled(surveyed.todo):
-            change = self._change(index, proto, surveyed, alike)
+        for line in found.reversal.unsettled(surveyed.todo):
+            change = self._change(line, surveyed, alike)
             if change is not None:
                 found.changes.append(change)
         if scope.has_lines:
@@ -246,18 +247,25 @@ class Planner:
         ]
         return found
 
-    def _change(self, index: int, proto: Any, surveyed: Surveyed, alike: Alike) -> NodeChange | None:
+    def _change(self, line: Line, surveyed: Surveyed, alike: Alike) -> NodeChange | None:
         scope = surveyed.scope
+        _, domain, op_type, _, _ = line
+        proto = scope.proto_of(line)
         try:
-            node = scope.node_of(scope.lines[index]) if scope.has_lines else scope.node(proto)
-            opset = scope.opsets.get(node.domain or DEFAULT_DOMAIN)
+            opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)
             assert opset is not None
-            unresolved = self._unresolved and self._unresolved.get((node.domain, node.op_type, opset))
+            unresolved = self._unresolved and self._unresolved.get((domain, op_type, opset))
             if unresolved:
                 raise unresolved.with_traceback(None)
-            result = alike.rewrite(node, opset)
+            if self._functions is None:
+                known = alike.known(line, proto, opset)
+                if known is not None:
+                    is_same = known.pattern.is_unchanged
+                    return None if is_same else NodeChange(line, surveyed.path, proto.name, known)
+            node = scope.node_of(line)
+            result = alike.rewrite(node, line, proto, opset)
             if self._functions is not None:
                 node, result = _settled(node, proto, result, scope)
             if result.is_same_as(node):
@@ -265,7 +273,7 @@ class Planner:
         except (CannotConvert, ResolveError) as error:
             self._refuse(error, proto, surveyed)
             return None
-        return NodeChange(index, surveyed.path, proto.name, node, result)
+        return NodeChange(line, surveyed.path, proto.name, result, node)
 
     def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: Surveyed) -> None:
         place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"

@@ -107,6 +107,10 @@ class Scope(Container):
         """Whether somebody asked for the nodes as they were read, or the survey kept them."""
         return "lines" in vars(self)
 
+    def keep(self, lines: list[Line]) -> None:
+        """Keep the nodes as somebody read them."""
+        self.lines = lines
+
     def child(self, graph: Any) -> Scope:
         """The scope of a graph that an attribute of a node holds."""
         key = id(graph)  # no other gets it: the scope keeps the graph
@@ -185,8 +189,8 @@ class Scope(Container):
 
     def node_of(self, line: Line) -> Node:
         """The view of a node of this scope."""
-        proto, domain, op_type, inputs, outputs = line
-        return self.seen(Node(op_type, inputs, outputs, None, domain, proto))
+        _, domain, op_type, inputs, outputs = line
+        return self.seen(Node(op_type, inputs, outputs, None, domain, self.proto_of(line)))
 
     def seen(self, node: Node) -> Node:
         """A node with what the place adds to what its NodeProto says."""
@@ -197,7 +201,7 @@ class Scope(Container):
         """Whether the place adds nothing to any node."""
         return True
 
-    def through_call(self, proto: Any, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """A fact about each output of a node that calls a function; `None` if it calls none."""
         return None
 
@@ -271,9 +275,10 @@ class Scope(Container):
         waiting: list[Scope] = [self]
         while waiting:
             scope = waiting.pop()
-            for node, domain, op_type, inputs, _ in scope.lines:
+            for line in scope.lines:
+                _, domain, op_type, inputs, _ = line
                 found.update(inputs)
                 if domain or self.standings.get(op_type) is not QUIET:
-                    waiting += map(scope.child, graphs_of(node))
+                    waiting += map(scope.child, graphs_of(scope.proto_of(line)))
             found.update(scope.outputs)
         return found

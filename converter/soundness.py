@@ -52,14 +52,16 @@ def require_sound(node: Node, operator: OperatorVersion, older: Sequence[Operato
             _require_choice(node, name, operator, older)
 
 
-def require_text(names: Iterable[str]) -> None:
-    """Check names: some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
+def require_text(names: Iterable[str]) -> str:
+    """All names as one text.
+
+    Some releases of protobuf hand over as bytes what is not UTF-8, and take no bytes back.
 
     Raises:
         InvalidModel: a name is no text.
     """
     try:
-        "".join(names)
+        return "".join(names)
     except TypeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 

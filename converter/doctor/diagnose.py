@@ -149,7 +149,8 @@ def _nodes(surveyed: Surveyed) -> Iterator[tuple[Node, Scope, str]]:
     waiting = [surveyed]
     while waiting:
         current = waiting.pop()
-        for _, proto in current.todo:
+        for line in current.todo:
+            proto = current.scope.proto_of(line)
             place = f"{current.path}, node {label(proto.name, proto.op_type, proto.output)}"
             yield Node.of(proto), current.scope, place
         waiting += reversed([each[3] for each in current.subgraphs])

@@ -12,6 +12,7 @@ from opshift.converter.changes import ContainerPlan, NodeChange
 from opshift.converter.ir.change import IrChange, since
 from opshift.converter.ir.lowering import least_version
 from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
+from opshift.converter.lines import read_line
 from opshift.converter.names import Names
 from opshift.converter.reversible.groups import intact_groups, read_original
 from opshift.converter.reversible.holding import Holding, first_output, names_made, names_read, names_read_in
@@ -61,7 +62,13 @@ class History:
         groups = intact_groups(part, surveyed, holding, self._used_outside(scope.container))
         settle(groups, reversal, holding, scope, router)
         found.changes += (
-            NodeChange(position, surveyed.path, each.group.original.name, each.node, each.result)
+            NodeChange(
+                read_line(position, each.group.original),
+                surveyed.path,
+                each.group.original.name,
+                each.result,
+                each.node,
+            )
             for position, each in reversal.returns.items()
             if not each.changes_nothing
         )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.adapters.node import Node
 from opshift.converter.rewrite import Rewritten
 
 if TYPE_CHECKING:
+    from opshift.converter.lines import Line
     from opshift.converter.reversible.groups import Group
     from opshift.converter.reversible.record import Entry
 
@@ -64,6 +65,6 @@ class Reversal:
     constants: list[str] = field(default_factory=list)
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def unsettled(self, nodes: list[tuple[int, Any]]) -> list[tuple[int, Any]]:
-        """The nodes, with their positions, that are to be converted as they are."""
+    def unsettled(self, nodes: list[Line]) -> list[Line]:
+        """The nodes that are to be converted as they are."""
         return [each for each in nodes if each[0] not in self.settled] if self.settled else nodes
