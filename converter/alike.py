@@ -8,7 +8,6 @@ same model, and in the next one that goes to the same opsets.
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from opshift.adapters.node import Node
 from opshift.converter.lines import Line
@@ -28,8 +27,6 @@ LARGEST_SHARED = 1024
 """Bytes of the attributes in such a statement."""
 Key = tuple[Statement, int, int, tuple[bool, ...]]
 """All that a node says but for its names, how many inputs and outputs it has, and which are not left out."""
-_SHARED: WeakKeyDictionary[Router, dict[tuple[int, Key], Pattern]] = WeakKeyDictionary()
-"""By router, then by opset and key."""
 
 
 class Alike:
@@ -38,7 +35,7 @@ class Alike:
     def __init__(self, scope: Scope, router: Router) -> None:
         self._scope = scope
         self._router = router
-        self._shared = _SHARED.setdefault(router, {})
+        self._shared: dict[tuple[int, Key], Pattern] = router.remembered
         self._patterns: dict[Key, list[Pattern]] = {}
         self._constants: dict[Pattern, Names] = {}
         self._are_plain: dict[str, bool] = {}

@@ -185,12 +185,12 @@ def _history(model: Any, *, is_continued: bool) -> History | None:
 
 def model_of(model: Any) -> tuple[Any, bool]:
     """The model as a message, and whether it is ours to change."""
+    if hasattr(model, "opset_import") and hasattr(model, "graph"):
+        return model, False
     if isinstance(model, bytes | bytearray | memoryview):
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike):
         return read_model(Path(model)), True
-    if not hasattr(model, "opset_import") or not hasattr(model, "graph"):
-        raise InvalidModel(
-            f"{type(model).__name__} is no model", remedy="give a ModelProto, its bytes, or a path"
-        )
-    return model, False
+    raise InvalidModel(
+        f"{type(model).__name__} is no model", remedy="give a ModelProto, its bytes, or a path"
+    )

@@ -177,7 +177,8 @@ class Planner:
         key = frozenset(opsets.items())
         if key not in self._routers:
             finals = {**opsets, **self._target.opsets}
-            finals.setdefault(DEFAULT_DOMAIN, self._registry.releases.companion_opset(finals))
+            if DEFAULT_DOMAIN not in finals:
+                finals[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(finals)
             self._routers[key] = router_for(self._registry, frozenset(finals.items()))
         return self._routers[key]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from opshift.adapters.table import Adapter, Pair, adapter_table
 from opshift.converter.compiled import CompiledTable, compiled_path
@@ -45,6 +45,8 @@ class Router:
         self.default_opset = self._targets[DEFAULT_DOMAIN]
         self.asking: set[int] = set()
         """The opsets of the default domain from which steps have asked for facts, and are likely to again."""
+        self.remembered: dict[Any, Any] = {}
+        """What became of nodes on these routes, for those that rewrite more of them."""
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:

@@ -19,8 +19,10 @@ from opshift.converter.ir import (
     training,
     types,
 )
+from opshift.converter.ir.change import STANDALONE, since
 from opshift.converter.ir.contents import Contents
 from opshift.converter.ir.use import Use
+from opshift.registry.ir_versions import ir_versions
 
 Find = Callable[[Contents], Iterator[Use]]
 Change = Callable[[Contents], None]
@@ -46,21 +48,28 @@ class Lowering(NamedTuple):
     moves_nodes: bool = False
 
 
-FINDERS: tuple[Find, ...] = (
-    devices.find,
-    metadata.find,
-    overloads.find,
-    function_values.find,
-    attribute_defaults.find,
-    functions.find,
-    training.find,
-    sparse.find_initializers,
-    sparse.find_attributes,
-    quantization.find,
-    initializers.find_standalone,
-    initializers.find_external,
-    types.find,
-)
+FINDERS: dict[Find, tuple[str, ...]] = {
+    devices.find: ("device_configurations",),
+    metadata.find: ("metadata",),
+    overloads.find: ("overloads",),
+    function_values.find: ("function_values",),
+    attribute_defaults.find: ("attribute_defaults",),
+    functions.find: ("functions",),
+    training.find: ("training",),
+    sparse.find_initializers: ("sparse_initializers",),
+    sparse.find_attributes: ("sparse_attributes",),
+    quantization.find: ("quantization_annotations",),
+    initializers.find_standalone: (STANDALONE,),
+    initializers.find_external: ("external_data",),
+    types.find: (
+        "opaque_types",
+        "optional_types",
+        "sparse_types",
+        "type_attributes",
+        *ir_versions().element_types,
+    ),
+}
+"""What finds which features and element types."""
 LOWERINGS: tuple[Lowering, ...] = (
     Lowering("device_configurations", "", None, "drop-devices", devices.drop),
     Lowering("metadata", "metadata of the model", metadata.move, "drop-metadata", metadata.drop),
@@ -83,3 +92,13 @@ LOWERINGS: tuple[Lowering, ...] = (
 """In the order in which they are applied: newest first, but functions, which take others with them."""
 OF_FUNCTIONS = frozenset({"overloads", "function_values", "attribute_defaults"})
 """The features that a model without functions cannot have."""
+
+
+def uses_in(contents: Contents) -> Iterator[Use]:
+    """Where a model uses what came after the IR version `contents.oldest`."""
+    for find, newest in _NEWEST.items():
+        if newest > contents.oldest:
+            yield from (use for use in find(contents) if since(use.feature) > contents.oldest)
+
+
+_NEWEST = {find: max(map(since, features)) for find, features in FINDERS.items()}

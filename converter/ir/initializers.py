@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opshift.adapters.tensors import EXTERNAL
-from opshift.converter.ir.change import STANDALONE, since
+from opshift.converter.ir.change import STANDALONE
 from opshift.converter.ir.contents import TENSOR, Contents
 from opshift.converter.ir.parts import Initializer
 from opshift.converter.ir.use import Use
@@ -27,8 +27,6 @@ LOAD = "save the model with its weights in it: onnx.load, then onnx.save"
 
 def find_standalone(contents: Contents) -> Iterator[Use]:
     """The first initializer that is no input."""
-    if contents.oldest >= since(STANDALONE):
-        return
     for path, graph in contents.graphs:
         first = next(_standalone(graph), None)
         if first is not None:

@@ -8,8 +8,8 @@ from typing import Any
 from opshift.converter.concessions import Concessions
 from opshift.converter.errors import Refusal
 from opshift.converter.ir.change import IrChange, since
-from opshift.converter.ir.contents import Contents, contents_of
-from opshift.converter.ir.features import FINDERS, LOWERINGS, OF_FUNCTIONS, Lowering
+from opshift.converter.ir.contents import contents_of
+from opshift.converter.ir.features import LOWERINGS, OF_FUNCTIONS, Lowering, uses_in
 from opshift.converter.ir.use import Use
 from opshift.registry.catalogue import Registry
 from opshift.registry.ir_versions import ir_versions
@@ -39,7 +39,7 @@ def lower(
         refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
-    uses = [use for use in _uses(contents) if since(use.feature) > least]
+    uses = [use for use in uses_in(contents) if since(use.feature) <= before]
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
     after = least if is_strict else _nearest(least, blocked)
     blocked = _without_functions(blocked, after)
@@ -65,13 +65,8 @@ def _without_functions(uses: Sequence[Use], version: int) -> list[Use]:
 def least_version(model: Any, registry: Registry) -> int:
     """The oldest IR version that has everything a model uses."""
     known = ir_versions()
-    uses = _uses(contents_of(model, registry, known.newest))
+    uses = uses_in(contents_of(model, registry, known.newest))
     return max((since(use.feature) for use in uses), default=known.oldest)
-
-
-def _uses(contents: Contents) -> list[Use]:
-    """Where a model uses what the IR versions added that were looked at."""
-    return [use for find in FINDERS for use in find(contents) if since(use.feature) <= contents.newest]
 
 
 def _is_allowed(use: Use, concessions: Concessions) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from opshift.converter.ir.contents import INT, Contents
@@ -22,9 +23,7 @@ REMEDY = "give the values another type in the framework that exports the model"
 
 def find(contents: Contents) -> Iterator[Use]:
     """Every use of such a type by a value, a tensor or an attribute."""
-    newer = {
-        number: each.name for number, each in BY_NUMBER.items() if each.name in ir_versions().element_types
-    }
+    newer = _newer()
     for path, value in contents.values:
         yield from _of_type(value.type, f"{path}, value {value.name!r}", newer)
     for holder, tensor in contents.tensors:
@@ -36,6 +35,14 @@ def find(contents: Contents) -> Iterator[Use]:
         for stated in _stated(held.attribute):
             yield Use("type_attributes", held.place, NOTHING, REMEDY)
             yield from _of_type(stated, held.place, newer)
+
+
+@cache
+def _newer() -> dict[int, str]:
+    """The element types that the oldest IR version lacks, by number."""
+    return {
+        number: each.name for number, each in BY_NUMBER.items() if each.name in ir_versions().element_types
+    }
 
 
 def _of_type(stated: Any, place: str, newer: dict[int, str]) -> Iterator[Use]:

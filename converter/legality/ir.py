@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from opshift.converter.ir import (
-    attribute_defaults,
-    devices,
-    function_values,
-    functions,
-    initializers,
-    metadata,
-    overloads,
-    quantization,
-    sparse,
-    training,
-    types,
-)
-from opshift.converter.ir.change import since
-from opshift.converter.ir.contents import Contents, contents_of
+from opshift.converter.ir.change import STANDALONE, since
+from opshift.converter.ir.contents import contents_of
+from opshift.converter.ir.features import FINDERS
 from opshift.converter.ir.use import Use
 from opshift.converter.legality.containers import Model
 from opshift.converter.legality.findings import ERROR, WARNING, Flaw
@@ -27,27 +15,6 @@ from opshift.registry.ir_versions import ir_versions
 
 SOURCE = "onnx.proto: Version"
 OPSET_IMPORTS = 3
-FINDERS: dict[Callable[[Contents], Iterator[Use]], tuple[str, ...]] = {
-    attribute_defaults.find: ("attribute_defaults",),
-    devices.find: ("device_configurations",),
-    function_values.find: ("function_values",),
-    functions.find: ("functions",),
-    initializers.find_external: ("external_data",),
-    metadata.find: ("metadata",),
-    overloads.find: ("overloads",),
-    quantization.find: ("quantization_annotations",),
-    sparse.find_attributes: ("sparse_attributes",),
-    sparse.find_initializers: ("sparse_initializers",),
-    training.find: ("training",),
-    types.find: (
-        "opaque_types",
-        "optional_types",
-        "sparse_types",
-        "type_attributes",
-        *ir_versions().element_types,
-    ),
-}
-"""What finds which features; initializers that are no inputs have a rule of their own."""
 
 
 class Newer:
@@ -104,5 +71,5 @@ def _register(feature: str) -> None:
 
 for _features in FINDERS.values():
     for _feature in _features:
-        if _feature in ir_versions().features:
+        if _feature in ir_versions().features and _feature != STANDALONE:  # which has a rule of its own
             _register(_feature)
