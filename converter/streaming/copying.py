@@ -12,10 +12,12 @@ from opshift.converter.streaming.source import Source
 
 MOST_AT_ONCE = 1 << 26
 """Between two calls an interruption is heard."""
-MOST_IN_MEMORY = 1 << 18
+MOST_WAITING = 1 << 18
+MOST_IN_MEMORY = 1 << 20
+"""Large enough for few calls, small enough to be written while it is still near the processor."""
 SHORT = 1 << 16
 """Shorter ranges are cheaper to read, and to write together."""
-PAGE, CHUNK = 1 << 12, 1 << 16
+PAGE = 1 << 12
 Copy = Callable[[int, int, int, int], None]
 """Appends to a file what lies in another between two positions, as far as it can."""
 
@@ -37,7 +39,7 @@ def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
             write_all(target, waiting)
             waiting.clear()
             copy_range(source, piece, target)
-        if len(waiting) > MOST_IN_MEMORY:
+        if len(waiting) > MOST_WAITING:
             write_all(target, waiting)
             waiting.clear()
     write_all(target, waiting)
@@ -46,44 +48,28 @@ def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
 def copy_range(source: Source, part: Range, target: int) -> None:
     """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
-    What one of them cannot do, for whatever reason, the next one tries; the last one tells. They are slow
-    where the pages of the two files do not lie alike; there pages go through a pipe.
+    What one of them cannot do, for whatever reason, the next one tries; the last one tells. The kernel takes
+    pages as they are: where those of the two files do not lie alike, memory is the fastest way.
 
     Raises:
         InvalidModel: the file to read from ends too early, or cannot be read.
         OSError: the disk is full, say.
     """
     shift = _position(target) - part.start
-    for copy in KERNEL if shift % PAGE == 0 else (*PIPE, *KERNEL):
+    for copy in KERNEL if shift % PAGE == 0 else ():
         with suppress(OSError):
             copy(source.file, target, _position(target) - shift, part.end)
-    while (start := _position(target) - shift) < part.end:
-        write_all(target, source.read(start, min(start + MOST_IN_MEMORY, part.end)))
+    start = _position(target) - shift
+    while start < part.end:
+        whole_pages = start + MOST_IN_MEMORY - (start + shift) % PAGE
+        end = min(whole_pages, part.end)
+        write_all(target, source.read(start, end))
+        start = end
 
 
 def _position(file: int) -> int:
     """Where the next bytes go; after an error it tells how many went."""
     return os.lseek(file, 0, os.SEEK_CUR)
-
-
-def _by_pipe(source: int, target: int, start: int, end: int) -> None:
-    """As the others, but with an eye to pages: no part that is written begins or ends within one."""
-    from fcntl import F_SETPIPE_SZ, fcntl
-
-    out, into = os.pipe()
-    try:
-        fcntl(into, F_SETPIPE_SZ, 2 * CHUNK)
-        at = _position(target)
-        while start < end:
-            count = left = os.splice(source, into, min(CHUNK - at % CHUNK, end - start), offset_src=start)
-            if not count:
-                return
-            while left:
-                left -= os.splice(out, target, left)
-            start, at = start + count, at + count
-    finally:
-        os.close(out)
-        os.close(into)
 
 
 def _by_file_system(source: int, target: int, start: int, end: int) -> None:
@@ -107,5 +93,4 @@ def _ways(**known: Copy) -> tuple[Copy, ...]:
     return tuple(copy for name, copy in known.items() if hasattr(os, name))
 
 
-PIPE = _ways(splice=_by_pipe)
 KERNEL = _ways(copy_file_range=_by_file_system, sendfile=_by_kernel)

@@ -10,11 +10,11 @@ import pytest
 
 from opshift.converter.errors import InvalidModel
 from opshift.converter.streaming import copying
-from opshift.converter.streaming.copying import CHUNK, PAGE, SHORT, Copy, copy_range, write_pieces
+from opshift.converter.streaming.copying import MOST_IN_MEMORY, PAGE, SHORT, Copy, copy_range, write_pieces
 from opshift.converter.streaming.pieces import Piece, Range
 from opshift.converter.streaming.source import Source
 
-SIZE = 5 * SHORT
+SIZE = 2 * MOST_IN_MEMORY + 5 * SHORT
 DATA = os.urandom(SIZE)
 
 
@@ -37,12 +37,10 @@ def idle(*_: object) -> None:
 
 
 WAYS: dict[str, tuple[Copy, ...]] = {
-    "through a pipe": (copying._by_pipe,),
     "by the file system": (copying._by_file_system,),
     "by the kernel": (failing, copying._by_kernel),
     "through memory": (failing, failing, failing),
     "through memory where there is nothing else": (),
-    "through a pipe until it cannot": (giving_up(copying._by_pipe), copying._by_file_system),
     "by the file system until it cannot": (giving_up(copying._by_file_system), copying._by_kernel),
     "by the kernel until it cannot": (failing, giving_up(copying._by_kernel)),
     "through memory after something that does nothing": (idle, idle),
@@ -65,38 +63,37 @@ def written(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
     return path.read_bytes()
 
 
-@pytest.mark.parametrize("before", [0, 6, 3 + PAGE, CHUNK - 1], ids=lambda count: f"{count} bytes before")
+@pytest.mark.parametrize(
+    "before", [0, 3, 6, 3 + PAGE, 3 + PAGE - 1], ids=lambda count: f"{count} bytes before"
+)
 @pytest.mark.parametrize("way", WAYS)
 def test_a_range_is_copied(
     way: str, before: int, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether its pages lie as they did, where three bytes are before it, or not."""
-    monkeypatch.setattr(copying, "PIPE", ())
     monkeypatch.setattr(copying, "KERNEL", WAYS[way])
     pieces: list[Piece] = [bytes(before), Range(3, SIZE - 5), b"after"]
     assert written(tmp_path, pieces, source) == bytes(before) + DATA[3:-5] + b"after"
 
 
-@pytest.mark.parametrize(("before", "expected"), [(0, []), (PAGE, []), (1, ["pipe"])])
-def test_a_pipe_is_for_pages_that_do_not_lie_alike(
+@pytest.mark.parametrize(("before", "expected"), [(0, ["kernel"]), (PAGE, ["kernel"]), (1, [])])
+def test_the_kernel_is_for_pages_that_lie_alike(
     before: int, expected: list[str], source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ways = []
 
     def noted(*arguments: int) -> None:
-        ways.append("pipe")
-        copying._by_pipe(*arguments)
+        ways.append("kernel")
+        copying._by_kernel(*arguments)
 
-    monkeypatch.setattr(copying, "PIPE", (noted,))
+    monkeypatch.setattr(copying, "KERNEL", (noted,))
     written(tmp_path, [bytes(before), Range(0, SIZE)], source)
     assert ways == expected
 
 
 @pytest.mark.parametrize("error", [errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
-@pytest.mark.parametrize("before", [0, 1], ids=lambda count: f"{count} bytes before")
-@pytest.mark.parametrize(
-    "refused", [("splice",), ("splice", "copy_file_range"), ("splice", "copy_file_range", "sendfile")]
-)
+@pytest.mark.parametrize("before", [3, 4], ids=lambda count: f"{count} bytes before")
+@pytest.mark.parametrize("refused", [("copy_file_range",), ("copy_file_range", "sendfile")])
 def test_what_the_system_refuses_is_copied_by_the_next_way(
     refused: tuple[str, ...],
     before: int,
