@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from itertools import chain
 from operator import attrgetter
 from typing import Any
 
@@ -47,7 +48,7 @@ class Container:
         if stored is not None:
             found = BY_NUMBER.get(stored.data_type)
             return found.name if found else None
-        stated = self.stated.get(name)
+        stated = self._stated_type(name)
         return element_type_of(stated) if stated is not None else None
 
     def own_shape(self, name: str) -> Shape | None:
@@ -55,8 +56,25 @@ class Container:
         stored = self.initializer(name) or self._sparse.get(name)
         if stored is not None:
             return tuple(stored.dims[:])
-        stated = self.stated.get(name)
+        stated = self._stated_type(name)
         return shape_of(stated) if stated is not None else None
+
+    def _stated_type(self, name: str) -> Any:
+        """The TypeProto that the model states of a value, or `None`."""
+        position = self.stated.get(name)
+        if position is None:
+            return None
+        for values in self._values():
+            if position < len(values):
+                return values[position].type
+            position -= len(values)
+        raise AssertionError("the position is that of a value")
+
+    def _values(self) -> tuple[Any, ...]:
+        """What states types, the most telling last."""
+        if self.is_function:
+            return (getattr(self.container, "value_info", ()),)
+        return self.container.value_info, self.container.output, self.container.input
 
     def declared(self) -> set[str]:
         """The names that are there before the first node; an input left out has the empty one."""
@@ -83,12 +101,10 @@ class Container:
         }
 
     @cached_property
-    def stated(self) -> Mapping[str, Any]:
-        """The TypeProtos of the values about whose type the model says anything, by name."""
-        if self.is_function:
-            return {value.name: value.type for value in self.container.value_info}
-        values = (*self.container.value_info, *self.container.output, *self.container.input)
-        return {value.name: value.type for value in values}
+    def stated(self) -> Mapping[str, int]:
+        """By name, the positions of the values about whose type the model says anything, as in `_values`."""
+        names = map(_name_of, chain.from_iterable(self._values()))
+        return {name: position for position, name in enumerate(names)}
 
     @cached_property
     def _initializers(self) -> dict[str, int]:

@@ -110,21 +110,21 @@ class Following(Generic[Fact]):
         is_plain_scope = scope.has_plain_nodes
         for line in self._lines:
             _, domain, op_type, inputs, outputs = line
-            if domain:
-                self._look_at(line, scope, scope.operator(op_type, domain))
-            else:
-                operator, link, links_all, is_plain = operators.get(op_type) or self._operator(op_type, scope)
-                fact = None
-                if link is not None and (links_all or len(outputs) == 1) and stated.isdisjoint(outputs):
-                    if link == GREATEST:
-                        fact = self._greatest(inputs, scope)
-                    elif link < len(inputs):
-                        source = inputs[link]
-                        fact = known[source] if source in known else self.of(source, scope)
-                if fact is not None:
-                    for output in outputs:
-                        known[output or _UNNAMED] = fact
-                elif operator is not None and is_plain and is_plain_scope:
+            found = None if domain else operators.get(op_type)
+            operator, link, links_all, is_plain = found or self._operator(op_type, domain, scope)
+            fact = None
+            is_free = stated.isdisjoint(outputs)
+            if link is not None and (links_all or len(outputs) == 1) and is_free:
+                if link == GREATEST:
+                    fact = self._greatest(inputs, scope)
+                elif link < len(inputs):
+                    source = inputs[link]
+                    fact = known[source] if source in known else self.of(source, scope)
+            if fact is not None:
+                for output in outputs:
+                    known[output or _UNNAMED] = fact
+            elif is_free or not self._are_stated(outputs, scope):
+                if operator is not None and is_plain and is_plain_scope:
                     self._remember(line, operator, scope)
                 else:
                     self._look_at(line, scope, operator)
@@ -132,18 +132,36 @@ class Following(Generic[Fact]):
                 return
         self._follow_emitted(scope)
 
-    def _operator(self, op_type: str, scope: Scope) -> Known:
-        operator = scope.operator(op_type, "")
-        link = self._kind.link(operator) if operator else None
-        has_one = operator is not None and len(operator.outputs) == 1
-        is_plain = operator is not None and operator.has_plain_attributes
-        found = self._operators[op_type] = Known(operator, link, has_one, is_plain)
+    def _operator(self, op_type: str, domain: str, scope: Scope) -> Known:
+        operator = scope.operator(op_type, domain)
+        if operator is None or domain:
+            found = Known(operator, None, links_all=False, is_plain=False)
+        else:
+            has_one = len(operator.outputs) == 1
+            found = Known(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
+        if not domain:
+            self._operators[op_type] = found
         return found
+
+    def _are_stated(self, outputs: Sequence[str], scope: Scope) -> bool:
+        """Whether the model says it of all outputs, so that nothing need follow."""
+        for name in outputs:
+            fact = self._kind.stated(scope, name) if name else None
+            if fact is None:
+                return False
+            self._known[name] = fact
+        return True
 
     def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
         known = self._known
-        facts: list[Any] = [known[name] if name in known else self.of(name, scope) for name in inputs if name]
-        return max(facts) if facts and None not in facts else None
+        greatest: Any = None
+        for name in filter(None, inputs):
+            fact = known[name] if name in known else self.of(name, scope)
+            if fact is None:
+                return None
+            if greatest is None or fact > greatest:
+                greatest = fact
+        return greatest  # type: ignore[no-any-return]
 
     def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
         made = scope.through_call(line, self._kind.of)
@@ -157,10 +175,10 @@ class Following(Generic[Fact]):
     def _remember(self, line: Line, operator: OperatorVersion, scope: Scope) -> None:
         """What follows of a node, as of one that states the same and whose inputs are the same."""
         _, _, _, inputs, outputs = line
-        known = self._known
-        told = [known[name] if name in known else self.of(name, scope) for name in inputs]
-        statement = statement_of(line, scope.proto_of(line), inputs + outputs)
-        key = (statement, len(outputs), *told)
+        told = tuple(map(self._known.get, inputs))
+        if None in told:
+            told = tuple([self.of(name, scope) for name in inputs])
+        key = statement_of(line, scope.proto_of(line), inputs + outputs), len(outputs), told
         found = self._lasting.get(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)

@@ -100,6 +100,6 @@ class Mould(NamedTuple):
 def _pick(chosen: Names, places: Mapping[str, int]) -> Pick | None:
     """Picks out of all names those at the places of these; `None` if there are none."""
     positions = [places[name] for name in chosen]
-    if len(positions) > 1:
-        return itemgetter(*positions)
-    return (lambda names: (names[positions[0]],)) if positions else None
+    if len(positions) == 1:
+        return itemgetter(slice(positions[0], positions[0] + 1))
+    return itemgetter(*positions) if positions else None
