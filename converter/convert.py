@@ -21,6 +21,8 @@ from opshift.registry.catalogue import Registry, default_registry
 if TYPE_CHECKING:
     from opshift.converter.reversible.history import History
 
+BYTES = (bytes, bytearray, memoryview)
+
 
 class Conversion(NamedTuple):
     """A converted model, and what was done to it."""
@@ -29,7 +31,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
-@collector_paused()
+@collector_paused
 def convert_version(
     model: Any,
     target: TargetLike | None = None,
@@ -78,13 +80,13 @@ def convert_version(
     if len(given) > 1 or (not given and ir_version is None):
         raise UsageError("give one target", remedy="convert_version(model, target=17)")
     wanted = given[0] if given else None
-    if isinstance(model, bytes | bytearray | memoryview):
+    if isinstance(model, BYTES):
         result, plan = _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)
         return bytes(model) if plan.is_empty else result.SerializeToString()
     return _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)[0]
 
 
-@collector_paused()
+@collector_paused
 def convert(
     model: Any,
     target: TargetLike | None = None,
@@ -141,7 +143,7 @@ def _require_legal(model: Any, registry: Registry, when: str) -> None:
     require_legal(model, registry, when)
 
 
-@collector_paused()
+@collector_paused
 def plan_version(
     model: Any,
     target: TargetLike | None = None,
@@ -187,7 +189,7 @@ def model_of(model: Any) -> tuple[Any, bool]:
     """The model as a message, and whether it is ours to change."""
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return model, False
-    if isinstance(model, bytes | bytearray | memoryview):
+    if isinstance(model, BYTES):
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike):
         return read_model(Path(model)), True

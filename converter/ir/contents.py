@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -181,7 +182,7 @@ class _Look:
 
     def _telling(self, domain: str, op_type: str) -> frozenset[str]:
         operator = self.contents.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
-        return ANY if operator is None else frozenset().union(*map(_telling, operator.versions))
+        return ANY if operator is None else _telling(operator.versions)
 
     def _attributes(self, path: str, node: Any, names: frozenset[str]) -> None:
         for attribute in node.attribute:
@@ -198,8 +199,11 @@ class _Look:
             self._graph(f"{held.path} / {holder}.{held.attribute.name}", graph)
 
 
-def _telling(version: OperatorVersion) -> frozenset[str]:
+@lru_cache(maxsize=4096)
+def _telling(versions: tuple[OperatorVersion, ...]) -> frozenset[str]:
     """The attributes of an operator that hold messages or name an element type."""
-    named = {each.type_attribute for each in version.outputs if each.type_attribute}
-    holding = {name for name, each in version.attributes.items() if each.type not in PLAIN}
-    return frozenset(named | holding)
+    found: set[str] = set()
+    for version in versions:
+        found.update(each.type_attribute for each in version.outputs if each.type_attribute)
+        found.update(name for name, each in version.attributes.items() if each.type not in PLAIN)
+    return frozenset(found)

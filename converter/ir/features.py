@@ -95,10 +95,12 @@ OF_FUNCTIONS = frozenset({"overloads", "function_values", "attribute_defaults"})
 
 
 def uses_in(contents: Contents) -> Iterator[Use]:
-    """Where a model uses what came after the IR version `contents.oldest`."""
-    for find, newest in _NEWEST.items():
-        if newest > contents.oldest:
-            yield from (use for use in find(contents) if since(use.feature) > contents.oldest)
+    """Where a model uses what came after the IR version `contents.oldest`, up to `contents.newest`."""
+    span = range(contents.oldest + 1, contents.newest + 1)
+    for find, versions in _VERSIONS.items():
+        if not versions.isdisjoint(span):
+            yield from (use for use in find(contents) if since(use.feature) in span)
 
 
-_NEWEST = {find: max(map(since, features)) for find, features in FINDERS.items()}
+_VERSIONS = {find: frozenset(map(since, features)) for find, features in FINDERS.items()}
+"""The IR versions that came with what is found."""

@@ -39,7 +39,7 @@ def lower(
         refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
-    uses = [use for use in uses_in(contents) if since(use.feature) <= before]
+    uses = list(uses_in(contents))
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
     after = least if is_strict else _nearest(least, blocked)
     blocked = _without_functions(blocked, after)

@@ -20,7 +20,7 @@ NEWEST_FIELD = "configuration"
 READ = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
-@collector_paused()
+@collector_paused
 def check(
     model: Any, *, registry: Registry | None = None, folder: str | os.PathLike[str] | None = None
 ) -> tuple[Finding, ...]:
