@@ -45,11 +45,9 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
     Raises:
         InvalidModel: a value is read before it is made, or made twice; graphs lie too deep.
     """
-    if depth > DEEPEST:
-        raise InvalidModel(f"graphs lie more than {DEEPEST} deep within each other", place=path)
     found = Surveyed(path, scope)
     known = scope.known
-    covers, add = known.issuperset, known.update
+    covers, add, add_all = known.issuperset, known.add, known.update
     made = len(known)
     standings = scope.standings
     todo = found.todo
@@ -73,7 +71,10 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
                 todo.append(line)
             if standing.has_graphs:
                 found.subgraphs += _subgraphs(index, proto, found, look, depth, keeps_lines)
-        add(outputs)
+        if len(outputs) == 1:
+            add(outputs[0])
+        else:
+            add_all(outputs)
         made += len(outputs)
     if keeps_lines:
         scope.keep(lines)
@@ -88,6 +89,8 @@ def _subgraphs(
         graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
         for position, graph in enumerate(graphs):
             where = f"{around.path} / {proto.name or proto.op_type}.{attribute.name}"
+            if depth == DEEPEST:
+                raise InvalidModel(f"graphs lie more than {DEEPEST} deep within each other", place=where)
             scope = around.scope.child(graph)
             scope.holder = proto
             inner = survey(scope, where, look, depth + 1, keeps_lines=keeps_lines)
