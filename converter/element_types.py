@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -17,39 +17,45 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 
 
-def element_types_in(model: Any, registry: Registry) -> frozenset[str]:
-    """Every element type that a value of a known type can have, in any graph or function of the model."""
+def element_types_in(
+    model: Any, registry: Registry, operators: Collection[tuple[str, str]]
+) -> frozenset[str]:
+    """Every element type that a value of a known type can have, in any graph or function of the model.
+
+    `operators` are the domain and op_type of every node.
+    """
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
     graphs = [model.graph]
     for info in model.training_info:
         graphs += (info.initialization, info.algorithm)
-    _add(graphs, imports, registry, found)
+    _add(graphs, {each: _at(*each, imports, registry) for each in operators}, found)
     for function in model.functions:
         own = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        _add([function], own, registry, found)
+        _add([function], {each: _at(*each, own, registry) for each in operators}, found)
     return frozenset(found)
 
 
-def _add(containers: list[Any], opsets: Mapping[str, int], registry: Registry, found: set[str]) -> None:
-    plain: set[str] = set()
-    """Operators of the default domain of which one node tells as much as all."""
+def _at(domain: str, op_type: str, opsets: Mapping[str, int], registry: Registry) -> OperatorVersion | None:
+    return registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
+
+
+def _add(
+    containers: list[Any], operators: Mapping[tuple[str, str], OperatorVersion | None], found: set[str]
+) -> None:
+    """Add what graphs or a function bring, and the graphs within."""
+    every = {each: _of_every_node(operator) if operator else None for each, operator in operators.items()}
+    found.update(*filter(None, every.values()))
+    differing = {each for each, types in every.items() if types is None}
     while containers:
         container = containers.pop()
         found.update(_stated(container))
-        for proto in container.node:
-            domain, op_type = proto.domain, proto.op_type
-            if not domain and op_type in plain:
-                continue
-            opset = opsets.get(canonical_domain(domain), 0)
-            operator = registry.at(op_type, opset, domain)
-            every = _of_every_node(operator) if operator else None
-            if every is None:
+        for proto in container.node if differing else ():
+            key = proto.domain, proto.op_type
+            if key in differing:
+                operator = operators[key]
                 containers += graphs_of(proto)
-                every = _of_node(Node.of(proto), operator) if operator else frozenset()
-            elif not domain:
-                plain.add(op_type)
-            found |= every
+                found |= _of_node(Node.of(proto), operator) if operator else frozenset()
 
 
 @lru_cache(maxsize=4096)

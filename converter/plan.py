@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from opshift.adapters.node import Node
@@ -11,14 +10,13 @@ from opshift.adapters.refusal import CannotConvert
 from opshift.converter.alike import Alike
 from opshift.converter.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
 from opshift.converter.concessions import Concessions
-from opshift.converter.element_types import element_types_in
 from opshift.converter.errors import InvalidModel, Refusal
 from opshift.converter.ir_version import change_ir_version
 from opshift.converter.lines import Line
 from opshift.converter.names import Names
 from opshift.converter.opsets import opset_imports
-from opshift.converter.route import Route, Router, router_for
-from opshift.converter.scope import QUIET, Scope, Standing
+from opshift.converter.scope import Scope
+from opshift.converter.standings import Standings
 from opshift.converter.survey import Surveyed, label, survey
 from opshift.converter.target import Target
 from opshift.registry.catalogue import Registry
@@ -27,7 +25,6 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 if TYPE_CHECKING:
     from opshift.converter.bodies import Body, Splits
-    from opshift.converter.callers import Call
     from opshift.converter.functions import Functions
     from opshift.converter.pattern import Result
     from opshift.converter.reversible.history import History
@@ -54,15 +51,8 @@ class Planner:
         self._concessions = Concessions(self._allow)
         self._functions = _functions(model, registry) if model.functions else None
         self._splits = splits or {}
-        self._calls: list[tuple[int, Call]] = []
-        """Those found so far in the graph or function that is surveyed."""
         self._redirected: dict[Scope, list[tuple[Any, str]]] = {}
-        self._routers: dict[frozenset[tuple[str, int]], Router] = {}
-        self._standings: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
-        self._operators: set[tuple[str, str]] = set()
-        """The domain and op_type of every node."""
-        self._unresolved: dict[tuple[str, str, int], ResolveError] = {}
-        """Why nodes name no operator: to look for near names takes long."""
+        self._standings = Standings(model, registry, target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused: list[Scope] = []
 
@@ -85,6 +75,7 @@ class Planner:
             for part in ("initialization", "algorithm")
         ]
         bodies = self._bodies()
+        self._standings.settle((graph, *training, *(body.surveyed for body in bodies)))
         if self._history:
             self._history.reserve(self._names)
         plan = self._plan(imports, graph, training, bodies)
@@ -106,7 +97,7 @@ class Planner:
             if self._target.opsets.get(domain, source) != source
         )
         ir = change_ir_version(
-            self._model, imports, self._target, self._registry, self._concessions, self._operators
+            self._model, imports, self._target, self._registry, self._concessions, self._standings.operators
         )
         if self._history:
             ir = self._history.ir(ir, imports, self._target, self._registry)
@@ -137,11 +128,11 @@ class Planner:
     def _survey(
         self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> Surveyed:
-        standings = self._standings.setdefault(frozenset(opsets.items()), {})
+        standings = self._standings.at(opsets)
         kind = Scope if self._functions is None else self._functions.scope
         scope = kind(container, opsets, self._registry, self._names, self._concessions, standings, parent)
-        keeps_lines = scope.opset_of("") in self._router(opsets).asking
-        return survey(scope, path, self._look, keeps_lines=keeps_lines)
+        keeps_lines = scope.opset_of("") in self._standings.router(opsets).asking
+        return survey(scope, path, self._standings.look, keeps_lines=keeps_lines)
 
     def _bodies(self) -> list[Body]:
         """The functions, and behind them the copies that some calls get."""
@@ -149,7 +140,7 @@ class Planner:
             return []
         from opshift.converter.bodies import arrange
 
-        bodies = arrange(self._functions, self._calls, self._survey_body, self._splits)
+        bodies = arrange(self._functions, self._standings.calls, self._survey_body, self._splits)
         for body in bodies[len(self._functions.protos) :]:
             body.name = self._functions.copy_name(body.index)
             for call in body.calls:
@@ -161,9 +152,10 @@ class Planner:
         from opshift.converter.functions import title
 
         assert self._functions is not None
-        function, self._calls = self._functions.protos[index], []
+        function, self._standings.calls = self._functions.protos[index], []
         path = f"function {title(function)}{called}"
-        return Body(index, self._survey(function, self._functions.opsets(index), path), self._calls)
+        surveyed = self._survey(function, self._functions.opsets(index), path)
+        return Body(index, surveyed, self._standings.calls)
 
     def _more_splits(self) -> Splits:
         if self._functions is None:
@@ -172,57 +164,9 @@ class Planner:
 
         return more_splits(self._functions, self._refused, self._splits)
 
-    def _router(self, opsets: Mapping[str, int]) -> Router:
-        """The routes from some opset imports to where the target takes them."""
-        key = frozenset(opsets.items())
-        if key not in self._routers:
-            finals = {**opsets, **self._target.opsets}
-            if DEFAULT_DOMAIN not in finals:
-                finals[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(finals)
-            self._routers[key] = router_for(self._registry, frozenset(finals.items()))
-        return self._routers[key]
-
-    def _look(self, proto: Any, scope: Scope) -> Standing:
-        """Where a node stands; of the default domain it is remembered for all nodes of the operator."""
-        self._operators.add((proto.domain, proto.op_type))
-        if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
-            call = self._functions.call(proto, scope)
-            self._calls += [call] if call else []
-            return Standing(has_step=False, has_graphs=True) if call else self._standing(proto, scope)
-        found = self._standing(proto, scope)
-        if not proto.domain:
-            scope.standings[proto.op_type] = found
-        return found
-
-    def _standing(self, proto: Any, scope: Scope) -> Standing:
-        domain = canonical_domain(proto.domain)
-        opset = scope.opsets.get(domain)
-        if opset is None:
-            return Standing(has_step=True, has_graphs=True)
-        if domain not in self._registry.domains():
-            if self._functions is not None:
-                self._functions.others.setdefault(domain, set()).add(proto.op_type)
-            return Standing(has_step=False, has_graphs=True)
-        try:
-            route = self._router(scope.opsets).route(proto.domain, proto.op_type, opset)
-        except ResolveError as error:
-            self._unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
-            return Standing(has_step=True, has_graphs=True)
-        standing = Standing(self._has_step(route), route.has_subgraphs)
-        return QUIET if standing == QUIET else standing
-
-    def _has_step(self, route: Route) -> bool:
-        if not route.concerns:
-            return route.concerns is None
-        return not route.concerns.isdisjoint(self._element_types)
-
-    @cached_property
-    def _element_types(self) -> frozenset[str]:
-        return element_types_in(self._model, self._registry)
-
     def _container(self, surveyed: Surveyed) -> ContainerPlan:
         scope = surveyed.scope
-        router = self._router(scope.opsets)
+        router = self._standings.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
         alike = Alike(scope, router)
         if self._history:
@@ -257,9 +201,9 @@ class Planner:
             if opset is None:
                 self._registry.resolve(proto, scope.opsets)
             assert opset is not None
-            unresolved = self._unresolved and self._unresolved.get((domain, op_type, opset))
-            if unresolved:
-                raise unresolved.with_traceback(None)
+            unresolved = self._standings.unresolved
+            if unresolved and (domain, op_type, opset) in unresolved:
+                raise unresolved[domain, op_type, opset].with_traceback(None)
             if self._functions is None:
                 known = alike.known(line, proto, opset)
                 if known is not None:
@@ -294,7 +238,7 @@ class Planner:
         """As much as can be told of what a node is."""
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain, 0)
-        unresolved = (proto.domain, proto.op_type, opset) in self._unresolved
+        unresolved = (proto.domain, proto.op_type, opset) in self._standings.unresolved
         if unresolved or not self._registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,6 +26,15 @@ class Surveyed:
     """Position of the node, name of its attribute, position in it, and the graph there."""
     captured: set[str] = field(default_factory=set)
     """The values of graphs around that are read here or within."""
+
+    def take_up(self, operators: Set[tuple[str, str]]) -> None:
+        """Add all nodes of some operators, by domain and op_type, to those that may have a step to take."""
+        positions = {line[0] for line in self.todo}
+        self.todo = [
+            line for line in self.scope.lines if line[0] in positions or (line[1], line[2]) in operators
+        ]
+        for *_, inner in self.subgraphs:
+            inner.take_up(operators)
 
 
 Look = Callable[[Any, Scope], Standing]

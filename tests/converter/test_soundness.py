@@ -196,7 +196,7 @@ def test_a_step_that_fails_refuses_its_node_and_no_other(
         "opshift.converter.route.Router._path",
         lambda self, operator, target: [edge] if operator.name == "Softmax" else [],
     )
-    monkeypatch.setattr("opshift.converter.plan.router_for", _fresh_router)
+    monkeypatch.setattr("opshift.converter.standings.router_for", _fresh_router)
     plan = plan_version(model, 13)
     assert [each.place for each in plan.refusals] == ["graph, node 'broken'", "graph, node 'broken too'"]
     assert all(words in each.reason and "bug" in each.remedy for each in plan.refusals)

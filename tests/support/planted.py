@@ -22,7 +22,7 @@ def plant_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     def router(registry: Registry, targets: Iterable[tuple[str, int]]) -> Router:
         return Router(registry, table, dict(targets))
 
-    monkeypatch.setattr("opshift.converter.plan.router_for", router)
+    monkeypatch.setattr("opshift.converter.standings.router_for", router)
 
 
 def _wrong_clip(node: Node, out: Rewriter) -> None:
