@@ -91,6 +91,8 @@ class _Look:
         self._seeks_metadata = contents.newest >= features["metadata"]
         self._seeks_devices = contents.newest >= features["device_configurations"]
         self._seeks_external_data = contents.oldest < features["external_data"]
+        types = ir_versions().element_types.values()
+        self._seeks_types = any(contents.oldest < each <= contents.newest for each in types)
         self._skips_nodes = operators is not None and self._tell_nothing(operators)
         self._graph("graph", model.graph)
         for index, info in enumerate(model.training_info):
@@ -136,7 +138,7 @@ class _Look:
             return filter(self._tells, tensors)
         if self._seeks_external_data:
             return [each for each in tensors if each.data_type not in OLDEST or each.data_location]
-        return [each for each in tensors if each.data_type not in OLDEST]
+        return [each for each in tensors if each.data_type not in OLDEST] if self._seeks_types else ()
 
     def _tells(self, tensor: Any) -> bool:
         """Whether a tensor holds something that the oldest IR version lacks."""
