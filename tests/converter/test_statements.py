@@ -23,6 +23,9 @@ ATTRIBUTES = st.fixed_dictionaries(
     {}, optional={"axis": st.integers(-3, 3), "mode": st.sampled_from(["x", "é"]), "pads": st.just([1, 2])}
 )
 
+UNKNOWN = b"\xc0\x3e\x07"
+"""A field that no version of ONNX has."""
+
 
 @st.composite
 def nodes(draw: st.DrawFn) -> NodeProto:
@@ -36,6 +39,8 @@ def nodes(draw: st.DrawFn) -> NodeProto:
     )
     if draw(st.booleans()):
         made.name = draw(NAMES)
+    if draw(st.booleans()):
+        made.MergeFromString(UNKNOWN)
     return made
 
 
