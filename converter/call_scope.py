@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from opshift.adapters.node import Node, Tensor
-from opshift.converter.following import Kind, Known
+from opshift.converter.following import Kind, Learned
 from opshift.converter.scope import Producer, Scope
 from opshift.converter.types import Shape
 
@@ -56,9 +56,9 @@ class CallScope(Scope):
         """What an operator is under the opset imports here; none where a function has its name."""
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
-    def operators(self, kind: Kind[Any]) -> dict[str, Known]:
-        """Where to remember what operators link: functions may have their names."""
-        return {}
+    def learned(self, kind: Kind[Any]) -> Learned:
+        """Where to remember what follows of nodes: functions may have the names of operators."""
+        return Learned()
 
     def seen(self, node: Node) -> Node:
         """A node with what all calls of the function that it is in give it."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from opshift.adapters.node import Node
 from opshift.converter.lines import Line
-from opshift.converter.statements import statement_of
+from opshift.converter.statements import LARGEST, MOST, Statement, statement_of
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion
 
@@ -19,6 +19,8 @@ Fact = TypeVar("Fact")
 Link = int | None
 GREATEST = -1
 """In place of an input: the fact is the greatest of those about all inputs."""
+Key = tuple[int, Statement, int, tuple[Any, ...]]
+"""The identity of an operator, what a node of it says, how many outputs it has, and what its inputs are."""
 _MISSING: Any = object()
 _UNNAMED: Any = object()
 """In place of the name of an output that is left out, which nobody asks for."""
@@ -64,10 +66,35 @@ class Known(NamedTuple):
     is_plain: bool
 
 
+class Learned:
+    """What is known of one kind, whatever the model, for as long as its operators are there.
+
+    Attributes:
+        operators: the default domain's operators, at one opset.
+    """
+
+    def __init__(self) -> None:
+        self.operators: dict[str, Known] = {}
+        self._facts: dict[Key, Sequence[Any]] = {}
+
+    def facts(self, key: Key) -> Sequence[Any] | None:
+        """What follows of nodes that are alike in all that matters."""
+        return self._facts.get(key)
+
+    def learn(self, key: Key, facts: Sequence[Any]) -> None:
+        """Remember that, if it is said in few words."""
+        _, statement, _, _ = key
+        if sum(map(len, statement)) > LARGEST:
+            return
+        if len(self._facts) >= MOST:
+            self._facts.clear()
+        self._facts[key] = facts
+
+
 @lru_cache(maxsize=256)
-def operators_at(kind: Kind[Any], registry: Registry, opset: int) -> dict[str, Known]:
-    """What is known so far of the default domain's operators at an opset, whatever the model."""
-    return {}
+def learned_at(kind: Kind[Any], registry: Registry, opset: int) -> Learned:
+    """What is known so far at an opset of the default domain."""
+    return Learned()
 
 
 class Following(Generic[Fact]):
@@ -77,11 +104,10 @@ class Following(Generic[Fact]):
     Each question brings the scope along: one that is kept would keep itself alive.
     """
 
-    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], operators: dict[str, Known]) -> None:
+    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], learned: Learned) -> None:
         self._kind = kind
         self._known: dict[str, Fact | None] = {"": None}
-        self._operators = operators
-        self._lasting: dict[tuple[Any, ...], Sequence[Fact | None]] = {}
+        self._learned = learned
         self._lines = iter(lines)
         self._emitted = 0
 
@@ -106,7 +132,7 @@ class Following(Generic[Fact]):
         self._known[name] = fact
 
     def _follow(self, name: str, scope: Scope) -> None:
-        known, operators, stated = self._known, self._operators, scope.stated.keys()
+        known, operators, stated = self._known, self._learned.operators, scope.stated.keys()
         is_plain_scope = scope.has_plain_nodes
         for line in self._lines:
             _, domain, op_type, inputs, outputs = line
@@ -140,7 +166,7 @@ class Following(Generic[Fact]):
             has_one = len(operator.outputs) == 1
             found = Known(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
         if not domain:
-            self._operators[op_type] = found
+            self._learned.operators[op_type] = found
         return found
 
     def _are_stated(self, outputs: Sequence[str], scope: Scope) -> bool:
@@ -178,13 +204,14 @@ class Following(Generic[Fact]):
         told = tuple(map(self._known.get, inputs))
         if None in told:
             told = tuple([self.of(name, scope) for name in inputs])
-        key = statement_of(line, scope.proto_of(line), inputs + outputs), len(outputs), told
-        found = self._lasting.get(key)
+        statement = statement_of(line, scope.proto_of(line), inputs + outputs)
+        key = id(operator), statement, len(outputs), told
+        found = self._learned.facts(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)
             found = inferred.facts
             if inferred.is_lasting:
-                self._lasting[key] = found
+                self._learned.learn(key, found)
         self._note(outputs, found, scope)
 
     def _follow_emitted(self, scope: Scope) -> None:

@@ -16,7 +16,7 @@ from opshift.adapters.tensors import pack
 from opshift.converter.concessions import Concessions
 from opshift.converter.constants import constant_of
 from opshift.converter.container import Container, graphs_of, mentioned_in
-from opshift.converter.following import Following, Kind, Known, operators_at
+from opshift.converter.following import Following, Kind, Learned, learned_at
 from opshift.converter.handing import handed_shape, handed_type
 from opshift.converter.inference import RANKS, SHAPES, TYPES
 from opshift.converter.lines import Line
@@ -88,19 +88,19 @@ class Scope(Container):
 
     @cached_property
     def _types(self) -> Following[str]:
-        return Following(TYPES, self.lines, self.operators(TYPES))
+        return Following(TYPES, self.lines, self.learned(TYPES))
 
     @cached_property
     def _shapes(self) -> Following[Shape]:
-        return Following(SHAPES, self.lines, self.operators(SHAPES))
+        return Following(SHAPES, self.lines, self.learned(SHAPES))
 
     @cached_property
     def _ranks(self) -> Following[int]:
-        return Following(RANKS, self.lines, self.operators(RANKS))
+        return Following(RANKS, self.lines, self.learned(RANKS))
 
-    def operators(self, kind: Kind[Any]) -> dict[str, Known]:
-        """Where to remember what operators link."""
-        return operators_at(kind, self.registry, self.opset_of(""))
+    def learned(self, kind: Kind[Any]) -> Learned:
+        """Where to remember what follows of nodes."""
+        return learned_at(kind, self.registry, self.opset_of(""))
 
     @property
     def has_lines(self) -> bool:
