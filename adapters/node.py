@@ -63,6 +63,14 @@ class Node:
         return self._attributes
 
     @property
+    def repeated_attribute(self) -> str | None:
+        """The name of an attribute that a node of the model states more than once."""
+        if self._proto is None or len(self._proto.attribute) == len(self.attributes):
+            return None
+        names: list[str] = [each.name for each in self._proto.attribute]
+        return next(name for name in names if names.count(name) > 1)
+
+    @property
     def refers_to_caller(self) -> bool:
         """Whether an attribute is given by the call of the function that the node is in."""
         found = self.attributes

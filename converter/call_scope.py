@@ -70,6 +70,10 @@ class CallScope(Scope):
         """Whether this is no function, nor a graph in one."""
         return self.functions.callers_of(self) is None
 
+    def is_call(self, line: Line) -> bool:
+        """Whether a node calls a function."""
+        return self.functions.find(self.proto_of(line)) is not None
+
     def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """A fact about each output of a node that calls a function; `None` if it calls none."""
         return self.functions.results(self.proto_of(line), self, fact)
@@ -79,7 +83,7 @@ class CallScope(Scope):
         constant = None
         if self.callers is not None and self.is_overridable(name):
             constant = self.callers.constant(name)
-        elif made is not None and self.functions.find(self.proto_of(made[0])) is not None:
+        elif made is not None and self.is_call(made[0]):
             constants = self.functions.results(self.proto_of(made[0]), self, Scope.constant)
             constant = constants[made[1]] if constants else None
         else:

@@ -42,6 +42,10 @@ class Container:
         """Whether a caller may give the value: it is an input of the graph or function."""
         return name in self._inputs
 
+    def is_given(self, name: str) -> bool:
+        """Whether the value is there without a node that makes it."""
+        return name in self._inputs or name in self._initializers or name in self._sparse
+
     def own_type(self, name: str) -> str | None:
         """The element type that is stated of a value; of values that are no tensors their type string."""
         stored = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)

@@ -19,8 +19,9 @@ Fact = TypeVar("Fact")
 Link = int | None
 GREATEST = -1
 """In place of an input: the fact is the greatest of those about all inputs."""
-Key = tuple[int, Statement, int, tuple[Any, ...]]
-"""The identity of an operator, what a node of it says, how many outputs it has, and what its inputs are."""
+Key = tuple[int, Statement, int, tuple[bool, ...], tuple[Any, ...]]
+"""The identity of an operator; of a node what it says, how many outputs it has, which inputs and outputs are
+not left out, and what the inputs are."""
 _MISSING: Any = object()
 _UNNAMED: Any = object()
 """In place of the name of an output that is left out, which nobody asks for."""
@@ -83,7 +84,7 @@ class Learned:
 
     def learn(self, key: Key, facts: Sequence[Any]) -> None:
         """Remember that, if it is said in few words."""
-        _, statement, _, _ = key
+        _, statement, *_ = key
         if sum(map(len, statement)) > LARGEST:
             return
         if len(self._facts) >= MOST:
@@ -118,7 +119,7 @@ class Following(Generic[Fact]):
         if found is not _MISSING:
             return found
         found = self._kind.stated(scope, name)
-        if found is not None:
+        if found is not None or scope.is_given(name):
             known[name] = found
         elif not scope.is_local(name):
             found = known[name] = self._kind.of(scope.parent, name) if scope.parent else None
@@ -204,8 +205,10 @@ class Following(Generic[Fact]):
         told = tuple(map(self._known.get, inputs))
         if None in told:
             told = tuple([self.of(name, scope) for name in inputs])
-        statement = statement_of(line, scope.proto_of(line), inputs + outputs)
-        key = id(operator), statement, len(outputs), told
+        names = inputs + outputs
+        absent = tuple(map(bool, names)) if "" in names else ()
+        statement = statement_of(line, scope.proto_of(line), names)
+        key = id(operator), statement, len(outputs), absent, told
         found = self._learned.facts(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)

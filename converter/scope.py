@@ -201,6 +201,10 @@ class Scope(Container):
         """Whether the place adds nothing to any node."""
         return True
 
+    def is_call(self, line: Line) -> bool:
+        """Whether a node calls a function."""
+        return False
+
     def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """A fact about each output of a node that calls a function; `None` if it calls none."""
         return None

@@ -35,12 +35,14 @@ def require_sound(node: Node, operator: OperatorVersion, older: Sequence[Operato
     go on to take it, and so do the steps.
 
     Raises:
-        CannotConvert: it has too few, too many, or something else.
+        CannotConvert: it has too few, too many, one attribute twice, or something else.
         InvalidModel: a name is no text.
     """
     require_text((*node.inputs, *node.outputs, *node.attributes))
     _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
     _require_count("output", node.outputs, 0, operator.max_output, operator)
+    if node.repeated_attribute is not None:
+        raise _unsound(f"states attribute {node.repeated_attribute!r} twice")
     for name in operator.required_attributes:
         if name not in node.attributes:
             raise _unsound(f"has no attribute {name!r}, which {operator.id} requires")

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from opshift.converter.callers import Call
     from opshift.converter.functions import Functions
 
+Imports = frozenset[tuple[str, int]]
+"""Opset imports, to look up what is known under them."""
+
 
 class Standings:
     """What is found out of a model's operators while its nodes are surveyed.
@@ -37,10 +40,10 @@ class Standings:
         self._registry = registry
         self._targets = targets
         self._functions = functions
-        self._routers: dict[frozenset[tuple[str, int]], Router] = {}
-        self._remembered: dict[frozenset[tuple[str, int]], dict[str, Standing]] = {}
-        self._doubtful: dict[tuple[str, str], frozenset[str]] = {}
-        """The operators whose steps concern some element types alone, and these."""
+        self._routers: dict[Imports, Router] = {}
+        self._remembered: dict[Imports, dict[str, Standing]] = {}
+        self._doubtful: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
+        """By opset imports, the operators whose steps concern some element types alone, and these."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
         """The routes from some opset imports to where the target takes them."""
@@ -73,9 +76,11 @@ class Standings:
         if not self._doubtful:
             return
         types = element_types_in(self._model, self._registry, self.operators)
-        concerned = {each for each, concerns in self._doubtful.items() if not concerns.isdisjoint(types)}
-        for each in surveyed if concerned else ():
-            each.take_up(concerned)
+        for each in surveyed:
+            doubtful = self._doubtful.get(frozenset(each.scope.opsets.items()), {})
+            concerned = {key for key, concerns in doubtful.items() if not concerns.isdisjoint(types)}
+            if concerned:
+                each.take_up(concerned)
 
     def _standing(self, proto: Any, scope: Scope) -> Standing:
         domain = canonical_domain(proto.domain)
@@ -92,6 +97,7 @@ class Standings:
             self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
             return Standing(has_step=True, has_graphs=True)
         if route.concerns:
-            self._doubtful[proto.domain, proto.op_type] = route.concerns
+            doubtful = self._doubtful.setdefault(frozenset(scope.opsets.items()), {})
+            doubtful[proto.domain, proto.op_type] = route.concerns
         standing = Standing(route.concerns is None, route.has_subgraphs)
         return QUIET if standing == QUIET else standing

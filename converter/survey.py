@@ -10,6 +10,7 @@ from opshift.converter.errors import InvalidModel
 from opshift.converter.lines import Line
 from opshift.converter.scope import QUIET, Scope, Standing
 
+KEEP_ONE = "keep one of them"
 DEEPEST = 64
 """How many graphs may lie within each other; protobuf itself reads fewer than that from bytes."""
 
@@ -29,10 +30,11 @@ class Surveyed:
 
     def take_up(self, operators: Set[tuple[str, str]]) -> None:
         """Add all nodes of some operators, by domain and op_type, to those that may have a step to take."""
-        positions = {line[0] for line in self.todo}
-        self.todo = [
-            line for line in self.scope.lines if line[0] in positions or (line[1], line[2]) in operators
-        ]
+        found = {line[0]: line for line in self.todo}
+        for line in self.scope.lines:
+            if (line[1], line[2]) in operators and not self.scope.is_call(line):
+                found[line[0]] = line
+        self.todo = [found[position] for position in sorted(found)]
         for *_, inner in self.subgraphs:
             inner.take_up(operators)
 
@@ -94,8 +96,13 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
 def _subgraphs(
     index: int, proto: Any, around: Surveyed, look: Look, depth: int, keeps_lines: bool
 ) -> Iterator[tuple[int, str, int, Surveyed]]:
+    names: set[str] = set()
     for attribute in proto.attribute:
         graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+        if graphs and attribute.name in names:
+            place = f"{around.path}, node {_label(proto)}"
+            raise InvalidModel(f"attribute {attribute.name!r} is stated twice", place=place, remedy=KEEP_ONE)
+        names.add(attribute.name)
         for position, graph in enumerate(graphs):
             where = f"{around.path} / {proto.name or proto.op_type}.{attribute.name}"
             if depth == DEEPEST:

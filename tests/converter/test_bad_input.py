@@ -88,8 +88,20 @@ def nested(depth: int) -> onnx.ModelProto:
     return model
 
 
+def nested_twice() -> onnx.ModelProto:
+    model = nested(1)
+    twice(model.graph.node[0])
+    return model
+
+
 def squeeze(data: str, output: str) -> NodeProto:
     return node("Squeeze", [data], [output], "squeeze", axes=[0])
+
+
+def twice(stated: NodeProto) -> NodeProto:
+    """The node with its last attribute once more."""
+    stated.attribute.extend([stated.attribute[-1]])
+    return stated
 
 
 def not_text(model: onnx.ModelProto) -> ModelProto:
@@ -307,6 +319,19 @@ CASES = [
         lambda: of(node("Unsqueeze", ["x"], ["y"], axes=[1.5])),
         ConversionRefused,
         "attribute 'axes' is not of type INTS",
+    ),
+    Case(
+        "an attribute that is stated twice",
+        lambda: of(twice(node("Softmax", ["x"], ["y"], axis=1))),
+        ConversionRefused,
+        "states attribute 'axis' twice",
+    ),
+    Case(
+        "a graph that is stated twice",
+        lambda: nested_twice(),
+        InvalidModel,
+        "attribute 'else_branch' is stated twice",
+        "keep one",
     ),
     Case(
         "a text as an axis",

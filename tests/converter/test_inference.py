@@ -127,6 +127,29 @@ def test_what_the_model_states_comes_first(scope_of: Scoping) -> None:
     assert (found.element_type("y"), found.shape("y")) == ("double", (None, 3))
 
 
+def test_an_input_of_unknown_shape_is_asked_for_at_any_time(scope_of: Scoping) -> None:
+    """Also from within a branch, while the branch is looked at to tell what comes out of it."""
+    nodes = [node("MaxPool", ["c"], ["v"], kernel_shape=[2, 2]), node("Identity", ["v"], ["t"])]
+    body = helper.make_graph(nodes, "body", [], [helper.make_tensor_value_info("t", FLOAT, None)])
+    nodes = [node("Cast", ["x"], ["c"], to=FLOAT)]
+    nodes.append(node("If", ["yes"], ["y"], then_branch=body, else_branch=body))
+    model = build(nodes, {"x": X, "yes": np.array(True)}, ["y"], 17)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    found = scope_of(model.graph, model.opset_import)
+    within = found.child(model.graph.node[1].attribute[0].g)
+    assert within.shape("t") == within.shape("v")
+    assert (found.shape("c"), found.element_type("c")) == (None, "float")
+
+
+def test_outputs_that_are_left_out_tell_nothing_of_those_that_are_not(scope_of: Scoping) -> None:
+    """Not even in another model: the rank follows from the shape."""
+    for output, expected in (("", None), ("y", 2), ("", None), ("y", 2)):
+        model = build([node("Squeeze", ["x"], [output])], {"x": np.ones((1, 2, 3), np.float32)}, [], 11)
+        found = scope_of(model.graph, model.opset_import)
+        assert found.rank(output) == expected
+
+
 def test_what_the_model_states_without_a_type_or_shape_is_inferred(scope_of: Scoping) -> None:
     model = build([node("Relu", ["x"], ["y"])], {"x": X}, [], 17)
     model.graph.value_info.add(name="y")

@@ -362,6 +362,21 @@ def test_graphs_of_other_domains_nodes_are_converted() -> None:
     assert result.graph.node[0].name == "choose"
 
 
+def test_branches_of_different_shapes_are_told_whatever_was_asked_before() -> None:
+    """The input whose shape nobody knows is asked for while a branch is looked at."""
+    bodies = {}
+    for name, dims in (("then_branch", ["n", 3]), ("else_branch", None)):
+        pooled = [node("MaxPool", ["c"], [f"v_{name}"], kernel_shape=[2, 2])]
+        bodies[name] = graph([*pooled, node("Identity", [f"v_{name}"], [name])], {name: FLOAT})
+        if dims:
+            bodies[name].value_info.append(helper.make_tensor_value_info(f"v_{name}", FLOAT, dims))
+    nodes = [node("Cast", ["x"], ["c"], to=FLOAT), node("If", ["yes"], ["y"], **bodies)]
+    model = build(nodes, {"x": X, "yes": YES}, ["y"], 16)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(ConversionRefused, match="different shapes"):
+        convert_version(model, 10)
+
+
 def squeeze(output: str) -> NodeProto:
     return node("Squeeze", ["x"], [output], axes=[0])
 
