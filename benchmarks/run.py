@@ -29,8 +29,8 @@ from tables import Curve, Findings, Table
 class Section(StrEnum):
     """What can be measured by itself."""
 
-    MEMORY = "in-memory"
     BLOCKS = "blocks"
+    MEMORY = "in-memory"
     EXTRA = "extra-memory"
     GROWTH = "growth"
     WEIGHTS = "weights"
@@ -40,8 +40,8 @@ class Section(StrEnum):
 
 
 MEASURES: dict[Section, Callable[[Settings], Findings]] = {
+    Section.BLOCKS: blocks.measure,  # small models first: large ones leave the heap in pieces
     Section.MEMORY: in_memory.measure,
-    Section.BLOCKS: blocks.measure,
     Section.EXTRA: extra_memory.measure,
     Section.GROWTH: growth.measure,
     Section.WEIGHTS: weights_in_memory.measure,
