@@ -58,11 +58,13 @@ class Alike:
 
     def rewrite(self, node: Node, line: Line, proto: Any, source: int) -> Result:
         """As `opshift.converter.rewrite.rewrite`; `node` is the view of a node in this scope."""
+        known = self.known(line, proto, source) if node.is_original else None
+        return known or self.learn(node, line, proto, source)
+
+    def learn(self, node: Node, line: Line, proto: Any, source: int) -> Result:
+        """As `rewrite`, of a node of whose like nothing is known."""
         if not node.is_original or not self._is_plain(node.domain, node.op_type, source):
             return rewrite(node, source, self._scope, self._router)
-        return self.known(line, proto, source) or self._learned(node, line, proto, source)
-
-    def _learned(self, node: Node, line: Line, proto: Any, source: int) -> Result:
         names = node.inputs + node.outputs
         recorder = Recorder(self._scope, names)
         result = rewrite(node, source, recorder, self._router)

@@ -204,14 +204,15 @@ class Planner:
             unresolved = self._standings.unresolved
             if unresolved and (domain, op_type, opset) in unresolved:
                 raise unresolved[domain, op_type, opset].with_traceback(None)
-            if self._functions is None:
-                known = alike.known(line, proto, opset)
-                if known is not None:
-                    is_same = known.pattern.is_unchanged
-                    return None if is_same else NodeChange(line, surveyed.path, proto.name, known)
+            known = alike.known(line, proto, opset) if self._functions is None else None
+            if known is not None:
+                is_same = known.pattern.is_unchanged
+                return None if is_same else NodeChange(line, surveyed.path, proto.name, known)
             node = scope.node_of(line)
-            result = alike.rewrite(node, line, proto, opset)
-            if self._functions is not None:
+            if self._functions is None:
+                result = alike.learn(node, line, proto, opset)
+            else:
+                result = alike.rewrite(node, line, proto, opset)
                 node, result = _settled(node, proto, result, scope)
             if result.is_same_as(node):
                 return None

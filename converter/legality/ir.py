@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from opshift.converter.ir.change import STANDALONE, since
 from opshift.converter.ir.contents import contents_of
-from opshift.converter.ir.features import FINDERS
+from opshift.converter.ir.features import FINDERS, uses_in
 from opshift.converter.ir.use import Use
 from opshift.converter.legality.containers import Model
 from opshift.converter.legality.findings import ERROR, WARNING, Flaw
@@ -31,11 +31,9 @@ class Newer:
         self.uses: dict[str, list[Use]] = {}
         if model.ir_version < 1:
             return
-        contents = contents_of(model.proto, model.registry, ir_versions().newest)
-        for find, features in FINDERS.items():
-            if any(since(each) > model.ir_version for each in features):
-                for use in find(contents):
-                    self.uses.setdefault(use.feature, []).append(use)
+        newest = ir_versions().newest
+        for use in uses_in(contents_of(model.proto, model.registry, newest, oldest=model.ir_version)):
+            self.uses.setdefault(use.feature, []).append(use)
 
     def flaws(self, feature: str, meaning: str) -> Iterator[Flaw]:
         """Where a feature is used that the IR version does not have."""
