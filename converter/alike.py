@@ -17,16 +17,12 @@ from opshift.converter.recorder import Recorder
 from opshift.converter.rewrite import rewrite
 from opshift.converter.route import Router
 from opshift.converter.scope import Scope
-from opshift.converter.statements import Statement, statement_of
+from opshift.converter.statements import Outline, is_short, outline_of
 
 MOST_PATTERNS = 16
 """Of nodes that state the same; where facts differ more often than this, nothing more is remembered."""
 MOST_SHARED = 512
 """Statements of which the first pattern is remembered for other models."""
-LARGEST_SHARED = 1024
-"""Bytes of the attributes in such a statement."""
-Key = tuple[Statement, int, int, tuple[bool, ...]]
-"""All that a node says but for its names, how many inputs and outputs it has, and which are not left out."""
 
 
 class Alike:
@@ -35,8 +31,8 @@ class Alike:
     def __init__(self, scope: Scope, router: Router) -> None:
         self._scope = scope
         self._router = router
-        self._shared: dict[tuple[int, Key], Pattern] = router.remembered
-        self._patterns: dict[Key, list[Pattern]] = {}
+        self._shared: dict[tuple[int, Outline], Pattern] = router.remembered
+        self._patterns: dict[Outline, list[Pattern]] = {}
         self._constants: dict[Pattern, Names] = {}
         self._are_plain: dict[str, bool] = {}
 
@@ -49,9 +45,9 @@ class Alike:
         if not is_plain:
             return None
         names = inputs + outputs
-        key = self._key(line, proto, names)
-        patterns = self._patterns.get(key)
-        for pattern in self._kept(key, source) if patterns is None else patterns:
+        outline = outline_of(line, proto, names)
+        patterns = self._patterns.get(outline)
+        for pattern in self._kept(outline, source) if patterns is None else patterns:
             if not pattern.asked or pattern.fits(names, self._scope):
                 return Renamed(pattern, names + self._made(pattern))
         return None
@@ -68,14 +64,14 @@ class Alike:
         names = node.inputs + node.outputs
         recorder = Recorder(self._scope, names)
         result = rewrite(node, source, recorder, self._router)
-        key = self._key(line, proto, names)
-        patterns = self._patterns.setdefault(key, [])
+        outline = outline_of(line, proto, names)
+        patterns = self._patterns.setdefault(outline, [])
         if not recorder.is_complete or len(patterns) >= MOST_PATTERNS:
             return result
         pattern = Pattern(node, result, recorder.asked(), recorder.fresh_names, recorder.constants)
         patterns.append(pattern)
         self._constants[pattern] = (*recorder.constants, "")
-        self._share(key, source, pattern)
+        self._share(outline, source, pattern)
         return Renamed(pattern, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
     def _is_plain(self, domain: str, op_type: str, source: int) -> bool:
@@ -85,14 +81,10 @@ class Alike:
             self._are_plain[op_type] = found
         return found
 
-    def _key(self, line: Line, proto: Any, names: Names) -> Key:
-        absent = tuple(map(bool, names)) if "" in names else ()
-        return statement_of(line, proto, names), len(line[3]), len(line[4]), absent
-
-    def _kept(self, key: Key, source: int) -> list[Pattern]:
+    def _kept(self, outline: Outline, source: int) -> list[Pattern]:
         """What is known from other models."""
-        shared = self._shared.get((source, key))
-        found = self._patterns[key] = [shared] if shared else []
+        shared = self._shared.get((source, outline))
+        found = self._patterns[outline] = [shared] if shared else []
         return found
 
     def _made(self, pattern: Pattern) -> Names:
@@ -104,9 +96,8 @@ class Alike:
             self._constants[pattern] = constants
         return fresh + constants
 
-    def _share(self, key: Key, source: int, pattern: Pattern) -> None:
+    def _share(self, outline: Outline, source: int, pattern: Pattern) -> None:
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
-        is_small = sum(map(len, key[0])) <= LARGEST_SHARED
-        if is_small and pattern.is_small and (source, key) not in self._shared:
-            self._shared[source, key] = pattern
+        if is_short(outline) and pattern.is_small and (source, outline) not in self._shared:
+            self._shared[source, outline] = pattern

@@ -138,6 +138,11 @@ def mentioned_in(container: Any) -> Iterator[str]:
 def graphs_of(node: Any) -> Iterator[Any]:
     """The graphs that attributes of a NodeProto hold."""
     for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
+        yield from graphs_in(attribute)
+
+
+def graphs_in(attribute: Any) -> Iterator[Any]:
+    """The graphs that an AttributeProto holds."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from opshift.converter.container import graphs_of
 from opshift.converter.convert import convert
 from opshift.converter.errors import UsageError
 from opshift.converter.opsets import opset_imports
@@ -92,7 +93,7 @@ def _add_values(graph: Any, known: Mapping[str, Known], taken: Iterable[str]) ->
     """Make the values that the node reads inputs and initializers of its graph, and its own outputs of it."""
     node = graph.node[0]
     read = dict.fromkeys(
-        (*filter(None, node.input), *(name for each in _graphs(node) for name in _free(each)))
+        (*filter(None, node.input), *(name for each in graphs_of(node) for name in _free(each)))
     )
     for name in known:
         if name not in read:
@@ -137,19 +138,12 @@ def _state_tensor(tensor: Any, name: str, known: Known) -> None:
             added.dim_param = dim
 
 
-def _graphs(node: Any) -> Iterator[Any]:
-    for attribute in node.attribute:
-        if attribute.HasField("g"):
-            yield attribute.g
-        yield from attribute.graphs
-
-
 def _free(graph: Any) -> Iterator[str]:
     """The names that a graph reads and does not make."""
     made = {"", *(each.name for each in (*graph.input, *graph.initializer))}
     made |= {each.values.name for each in graph.sparse_initializer}
     for node in graph.node:
         yield from (name for name in node.input if name not in made)
-        yield from (name for each in _graphs(node) for name in _free(each) if name not in made)
+        yield from (name for each in graphs_of(node) for name in _free(each) if name not in made)
         made.update(node.output)
     yield from (value.name for value in graph.output if value.name not in made)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from opshift.adapters.node import Node
 from opshift.converter.lines import Line
-from opshift.converter.statements import LARGEST, MOST, Statement, statement_of
+from opshift.converter.statements import MOST, Outline, is_short, outline_of
 from opshift.registry.catalogue import Registry
 from opshift.registry.models import OperatorVersion
 
@@ -19,9 +19,8 @@ Fact = TypeVar("Fact")
 Link = int | None
 GREATEST = -1
 """In place of an input: the fact is the greatest of those about all inputs."""
-Key = tuple[int, Statement, int, tuple[bool, ...], tuple[Any, ...]]
-"""The identity of an operator; of a node what it says, how many outputs it has, which inputs and outputs are
-not left out, and what the inputs are."""
+Key = tuple[int, Outline, tuple[Any, ...]]
+"""The identity of an operator; of a node what it says, and the facts about its inputs."""
 _MISSING: Any = object()
 _UNNAMED: Any = object()
 """In place of the name of an output that is left out, which nobody asks for."""
@@ -84,8 +83,8 @@ class Learned:
 
     def learn(self, key: Key, facts: Sequence[Any]) -> None:
         """Remember that, if it is said in few words."""
-        _, statement, *_ = key
-        if sum(map(len, statement)) > LARGEST:
+        _, outline, _ = key
+        if not is_short(outline):
             return
         if len(self._facts) >= MOST:
             self._facts.clear()
@@ -205,10 +204,7 @@ class Following(Generic[Fact]):
         told = tuple(map(self._known.get, inputs))
         if None in told:
             told = tuple([self.of(name, scope) for name in inputs])
-        names = inputs + outputs
-        absent = tuple(map(bool, names)) if "" in names else ()
-        statement = statement_of(line, scope.proto_of(line), names)
-        key = id(operator), statement, len(outputs), absent, told
+        key = id(operator), outline_of(line, scope.proto_of(line), inputs + outputs), told
         found = self._learned.facts(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)

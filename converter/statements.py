@@ -14,6 +14,8 @@ from opshift.converter.soundness import require_text
 
 Statement = tuple[Any, ...]
 """A node's op_type and domain, and its attributes as bytes."""
+Outline = tuple[Statement, int, int, tuple[bool, ...]]
+"""A statement, how many inputs and outputs the node has, and which are there if any is left out."""
 MOST, LARGEST = 1024, 1024
 """How many statements are remembered, and of how many bytes."""
 _KNOWN: dict[bytes | None, Statement] = {}
@@ -33,6 +35,18 @@ def statement_of(line: Line, proto: Any, names: tuple[str, ...]) -> Statement:
     rest = without_names(proto, names)
     found = _KNOWN.get(rest)
     return _read(line, proto, rest) if found is None else found
+
+
+def outline_of(line: Line, proto: Any, names: tuple[str, ...]) -> Outline:
+    """All that a node says but for its names; as `statement_of`."""
+    _, _, _, inputs, outputs = line
+    present = tuple(map(bool, names)) if "" in names else ()
+    return statement_of(line, proto, names), len(inputs), len(outputs), present
+
+
+def is_short(outline: Outline) -> bool:
+    """Whether a node says little, so that it may be remembered."""
+    return sum(map(len, outline[0])) <= LARGEST
 
 
 def _read(line: Line, proto: Any, rest: bytes | None) -> Statement:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from opshift.converter.container import graphs_in
 from opshift.converter.errors import InvalidModel
 from opshift.converter.lines import Line
 from opshift.converter.scope import QUIET, Scope, Standing
@@ -98,7 +99,7 @@ def _subgraphs(
 ) -> Iterator[tuple[int, str, int, Surveyed]]:
     names: set[str] = set()
     for attribute in proto.attribute:
-        graphs = [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+        graphs = list(graphs_in(attribute))
         if graphs and attribute.name in names:
             place = f"{around.path}, node {_label(proto)}"
             raise InvalidModel(f"attribute {attribute.name!r} is stated twice", place=place, remedy=KEEP_ONE)

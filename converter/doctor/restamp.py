@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.converter.convert import model_of
+from opshift.converter.convert import BYTES, model_of
 from opshift.converter.doctor.diagnose import diagnose
 from opshift.converter.doctor.diagnosis import Diagnosis, Stamp
 from opshift.converter.errors import InvalidModel
@@ -35,7 +35,7 @@ def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = No
         result = type(source)()
         result.CopyFrom(source)
     apply_stamps(diagnosis, result)
-    return result.SerializeToString() if isinstance(model, bytes | bytearray | memoryview) else result
+    return result.SerializeToString() if isinstance(model, BYTES) else result
 
 
 def require_curable(diagnosis: Diagnosis) -> None:

@@ -8,8 +8,9 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from opshift.converter.container import graphs_in
 from opshift.converter.functions import title
-from opshift.converter.ir.parts import Held, Holder, Initializer, Placed, graphs_in, tensors_in
+from opshift.converter.ir.parts import Held, Holder, Initializer, Placed, tensors_in
 from opshift.registry.catalogue import Registry
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion

@@ -50,13 +50,6 @@ Holder = Held | Initializer
 """What holds a tensor."""
 
 
-def graphs_in(attribute: Any) -> Iterator[Any]:
-    """Every GraphProto that an attribute holds."""
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
-
-
 def sparse_in(attribute: Any) -> Iterator[Any]:
     """Every SparseTensorProto that an attribute holds."""
     if attribute.HasField("sparse_tensor"):
