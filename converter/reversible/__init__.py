@@ -1,1 +1,1 @@
-"""What conversions replaced, remembered in the model and put back."""
+"""Record of the nodes that conversions replaced, and their restoration."""

@@ -1,4 +1,4 @@
-"""What conversions added beside nodes, and take out once nothing needs it: copies of functions, imports."""
+"""Removal of function copies and opset imports that conversions added and nothing needs any longer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,32 @@ from opshift.registry.names import canonical_domain
 
 
 def merge_copies(copies: Iterable[Copy], model: Any) -> tuple[Copy, ...]:
-    """Take out the copies of functions that have come to be what they are copies of.
+    """Remove specialized copies of functions that equal the original function again.
 
-    Returns those that are left.
+    Calls of a removed copy call the original function instead.
+
+    Args:
+        copies: the recorded copies.
+        model: the converted ModelProto, which is changed.
+
+    Returns:
+        The copies that remain in the model.
     """
-    left = [each for each in copies if _function(each.place, model) is not None]
-    count = len(left) + 1
-    while len(left) < count:  # a function may call copies, and be equal only when they are gone
-        count = len(left)
-        left = [each for each in left if not _merge(each, model)]
-    return tuple(left)
+    remaining = [each for each in copies if _find_function(each.place, model) is not None]
+    count = len(remaining) + 1
+    # removing one copy can make another copy that calls it equal to its original
+    while len(remaining) < count:
+        count = len(remaining)
+        remaining = [each for each in remaining if not _merge(each, model)]
+    return tuple(remaining)
 
 
 def _merge(copy: Copy, model: Any) -> bool:
-    function = _function(copy.place, model)
+    function = _find_function(copy.place, model)
     kind, domain, _, overload = copy.place
-    origin = _function((kind, domain, copy.name, overload), model)
-    if origin is None or _renamed(function, copy.name) != _renamed(origin, copy.name):
+    original = _find_function((kind, domain, copy.name, overload), model)
+    # the names of a copy and its original always differ, so compare both under one name
+    if original is None or _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
         return False
     for _, container in top_places(model):
         for node in _nodes(container):
@@ -39,15 +48,15 @@ def _merge(copy: Copy, model: Any) -> bool:
     return True
 
 
-def _function(place: Place, model: Any) -> Any:
+def _find_function(place: Place, model: Any) -> Any:
     return next((each for each in model.functions if function_place(each) == place), None)
 
 
-def _renamed(function: Any, name: str) -> bytes:
-    found = type(function)()
-    found.CopyFrom(function)
-    found.name = name
-    return serialized(found)
+def _serialized_as(function: Any, name: str) -> bytes:
+    renamed = type(function)()
+    renamed.CopyFrom(function)
+    renamed.name = name
+    return serialized(renamed)
 
 
 def _overload(message: Any) -> str:
@@ -55,30 +64,32 @@ def _overload(message: Any) -> str:
 
 
 def remove_imports(imports: Iterable[Import], model: Any) -> tuple[Import, ...]:
-    """Take out the imports of domains that no node is of.
+    """Remove added imports of domains that no node uses.
 
-    Returns those that are left.
+    Returns:
+        The imports that remain.
     """
-    return tuple(each for each in imports if not _remove(each, model))
+    return tuple(each for each in imports if not _remove_if_unused(each, model))
 
 
-def _remove(added: Import, model: Any) -> bool:
-    """Whether the import is gone. That of the model serves its functions too, if they have none."""
+def _remove_if_unused(added: Import, model: Any) -> bool:
+    """Return whether the import is absent, after removing it if no node uses its domain."""
     tops = dict(top_places(model))
     if added.place != GRAPH and added.place not in tops:
         return True
-    holder = model if added.place == GRAPH else tops[added.place]
-    users = list(tops.values()) if holder is model else [holder]
+    owner = model if added.place == GRAPH else tops[added.place]
+    # functions without imports use the imports of the model
+    users = list(tops.values()) if owner is model else [owner]
     if any(canonical_domain(node.domain) == added.domain for each in users for node in _nodes(each)):
         return False
-    for index in reversed(range(len(holder.opset_import))):
-        if canonical_domain(holder.opset_import[index].domain) == added.domain:
-            del holder.opset_import[index]
+    for index in reversed(range(len(owner.opset_import))):
+        if canonical_domain(owner.opset_import[index].domain) == added.domain:
+            del owner.opset_import[index]
     return True
 
 
 def _nodes(container: Any) -> Iterator[Any]:
-    """All nodes of a graph or function, and of the graphs within."""
+    """Yield the nodes of a graph or function and of all nested subgraphs."""
     waiting = [container]
     while waiting:
         for node in waiting.pop().node:

@@ -1,4 +1,4 @@
-"""What a group of nodes takes for granted of the values that its original reads."""
+"""Preconditions of a recorded node: the known facts about the inputs that its original reads."""
 
 from __future__ import annotations
 
@@ -17,45 +17,56 @@ UNKNOWN = Given()
 
 
 def givens(original: Any, read: Set[str], scope: Scope) -> tuple[Given, ...]:
-    """Of each input of a NodeProto; `read` are the names that its group reads.
+    """Return the precondition of each input of a node.
 
-    In a function whose calls give attributes, what they give is last.
+    If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
+
+    Args:
+        original: NodeProto of the original node.
+        read: names that the group of nodes reads. The group does not depend on other constant inputs, because
+            their values are part of it; a digest of these values is recorded instead.
+        scope: scope of the graph or function.
     """
-    return tuple(_all(original, read, scope))
+    return tuple(_preconditions(original, read, scope))
 
 
 def agree(then: Sequence[Given], now: Sequence[Given]) -> bool:
-    """Whether nothing known at both times differs, and what is part of the group is still the same."""
+    """Return whether recorded preconditions still hold.
+
+    Unknown types and ranks match everything. A recorded value has to be unchanged.
+    """
     return len(then) == len(now) and all(map(_agree, then, now))
 
 
 def _agree(then: Given, now: Given) -> bool:
-    has_type = not then.type or not now.type or then.type == now.type
-    has_rank = -1 in (then.rank, now.rank) or then.rank == now.rank
-    return has_type and has_rank and then.value in ("", now.value)
+    same_type = not then.type or not now.type or then.type == now.type
+    same_rank = -1 in (then.rank, now.rank) or then.rank == now.rank
+    return same_type and same_rank and then.value in ("", now.value)
 
 
-def _all(original: Any, read: Set[str], scope: Scope) -> Iterator[Given]:
+def _preconditions(original: Any, read: Set[str], scope: Scope) -> Iterator[Given]:
     for name in original.input:
-        yield _given(name, name not in read, scope) if name else UNKNOWN
+        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN
     if any(each.ref_attr_name for each in original.attribute):
         yield Given(value=_attributes_digest(scope.node(original)))
 
 
-def _given(name: str, has_value: bool, scope: Scope) -> Given:
+def _precondition_of(name: str, with_value: bool, scope: Scope) -> Given:
     try:
         shape = scope.shape(name)
-        value = scope.constant(name) if has_value else None
+        value = scope.constant(name) if with_value else None
         rank = -1 if shape is None else len(shape)
         digest = _digest(repr(value)) if value else ""
         return Given(type=scope.element_type(name) or "", rank=rank, value=digest)
     except (CannotConvert, *BROKEN_RULES):
+        # inference failed because the model is invalid, so there are no facts about this value
         return UNKNOWN
 
 
 def _attributes_digest(node: Node) -> str:
-    stated = sorted(node.attributes.items())
-    return _digest("".join(f"{name} {_text(value)}" for name, value in stated))
+    # sorted, because the order of attributes has no meaning
+    by_name = sorted(node.attributes.items())
+    return _digest("".join(f"{name} {_text(value)}" for name, value in by_name))
 
 
 def _text(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""The record of a model while it is planned: what it brings back, and what is added to it."""
+"""Record of earlier conversions while a model is planned: restorations and new entries."""
 
 from __future__ import annotations
 
@@ -30,37 +30,41 @@ from opshift.registry.messages import NodeProto
 
 
 class History:
-    """What one model remembers of earlier conversions.
+    """Record of the earlier conversions of one model.
 
     Args:
-        model: the model as it is.
-        is_continued: whether this conversion is recorded.
+        model: the ModelProto before the conversion.
+        is_continued: whether this conversion is recorded too.
 
     Raises:
-        InvalidModel: the record that the model carries is damaged.
+        InvalidModel: the record in the model is damaged.
     """
 
     def __init__(self, model: Any, is_continued: bool) -> None:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
-        self._holdings: dict[int, Holding] = {}
+        self._value_indexes: dict[int, Holding] = {}
 
     def reserve(self, names: Names) -> None:
-        """See to it that no new value gets the name of one that may come back."""
+        """Reserve the names that restored nodes may define, to keep them out of use for new values."""
         originals = chain.from_iterable(self._originals.values())
         names.sets.append({name for each in originals for name in names_made(each)})
 
     def restore(self, found: ContainerPlan, surveyed: Surveyed, router: Router) -> None:
-        """Plan to put back what stands unchanged and belongs to the target, or lies on the way there."""
+        """Plan to restore the originals of unchanged groups.
+
+        A group is restored if the opset of its original is in the direction of the target. The original is
+        then converted to the target if the two opsets differ.
+        """
         part = self._parts.get(id(surveyed.scope.container))
         if part is None:
             return
         scope, reversal = surveyed.scope, found.reversal
-        holding = holding_of(scope.container, self._holdings)
-        reversal.constants = [each for each in part.constants if holding.has_constant(each)]
-        groups = intact_groups(part, surveyed, holding, self._used_outside(scope.container))
-        settle(groups, reversal, holding, scope, router)
+        value_index = holding_of(scope.container, self._value_indexes)
+        reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
+        groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
+        settle(groups, reversal, value_index, scope, router)
         found.changes += (
             NodeChange(
                 read_line(position, each.group.original),
@@ -74,21 +78,23 @@ class History:
         )
 
     def note(self, found: ContainerPlan, surveyed: Surveyed, router: Router) -> None:
-        """Add to the plan what the converted model is to remember."""
+        """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
         reversal = found.reversal
         reversal.entries += still_remembered(found, surveyed)
         if self.is_continued:
             reversal.entries += newly_remembered(found, surveyed, router)
         read = {name for change in found.changes for name in names_read_by(change.result.nodes)}
-        if reversal.carried:  # what was tried for them in vain may have added some
+        # rejected attempts to restore a group may have added unused constants
+        if reversal.carried:
             found.constants = {name: each for name, each in found.constants.items() if name in read}
         if reversal.returns:
             container = surveyed.scope.container
-            read.update(self._used_outside(container), self._still_wanted(reversal, surveyed))
-            drop_constants(reversal, holding_of(container, self._holdings), read)
+            read.update(self._used_outside(container), self._names_needed_later(reversal, surveyed))
+            drop_constants(reversal, holding_of(container, self._value_indexes), read)
+        # restorations precede conversions in the list, whatever their positions
         found.changes.sort(key=lambda each: each.position)
         reversal.constants += found.constants
-        reversal.holders = _holders(found, surveyed)
+        reversal.holders = _subgraph_holders(found, surveyed)
 
     def ir(
         self,
@@ -97,11 +103,15 @@ class History:
         target: Target,
         registry: Registry,
     ) -> IrChange:
-        """The change of the IR version: back to what it was, and rewriting nothing where it need not be."""
+        """Return the change of the IR version, adapted to the record.
+
+        A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps
+        the IR version high enough for the model's features, which avoids rewriting them.
+        """
         if target.wanted_ir_version is not None:
             return change
-        if self._record and self._leads_home(imports, target):
-            return self._ir_home(change, target, registry)
+        if self._record and self._restores_opsets(imports, target):
+            return self._restore_ir_version(change, target, registry)
         if self.is_continued and target.ir_version is None and not change.dropped:
             least = min(change.before, INITIALIZERS_STAND_ALONE)
             after = max([least, change.after, *(since(each.feature) for each in change.lowerings)])
@@ -109,23 +119,23 @@ class History:
         return change
 
     def header(self, imports: Mapping[str, int], ir: IrChange) -> Header:
-        """The record after the conversion, but for its parts."""
+        """Return the record after the conversion, without its parts."""
         opsets = tuple(Opset(domain=domain, version=opset) for domain, opset in imports.items())
         known = self._record or Record(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
         versions = (known.ir_version[0], ir.after)
         return Header(known.model_copy(update={"ir_version": versions}), self.is_continued)
 
-    def _leads_home(self, imports: Mapping[str, int], target: Target) -> bool:
+    def _restores_opsets(self, imports: Mapping[str, int], target: Target) -> bool:
         assert self._record is not None
         finals = {**imports, **target.opsets}
         return all(finals.get(each.domain) == each.version for each in self._record.opsets)
 
-    def _ir_home(self, change: IrChange, target: Target, registry: Registry) -> IrChange:
+    def _restore_ir_version(self, change: IrChange, target: Target, registry: Registry) -> IrChange:
         assert self._record is not None
         before, after = self._record.ir_version
-        if change.before != after:
+        if change.before != after:  # the IR version was edited since: do not lower it
             before = max(before, change.before)
-        if before < change.before:
+        if before < change.before:  # features that were added since may need a newer IR version
             before = max(before, least_version(self._model, registry))
         if target.ir_version is not None and before > target.ir_version:
             return change
@@ -133,15 +143,15 @@ class History:
 
     @cached_property
     def _originals(self) -> dict[int, list[Any]]:
-        """The recorded nodes that are not there, by the identity of the graph or function."""
+        """Original nodes of the recorded groups, by the identity of the graph or function."""
         sample = NodeProto()
         return {
             key: [read_original(each, sample) for each in part.entries if each.original]
             for key, part in self._parts.items()
         }
 
-    def _still_wanted(self, reversal: Reversal, surveyed: Surveyed) -> Iterator[str]:
-        """What is read by nodes that may come back later, or come back in graphs within."""
+    def _names_needed_later(self, reversal: Reversal, surveyed: Surveyed) -> Iterator[str]:
+        """Yield the names that originals read which may be restored later, here or in subgraphs."""
         for group in reversal.carried:
             yield from names_read(group.original)
         waiting = [each[3] for each in surveyed.subgraphs if each[0] not in reversal.settled]
@@ -149,41 +159,47 @@ class History:
             current = waiting.pop()
             for each in self._originals.get(id(current.scope.container), ()):
                 yield from names_read(each)
-            waiting += [below[3] for below in current.subgraphs]
+            waiting += [subgraph[3] for subgraph in current.subgraphs]
 
     @cached_property
     def _parts(self) -> dict[int, Part]:
-        """What is recorded of each graph and function that is still there, by its identity."""
+        """Record of each graph and function that still exists, by the identity of its message."""
         found: dict[int, Part] = {}
         tops = dict(top_places(self._model))
         for part in self._record.parts if self._record else ():
-            container = graph_at(part.place, tops, self._holdings)
+            container = graph_at(part.place, tops, self._value_indexes)
             if container is not None:
-                holding_of(container, self._holdings)
+                holding_of(container, self._value_indexes)  # keeps the message alive, so its id stays valid
                 found[id(container)] = part
         return found
 
     def _used_outside(self, container: Any) -> frozenset[str]:
-        """The names of a graph that training refers to from outside of it."""
-        return self._trained | self._bound if container is self._model.graph else self._bound
+        """Return the names of a graph's values that training uses from outside the graph."""
+        return (
+            self._training_reads | self._bound_names if container is self._model.graph else self._bound_names
+        )
 
     @cached_property
-    def _trained(self) -> frozenset[str]:
-        """The names that training graphs read; those of the main graph are among them."""
+    def _training_reads(self) -> frozenset[str]:
+        """Names that training graphs read, including values of the main graph."""
         graphs = (
             graph for info in self._model.training_info for graph in (info.initialization, info.algorithm)
         )
         return frozenset(name for graph in graphs for name in names_read_in(graph))
 
     @cached_property
-    def _bound(self) -> frozenset[str]:
-        """The names of what training sets, and of what it sets it to."""
+    def _bound_names(self) -> frozenset[str]:
+        """Names of the initializers that training bindings assign, and of the assigned values."""
         infos = self._model.training_info
         bindings = (each for info in infos for each in (*info.initialization_binding, *info.update_binding))
         return frozenset(name for each in bindings for name in (each.key, each.value))
 
 
-def _holders(found: ContainerPlan, surveyed: Surveyed) -> dict[tuple[int, str], str]:
+def _subgraph_holders(found: ContainerPlan, surveyed: Surveyed) -> dict[tuple[int, str], str]:
+    """Return the first output of the node that holds each subgraph after the conversion.
+
+    The keys are the position of the original holder and the attribute.
+    """
     nodes = surveyed.scope.container.node
     changes = {each.position: each.result.nodes for each in found.changes}
     holders: dict[tuple[int, str], str] = {}

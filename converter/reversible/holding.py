@@ -1,4 +1,4 @@
-"""One graph or function of a model: which node makes a value, and which read it."""
+"""Index of one graph or function: the producer and the consumers of each value."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from opshift.converter.container import graphs_of
 from opshift.registry.names import canonical_domain
 
 OUTSIDE = -1
-"""In the place of a node: what returns or refers to a value without being a node."""
+"""Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""
 
 
 class Holding:
-    """The nodes and constants of one graph or function, as they are."""
+    """Producers, consumers and constants of one graph or function.
+
+    Attributes:
+        container: GraphProto or FunctionProto.
+        nodes: its nodes, in order.
+        makers: position of the producer by value name.
+    """
 
     def __init__(self, container: Any) -> None:
         self.container = container
@@ -28,36 +34,42 @@ class Holding:
 
     @cached_property
     def initializers(self) -> dict[str, Any]:
-        """TensorProto by name."""
+        """Initializers by name."""
         return {each.name: each for each in getattr(self.container, "initializer", ())}
 
     @cached_property
     def readers(self) -> dict[str, set[int]]:
-        """The positions of the nodes that read a value, themselves or in graphs that they hold."""
+        """Positions of the nodes that read a value, directly or in their subgraphs, by value name."""
         found: dict[str, set[int]] = {}
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 found.setdefault(name, set()).add(index)
-        for name in _referred(self.container):
+        for name in _names_outside_nodes(self.container):
             found.setdefault(name, set()).add(OUTSIDE)
         return found
 
     def reads(self, position: int) -> frozenset[str]:
-        """The names that a node reads, itself or in graphs that it holds."""
+        """Return the names that a node reads, directly or in its subgraphs."""
+        # cached: intact groups, digests and consumers all need the names
         if position not in self._reads:
             self._reads[position] = frozenset(names_read(self.nodes[position]))
         return self._reads[position]
 
     def has_constant(self, name: str) -> bool:
-        """Whether an initializer, or a Constant node, has the name."""
+        """Return whether the name belongs to an initializer or to the output of a Constant node."""
         return name in self.initializers or (
             name in self.makers and self.nodes[self.makers[name]].op_type == "Constant"
         )
 
     def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
-        """A digest of the nodes that make these values and of what they read of `constants`.
+        """Return a digest of a group of nodes and of the added constants that they read.
 
-        `None` if some are not there.
+        Args:
+            group: one output of each node of the group.
+            constants: names of the added constants.
+
+        Returns:
+            The digest in hexadecimal digits; `None` if a node or constant is absent.
         """
         if not all(name in self.makers for name in group):
             return None
@@ -66,27 +78,28 @@ class Holding:
         if not all(map(self.has_constant, read)):
             return None
         tensors = [self.initializers.get(name) or self.nodes[self.makers[name]] for name in read]
-        return _digest_of([self.nodes[each] for each in positions] + tensors)
+        return _digest_messages([self.nodes[each] for each in positions] + tensors)
 
 
-def _digest_of(messages: Sequence[Any]) -> str:
+def _digest_messages(messages: Sequence[Any]) -> str:
     found = blake2b(digest_size=8)
     for each in messages:
         data = serialized(each)
+        # the length keeps different splits of the same bytes apart
         found.update(len(data).to_bytes(8, "little"))
         found.update(data)
     return found.hexdigest()
 
 
 def names_read(node: Any) -> Iterator[str]:
-    """The names that a NodeProto reads, and what it holds; those made within are among them."""
+    """Yield the names that a NodeProto and its subgraphs read, including values of these subgraphs."""
     yield from node.input[:]
     for graph in graphs_of(node):
         yield from names_read_in(graph)
 
 
 def names_made(node: Any) -> Iterator[str]:
-    """The names that a NodeProto gives, itself and in graphs that it holds."""
+    """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
     for graph in graphs_of(node):
         yield from (each.name for each in (*graph.input, *graph.initializer))
@@ -95,37 +108,37 @@ def names_made(node: Any) -> Iterator[str]:
 
 
 def names_read_in(graph: Any) -> Iterator[str]:
-    """The names that a graph reads, takes or returns."""
-    yield from _referred(graph)
+    """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
+    yield from _names_outside_nodes(graph)
     for node in graph.node:
         yield from names_read(node)
 
 
 def free_names(node: Any) -> set[str]:
-    """The values that a NodeProto reads, itself or in graphs that it holds, and that are made outside it."""
+    """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
     found = set(node.input)
     for graph in graphs_of(node):
-        made = {each.name for each in (*graph.input, *graph.initializer)}
+        defined = {each.name for each in (*graph.input, *graph.initializer)}
         for inner in graph.node:
-            found |= free_names(inner) - made
-            made.update(inner.output)
-        found |= {value.name for value in graph.output} - made
+            found |= free_names(inner) - defined
+            defined.update(inner.output)
+        found |= {value.name for value in graph.output} - defined
     return found - {""}
 
 
 def domains_of(node: Any) -> set[str]:
-    """The domains of a NodeProto and of the nodes in graphs that it holds."""
-    within = (domains_of(inner) for graph in graphs_of(node) for inner in graph.node)
-    return {canonical_domain(node.domain)}.union(*within)
+    """Return the domains of a NodeProto and of all nodes in its subgraphs."""
+    nested = (domains_of(inner) for graph in graphs_of(node) for inner in graph.node)
+    return {canonical_domain(node.domain)}.union(*nested)
 
 
 def first_output(node: Any) -> str:
-    """The first output that has a name, by which the node is found; empty if there is none."""
+    """Return the first named output of a NodeProto, which identifies the node; empty if there is none."""
     return next(filter(None, node.output), "")
 
 
-def _referred(container: Any) -> Iterator[str]:
-    """The names that a graph or function uses outside its nodes."""
+def _names_outside_nodes(container: Any) -> Iterator[str]:
+    """Yield the names that a graph or function uses outside its nodes."""
     for value in (*container.input, *container.output):
         yield value if isinstance(value, str) else value.name
     for annotation in getattr(container, "quantization_annotation", ()):

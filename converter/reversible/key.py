@@ -1,13 +1,13 @@
-"""Where a model keeps the record of what conversions replaced."""
+"""Metadata key of the record."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 KEY: Final = "opshift.reversible"
-"""The key in `ModelProto.metadata_props`."""
+"""Key in `ModelProto.metadata_props`."""
 
 
 def has_record(model: Any) -> bool:
-    """Whether a model carries a record."""
+    """Return whether a model contains a record."""
     return any(each.key == KEY for each in model.metadata_props)

@@ -1,4 +1,4 @@
-"""Where graphs and functions are in a model, by names that a conversion does not change."""
+"""Paths of graphs and functions in a model, built from names that a conversion does not change."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from opshift.converter.reversible.holding import Holding
 from opshift.converter.reversible.record import Place
 
 GRAPH: Place = ("graph",)
+"""Path of the main graph."""
 
 
 def top_places(model: Any) -> Iterator[tuple[Place, Any]]:
-    """The main graph, the training graphs and the functions, each with its place."""
+    """Yield the main graph, the training graphs and the functions, each with its path."""
     yield GRAPH, model.graph
     for index, info in enumerate(model.training_info):
         for part in ("initialization", "algorithm"):
@@ -23,48 +24,53 @@ def top_places(model: Any) -> Iterator[tuple[Place, Any]]:
 
 
 def function_place(function: Any) -> Place:
-    """The place of a FunctionProto, in which its overload counts."""
+    """Return the path of a FunctionProto, including its overload."""
     return ("function", *identity(function))
 
 
 def graph_at(place: Place, tops: dict[Place, Any], holdings: dict[int, Holding]) -> Any:
-    """The graph or function at a place; `None` if there is none.
+    """Return the graph or function at a path, or `None` if it does not exist.
 
     Args:
-        place: where.
-        tops: what is at the places that begin none other.
-        holdings: of the graphs gone through, by identity; those that are needed are added.
+        place: the path.
+        tops: main graph, training graphs and functions by path.
+        holdings: value indexes by the identity of the graph; new ones are added.
     """
+    # the paths of the main graph, training graphs and functions have 1, 3 and 4 elements
     top = next((place[:size] for size in (1, 3, 4) if place[:size] in tops), None)
     if top is None:
         return None
     container, steps = tops[top], place[len(top) :]
+    # each nesting level adds an output of the holder, the attribute and the position in it
     if len(steps) % 3:
         return None
     for output, attribute, position in zip(steps[::3], steps[1::3], steps[2::3], strict=True):
-        container = _within(holding_of(container, holdings), output, attribute, position)
+        container = _subgraph(holding_of(container, holdings), output, attribute, position)
         if container is None:
             return None
     return container
 
 
-def _within(holding: Holding, output: str, attribute: str, position: str) -> Any:
-    """The graph in an attribute of the node that makes a value."""
-    index = holding.makers.get(output)
-    if index is None:
+def _subgraph(value_index: Holding, output: str, attribute: str, position: str) -> Any:
+    """Return the subgraph in an attribute of the producer of `output`, or `None`."""
+    producer = value_index.makers.get(output)
+    if producer is None:
         return None
-    return graph_in(holding.nodes[index], attribute, position)
+    return graph_in(value_index.nodes[producer], attribute, position)
 
 
 def graph_in(node: Any, attribute: str, position: str) -> Any:
-    """One of the graphs that an attribute of a node holds."""
+    """Return the graph at a position in an attribute of a node, or `None`."""
     found = next((each for each in node.attribute if each.name == attribute), None)
     graphs = [] if found is None else [*([found.g] if found.HasField("g") else []), *found.graphs]
     return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
 
 def holding_of(container: Any, holdings: dict[int, Holding]) -> Holding:
-    """What a graph or function holds, looked at once; `holdings` keeps it, and so its identity."""
+    """Return the value index of a graph or function, and cache it by identity.
+
+    A cached index keeps the message alive, so its id is not reused.
+    """
     key = id(container)
     if key not in holdings:
         holdings[key] = Holding(container)

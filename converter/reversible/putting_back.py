@@ -1,4 +1,4 @@
-"""Carry out what a plan says of the record: put originals back, and take out what goes."""
+"""Restoration of recorded nodes in a model, as planned."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from opshift.converter.reversible.reversal import Reversal
 
 
 def put_back(reversal: Reversal, nodes: Any) -> None:
-    """Write the originals where they go, and empty the nodes that are to be removed."""
+    """Replace nodes with their originals, and clear the nodes to be removed."""
     for position, each in reversal.returns.items():
         if not each.group.is_original:
             nodes[position].CopyFrom(each.group.original)
     for position in reversal.removed:
+        # nodes are only cleared here, so that all planned positions stay valid
         nodes[position].Clear()
 
 
 def sweep(reversal: Reversal, container: Any) -> None:
-    """Remove emptied nodes, constants that nothing reads, and what is said of values that are gone."""
+    """Remove cleared nodes, unused added constants, and the value_info of removed values."""
     if reversal.removed:
         _remove(container.node, lambda node: not node.ByteSize())
     for field in ("initializer", "value_info") if reversal.dropped else ():
@@ -26,11 +27,12 @@ def sweep(reversal: Reversal, container: Any) -> None:
             _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
 
 
-def _remove(field: Any, is_gone: Callable[[Any], bool]) -> None:
-    """Take messages out of a repeated field in linear time; the others keep their order."""
-    keys = [is_gone(each) for each in field]
+def _remove(field: Any, is_removed: Callable[[Any], bool]) -> None:
+    """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
+    keys = [is_removed(each) for each in field]
     count = sum(keys)
     if count:
+        # deleting single items is quadratic; a stable sort moves them to the end, to delete them at once
         ordered = iter(keys)
         field.sort(key=lambda _: next(ordered))
         del field[-count:]

@@ -1,6 +1,6 @@
-"""The record of what conversions replaced: one entry of a model's metadata.
+"""Record of the nodes that conversions replaced, as one entry of the model's metadata.
 
-The entry's value is base64 of zlib of JSON; its size is in proportion to the number of recorded nodes.
+The value of the entry is base64 of zlib of JSON; its size is proportional to the number of recorded nodes.
 """
 
 from __future__ import annotations
@@ -15,30 +15,32 @@ from opshift.converter.errors import InvalidModel
 from opshift.converter.reversible.key import KEY
 
 ROOM, RATIO = 1 << 20, 16
-"""No record takes more bytes unpacked than `ROOM` and `RATIO` times those of its text."""
+"""The unpacked size of a record is limited to `ROOM` bytes plus `RATIO` times the size of its text."""
 
 Item = TypeVar("Item")
 Many = Annotated[tuple[Item, ...], FailFast()]
-"""A list of which one wrong item is told, however many there are."""
+"""Tuple with validation that stops at the first invalid item: one error is enough for a damaged record."""
 Hex = Annotated[str, StringConstraints(pattern="^([0-9a-f]{2})*$")]
 Place = Many[str]
-"""`graph`, `training_info` with index and part, or `function` with domain, name and overload; then for
-each graph further in an output of the node that holds it, the attribute, and the position in that."""
+"""Path of a graph or function: `graph`, `training_info` with index and part, or `function` with domain, name
+and overload. Each nesting level adds an output of the node that holds the subgraph, the attribute, and the
+position in the attribute."""
 
 
 class Recorded(BaseModel):
-    """A piece of the record."""
+    """Base class of all parts of the record."""
 
+    # records of later versions may have additional fields
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
 class Given(Recorded):
-    """What is known of an input of a node; a group and the node it stands for agree only under it.
+    """Precondition on an input of a recorded node: the group and the original are equivalent under it.
 
     Attributes:
-        type: the element type, empty if not known.
-        rank: the number of dimensions, -1 if not known.
-        value: the digest of a constant that the group does not read, since its value is part of the group.
+        type: the element type, empty if unknown.
+        rank: the number of dimensions, -1 if unknown.
+        value: digest of a constant that the group does not read because its value is part of the group.
     """
 
     type: str = ""
@@ -47,21 +49,21 @@ class Given(Recorded):
 
 
 class Opset(Recorded):
-    """The opset of a domain."""
+    """Opset import of a domain."""
 
     domain: str
     version: int
 
 
 class Entry(Recorded):
-    """A node, and the group of nodes that stands in its place.
+    """Recorded node, and the group of nodes that replaced it.
 
     Attributes:
-        opsets: of the domain of the node, and of those of nodes in graphs that it holds.
-        original: the NodeProto; empty if the group is that very node.
-        group: of each node in the place, in order, the first output that has a name.
-        inputs: of each input of the original.
-        digest: of the group and of the constants that were added for it.
+        opsets: opsets of the domains of the node and of the nodes in its subgraphs.
+        original: serialized NodeProto; empty if the group is the node itself.
+        group: the first named output of each node of the group, in order.
+        inputs: preconditions on the inputs of the original.
+        digest: digest of the group and of the constants that were added for it.
     """
 
     opsets: Many[Opset]
@@ -71,12 +73,12 @@ class Entry(Recorded):
     digest: Hex = ""
 
     def opset(self, domain: str) -> int | None:
-        """The opset of a domain."""
+        """Return the opset of a domain, or `None`."""
         return next((each.version for each in self.opsets if each.domain == domain), None)
 
 
 class Part(Recorded):
-    """What is recorded of one graph or function; `constants` are the names of those that were added."""
+    """Record of one graph or function; `constants` are the names of added constants."""
 
     place: Place
     entries: Many[Entry]
@@ -84,25 +86,29 @@ class Part(Recorded):
 
 
 class Import(Recorded):
-    """An opset import that a conversion added; `place` is `graph` for the model."""
+    """Opset import that a conversion added; `place` is `graph` for an import of the model."""
 
     place: Place
     domain: str
 
 
 class Copy(Recorded):
-    """A function that a conversion specialised for some calls, and what it is a copy of."""
+    """Function that a conversion specialized for some calls; `name` is the name of the original function."""
 
     place: Place
     name: str
 
 
 class Record(Recorded):
-    """All that is recorded.
+    """Complete record of a model.
 
     Attributes:
-        ir_version: before the first recorded conversion, and after the last.
-        opsets: those of the model before the first recorded conversion.
+        format: version of this format.
+        ir_version: before the first recorded conversion, and after the last one.
+        opsets: opset imports of the model before the first recorded conversion.
+        imports: opset imports that conversions added.
+        copies: specialized functions that conversions added.
+        parts: records of graphs and functions.
     """
 
     format: Literal[1]
@@ -114,63 +120,69 @@ class Record(Recorded):
 
 
 class Header(NamedTuple):
-    """A record but for its parts, and whether the conversion that writes it is recorded."""
+    """Record without its parts.
+
+    Attributes:
+        record: the record.
+        is_continued: whether the current conversion is recorded too.
+    """
 
     record: Record
     is_continued: bool
 
 
 def read_record(model: Any) -> Record | None:
-    """The record that a model carries.
+    """Return the record of a model, or `None` if there is no record.
 
     Raises:
-        InvalidModel: it is not as it was written, or there are two.
+        InvalidModel: the record is damaged, or there are several.
     """
     texts = [each.value for each in model.metadata_props if each.key == KEY]
     if not texts:
         return None
     try:
         (text,) = texts
-        return Record.model_validate_json(_unpacked(text))
+        return Record.model_validate_json(_unpack(text))
     except (ValueError, zlib.error) as error:
         raise unusable() from error
 
 
 def write_record(model: Any, record: Record | None) -> None:
-    """Put a record into a model's metadata in place of the one that is there, or take that out."""
-    kept = [index for index, each in enumerate(model.metadata_props) if each.key == KEY]
+    """Write a record into the metadata of a model and replace the old one, or remove it for `None`."""
+    existing = [index for index, each in enumerate(model.metadata_props) if each.key == KEY]
     if record is None:
-        for index in reversed(kept):
+        for index in reversed(existing):
             del model.metadata_props[index]
         return
-    entry = model.metadata_props[kept[0]] if kept else model.metadata_props.add()
-    entry.key, entry.value = KEY, _packed(record.model_dump_json(exclude_defaults=True).encode())
+    entry = model.metadata_props[existing[0]] if existing else model.metadata_props.add()
+    entry.key, entry.value = KEY, _pack(record.model_dump_json(exclude_defaults=True).encode())
 
 
 def unusable() -> InvalidModel:
-    """The error for a record that does not make sense."""
+    """Return the error for a damaged record."""
     return InvalidModel(
         "the record of earlier conversions is damaged",
         place=f"metadata_props, key {KEY!r}",
-        remedy=f"remove the entry {KEY!r}: the model is converted without it, and nothing is put back",
+        remedy=f"remove the entry {KEY!r}: the model can then be converted, but no replaced node is restored",
     )
 
 
-def _packed(data: bytes) -> str:
+def _pack(data: bytes) -> str:
     text = base64.b64encode(zlib.compress(data, 9))
-    if len(data) > _most(len(text)):
+    if len(data) > _unpacked_limit(len(text)):
+        # data that compresses too well for the limit is stored uncompressed, to remain readable
         text = base64.b64encode(zlib.compress(data, 0))
     return text.decode()
 
 
-def _unpacked(text: str) -> bytes:
+def _unpack(text: str) -> bytes:
     unpacker = zlib.decompressobj()
-    data = unpacker.decompress(base64.b64decode(text, validate=True), _most(len(text)))
+    data = unpacker.decompress(base64.b64decode(text, validate=True), _unpacked_limit(len(text)))
     if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("it is cut off, or larger than any record")
+        raise ValueError("the record is truncated or too large")
     return data
 
 
-def _most(size: int) -> int:
-    """How many bytes a record may take unpacked, so that a short text cannot fill the memory."""
+def _unpacked_limit(size: int) -> int:
+    """Return the unpacked size limit in bytes, which keeps a short text from exhausting the memory."""
     return ROOM + RATIO * size

@@ -1,4 +1,4 @@
-"""What a converted model is to remember of one graph or function."""
+"""Record entries of one graph or function after a conversion."""
 
 from __future__ import annotations
 
@@ -21,56 +21,61 @@ from opshift.registry.errors import ResolveError
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 LARGEST_HOLDER = 1 << 16
-"""Bytes of a node with graphs that is recorded with them; a larger one is not, but what they hold is."""
+"""Size limit in bytes for recording a replaced node with subgraphs. The nodes in the subgraphs of a larger
+node have their own entries."""
 
 
 def still_remembered(found: ContainerPlan, surveyed: Surveyed) -> Iterator[Entry]:
-    """The groups of earlier conversions that stand for something else, as they come to be."""
+    """Yield updated entries for recorded groups whose originals are not restored unchanged."""
     scope = surveyed.scope
-    for back in found.reversal.returns.values():
-        if not back.is_whole:
-            yield from _entry(back.group.original, back.group.entry.opsets, back.result.nodes, scope)
+    for restoration in found.reversal.returns.values():
+        if not restoration.is_whole:
+            yield from _group_entries(
+                restoration.group.original, restoration.group.entry.opsets, restoration.result.nodes, scope
+            )
     changes = {each.position: each.result.nodes for each in found.changes}
     for group in found.reversal.carried:
-        yield from _carried(group, changes, scope)
+        yield from _carried_entries(group, changes, scope)
 
 
 def newly_remembered(found: ContainerPlan, surveyed: Surveyed, router: Router) -> Iterator[Entry]:
-    """The nodes that change, and those that stay but would change on the way back."""
+    """Yield entries for nodes that change now or would change in the reverse conversion."""
     scope = surveyed.scope
     known = found.reversal.settled.union(*(each.positions for each in found.reversal.carried))
     changes = {each.position: each for each in found.changes}
-    returns = _Returns(scope, router)
+    reverse = _ReverseConversion(scope, router)
     for index, proto in enumerate(scope.container.node):
-        if index not in known and (index in changes or returns.change(proto)):
-            yield from _new(proto, changes.get(index), scope)
+        if index not in known and (index in changes or reverse.changes(proto)):
+            yield from _new_entries(proto, changes.get(index), scope)
 
 
-def _new(proto: Any, change: NodeChange | None, scope: Scope) -> Iterator[Entry]:
-    is_holder = any(graphs_of(proto))
-    if is_holder and (change is None or byte_size(proto) > LARGEST_HOLDER):
+def _new_entries(proto: Any, change: NodeChange | None, scope: Scope) -> Iterator[Entry]:
+    has_subgraphs = any(graphs_of(proto))
+    if has_subgraphs and (change is None or byte_size(proto) > LARGEST_HOLDER):
         return
     opsets = tuple(
         Opset(domain=domain, version=scope.opset_of(domain)) for domain in sorted(domains_of(proto))
     )
     if change is not None:
-        yield from _entry(proto, opsets, change.result.nodes, scope)
+        yield from _group_entries(proto, opsets, change.result.nodes, scope)
     elif first_output(proto):
-        given = givens(proto, frozenset(proto.input), scope)
-        yield Entry(opsets=opsets, group=(first_output(proto),), inputs=given)
+        preconditions = givens(proto, frozenset(proto.input), scope)
+        yield Entry(opsets=opsets, group=(first_output(proto),), inputs=preconditions)
 
 
-def _entry(
+def _group_entries(
     original: Any, opsets: tuple[Opset, ...], written: tuple[Written, ...], scope: Scope
 ) -> Iterator[Entry]:
     group = outputs_of(written)
-    if all(group):
-        given = givens(original, frozenset(names_read_by(written)), scope)
-        yield Entry(opsets=opsets, original=_hex(original), group=group, inputs=given)
+    if all(group):  # a node without named outputs cannot be found again
+        preconditions = givens(original, frozenset(names_read_by(written)), scope)
+        yield Entry(opsets=opsets, original=_hex(original), group=group, inputs=preconditions)
 
 
-def _carried(group: Group, changes: Mapping[int, tuple[Written, ...]], scope: Scope) -> Iterator[Entry]:
-    """A group some of whose nodes may be replaced."""
+def _carried_entries(
+    group: Group, changes: Mapping[int, tuple[Written, ...]], scope: Scope
+) -> Iterator[Entry]:
+    """Yield the entry of a group that remains and may have nodes that this conversion replaces."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:
@@ -80,26 +85,26 @@ def _carried(group: Group, changes: Mapping[int, tuple[Written, ...]], scope: Sc
     is_original = group.is_original and changes.keys().isdisjoint(group.positions)
     text = "" if is_original else group.entry.original or _hex(group.original)
     if all(names):
-        given = givens(group.original, read, scope)
-        yield Entry(opsets=group.entry.opsets, original=text, group=tuple(names), inputs=given)
+        preconditions = givens(group.original, read, scope)
+        yield Entry(opsets=group.entry.opsets, original=text, group=tuple(names), inputs=preconditions)
 
 
-class _Returns:
-    """The way back from a router's target to where a scope is."""
+class _ReverseConversion:
+    """Routes from the target of a router back to the current opsets of a scope."""
 
     def __init__(self, scope: Scope, router: Router) -> None:
         self._scope = scope
         self._router = router
         start = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
-        self._back = router_for(scope.registry, frozenset(start.items()))
+        self._reverse_router = router_for(scope.registry, frozenset(start.items()))
 
-    def change(self, proto: Any) -> bool:
-        """Whether a node that stays as it is would change on that way."""
+    def changes(self, proto: Any) -> bool:
+        """Return whether the reverse conversion would change a node that stays unchanged now."""
         domain = canonical_domain(proto.domain)
         if domain not in self._scope.opsets:
             return False
         try:
-            route = self._back.route(proto.domain, proto.op_type, self._router.final_opset(domain))
+            route = self._reverse_router.route(proto.domain, proto.op_type, self._router.final_opset(domain))
         except ResolveError:
             return False
         return bool(route.steps) and route.concerns is None

@@ -1,4 +1,4 @@
-"""Put recorded nodes back: plan it for one graph or function, and carry it out."""
+"""Planning of restorations in one graph or function."""
 
 from __future__ import annotations
 
@@ -22,70 +22,84 @@ from opshift.registry.names import canonical_domain
 
 
 def settle(
-    groups: Iterable[Group], reversal: Reversal, holding: Holding, scope: Scope, router: Router
+    groups: Iterable[Group], reversal: Reversal, value_index: Holding, scope: Scope, router: Router
 ) -> None:
-    """Decide for each group whether its original comes back, and note in the plan what that takes."""
+    """Decide for each group whether its original is restored, and add the decision to `reversal`."""
     for group in groups:
-        found = _returned(group, holding, scope, router)
-        if found is None:
+        restoration = _restoration(group, value_index, scope, router)
+        if restoration is None:
             reversal.carried.append(group)
             continue
         reversal.settled.update(group.positions)
-        reversal.returns[group.place] = found
+        reversal.returns[group.place] = restoration
         reversal.removed.update(set(group.positions) - {group.place})
         reversal.dropped |= group.inner
 
 
-def _returned(group: Group, holding: Holding, scope: Scope, router: Router) -> Return | None:
-    """What comes back; `None` if the target leads away from the original, or it has no form there."""
-    if not _is_on_the_way(group, scope, router):
+def _restoration(group: Group, value_index: Holding, scope: Scope, router: Router) -> Return | None:
+    """Return the restoration of a group.
+
+    `None` if the target is in the other direction, or if the original cannot be converted to it.
+    """
+    if not _is_toward_target(group, scope, router):
         return None
-    conceded = len(scope.concessions.used)
+    used_before = len(scope.concessions.used)
     try:
-        node, result = _rewritten(group, scope, router)
+        node, result = _rewrite_original(group, scope, router)
     except (CannotConvert, ResolveError):
-        del scope.concessions.used[conceded:]
+        # withdraw the allowances of the failed attempt
+        del scope.concessions.used[used_before:]
         return None
-    operators = tuple(_operator(holding.nodes[each], scope) for each in group.positions)
+    operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
     return Return(group, operators, node, result)
 
 
-def _rewritten(group: Group, scope: Scope, router: Router) -> tuple[Node, Rewritten]:
-    """The original, and what it is at the target: itself where nothing changes on the way there."""
-    seen = scope.node(group.original)
-    found = rewrite(seen, group.opset, scope, router)
-    require_sound(seen, found.operator)
-    node, result = seen, found
+def _rewrite_original(group: Group, scope: Scope, router: Router) -> tuple[Node, Rewritten]:
+    """Return the original and its conversion to the target, which is the node itself if nothing changes."""
+    viewed = scope.node(group.original)
+    found = rewrite(viewed, group.opset, scope, router)
+    require_sound(viewed, found.operator)
+    node, result = viewed, found
     if isinstance(scope, CallScope):
-        node, result = settled(seen, group.original, found, scope)
-    if len(found.nodes) == 1 and found.nodes[0].node is seen:
+        node, result = settled(viewed, group.original, found, scope)
+    if len(found.nodes) == 1 and found.nodes[0].node is viewed:
         node = Node.of(group.original)
         result = found._replace(nodes=(found.nodes[0]._replace(node=node),))
     return node, result
 
 
-def _is_on_the_way(group: Group, scope: Scope, router: Router) -> bool:
-    """Whether the target is that of the original, or nearer to it, or beyond; with graphs, only the first."""
+def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
+    """Return whether the opset of the original is in the direction of the target.
+
+    A node with subgraphs is restored at its exact opsets only, because nodes in restored subgraphs are not
+    converted.
+    """
     domain = canonical_domain(group.original.domain)
-    here, goal = scope.opsets[domain], router.final_opset(domain)
+    current, target = scope.opsets[domain], router.final_opset(domain)
     if any(graphs_of(group.original)):
         return all(router.final_opset(each.domain) == each.version for each in group.entry.opsets)
-    return (goal - here) * (group.opset - here) > 0
+    return (target - current) * (group.opset - current) > 0
 
 
-def _operator(node: Any, scope: Scope) -> str:
+def _operator_label(node: Any, scope: Scope) -> str:
     found = scope.operator(node.op_type, node.domain)
     return str(found.id) if found else f"{canonical_domain(node.domain)}.{node.op_type}"
 
 
-def drop_constants(reversal: Reversal, holding: Holding, read: Set[str]) -> None:
-    """Plan to take out the added constants that only nodes read which go; `read` is what comes to be read."""
+def drop_constants(reversal: Reversal, value_index: Holding, read: Set[str]) -> None:
+    """Plan to remove added constants that only removed nodes read.
+
+    Args:
+        reversal: the plan of the restorations.
+        value_index: index of the graph or function before the conversion.
+        read: names that new and restored nodes, or other graphs, read.
+    """
     replaced = {place for place, each in reversal.returns.items() if not each.group.is_original}
-    gone = reversal.removed | replaced
+    removed = reversal.removed | replaced
     for name in reversal.constants:
-        if name in read or not holding.has_constant(name):
+        if name in read or not value_index.has_constant(name):
             continue
-        if holding.readers.get(name, frozenset()) <= gone:
+        if value_index.readers.get(name, frozenset()) <= removed:
             reversal.dropped.add(name)
-            if name in holding.makers:
-                reversal.removed.add(holding.makers[name])
+            if name in value_index.makers:
+                reversal.removed.add(value_index.makers[name])

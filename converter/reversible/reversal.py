@@ -1,4 +1,4 @@
-"""What the record means for the plan of one graph or function."""
+"""Planned restorations of one graph or function."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Return(NamedTuple):
-    """A node that is put back for its group and, where the target differs from its opset, converted on.
+    """Original node that replaces its group, converted to the target if that differs from its opset.
 
     Attributes:
-        group: the nodes that go.
-        operators: what they are, in order.
-        node: what is put back.
-        result: what that is at the target.
+        group: the group to be replaced.
+        operators: operators of the group's nodes, in order.
+        node: the original node.
+        result: its conversion to the target.
     """
 
     group: Group
@@ -31,29 +31,29 @@ class Return(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the node itself is what comes back."""
+        """Whether the original is restored unchanged."""
         return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.node
 
     @property
     def changes_nothing(self) -> bool:
-        """Whether the node is there already."""
+        """Whether the original already is in the graph and stays unchanged."""
         return self.is_whole and self.group.is_original
 
 
 @dataclass
 class Reversal:
-    """What is put back in one graph or function, and what it remembers from then on.
+    """Restorations in one graph or function, and its record after the conversion.
 
     Attributes:
-        returns: what is put back, by position.
-        carried: groups that go on standing for their originals.
-        removed: positions of nodes that go.
-        dropped: names of constants and inner values that go.
-        settled: positions of the nodes that are taken for what they were.
-        entries: what the converted model remembers, but for the digests.
-        constants: names of the constants that conversions added, and that may be there still.
-        holders: by the position of a node that holds graphs, and the attribute, the first output of the node
-            that holds them then.
+        returns: restorations by position.
+        carried: groups that stay in the model and in the record.
+        removed: positions of nodes to be removed.
+        dropped: names of constants and inner values to be removed.
+        settled: positions of nodes in restored groups, which are not converted any more.
+        entries: entries of the new record, without digests.
+        constants: names of constants that conversions added and that may still exist.
+        holders: first output of the node that holds a subgraph after the conversion, by the position of the
+            original holder and the attribute.
     """
 
     returns: dict[int, Return] = field(default_factory=dict)
@@ -66,5 +66,5 @@ class Reversal:
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
 
     def unsettled(self, nodes: list[Line]) -> list[Line]:
-        """The nodes that are to be converted as they are."""
+        """Return the nodes that do not belong to restored groups and have to be converted."""
         return [each for each in nodes if each[0] not in self.settled] if self.settled else nodes

@@ -1,4 +1,4 @@
-"""What the nodes of a plan make and read."""
+"""Names that emitted nodes define and read."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from opshift.converter.rewrite import Written, WrittenGraph
 
 
 def outputs_of(written: Iterable[Written]) -> tuple[str, ...]:
-    """Of each node the first output that has a name, empty if it has none."""
+    """Return the first named output of each node, empty for nodes without one."""
     return tuple(next(filter(None, each.node.outputs), "") for each in written)
 
 
 def names_read_by(written: Iterable[Written]) -> Iterator[str]:
-    """The names that nodes read, themselves and in graphs that they hold."""
+    """Yield the names that emitted nodes and their subgraphs read."""
     for each in written:
         yield from each.node.inputs
         for value in each.node.attributes.values():
-            yield from _read_within(value)
+            yield from _names_read_in_attribute(value)
 
 
-def _read_within(value: Any) -> Iterator[str]:
+def _names_read_in_attribute(value: Any) -> Iterator[str]:
+    # subgraphs are emitted graphs, or attributes of the model that were passed on unchanged
     if isinstance(value, WrittenGraph):
         yield from names_read_by((*value.nodes, *value.after))
         yield from (output.name for output in value.graph.outputs)
