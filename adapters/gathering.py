@@ -1,4 +1,4 @@
-"""GatherND and GatherElements: they came at 11, and 12 lets GatherND leave out leading dimensions."""
+"""GatherND and GatherElements (introduced in opset 11), and `batch_dims` of GatherND (opset 12)."""
 
 from __future__ import annotations
 
@@ -14,61 +14,66 @@ from opshift.adapters.table import adapter
 
 @adapter("GatherND", 12, 11)
 def batch_indices_are_written_out(node: Node, out: Rewriter) -> None:
-    """Each tuple is preceded by its own place in the `batch_dims` leading dimensions."""
+    """Prepend to each index tuple its own position in the `batch_dims` leading dimensions."""
     batch_dims = node.attribute("batch_dims", 0)
     if not batch_dims:
         out.become(node, attributes={})
         return
     data, indices = node.inputs
-    last = out.rank(indices) - 1
-    places = _batch_places(indices, batch_dims, last, out)
-    tuples = out.emit("Concat", [places, indices], axis=last)
+    last_axis = out.rank(indices) - 1
+    batch_indices = _batch_indices(indices, batch_dims, last_axis, out)
+    tuples = out.emit("Concat", [batch_indices, indices], axis=last_axis)
     out.become(node, inputs=[data, tuples], attributes={})
 
 
 @adapter("GatherND", 11, 10)
 def tuples_become_rows(node: Node, out: Rewriter) -> None:
-    """The data is flattened to the rows that the tuples name, and Gather takes the rows."""
+    """Flatten the data to rows, one for each possible index tuple, and gather the rows with Gather."""
     data, indices = node.inputs
     depth = depth_of(indices, out)
     rows = out.emit("Flatten", [data], axis=depth, opset=OPSET)
-    flat = flat_tuples(data, indices, out)
-    found = out.emit("Gather", [rows, flat], axis=0, opset=OPSET)
+    row_ids = flat_tuples(data, indices, out)
+    gathered = out.emit("Gather", [rows, row_ids], axis=0, opset=OPSET)
     bounds = [out.constant([each], "int64") for each in (depth, 2**31 - 1, 0)]
-    inner = out.emit("Slice", [out.emit("Shape", [data], opset=OPSET), *bounds], opset=OPSET)
-    shape = out.emit("Concat", [out.emit("Shape", [flat], opset=OPSET), inner], axis=0, opset=OPSET)
-    out.emit("Reshape", [found, shape], node.outputs, opset=OPSET)
+    row_shape = out.emit("Slice", [out.emit("Shape", [data], opset=OPSET), *bounds], opset=OPSET)
+    shape = out.emit("Concat", [out.emit("Shape", [row_ids], opset=OPSET), row_shape], axis=0, opset=OPSET)
+    out.emit("Reshape", [gathered, shape], node.outputs, opset=OPSET)
 
 
 @adapter("GatherElements", 11, 10)
 def elements_become_flat(node: Node, out: Rewriter) -> None:
-    """Gather takes the elements from the data laid out flat."""
+    """Flatten the data to one dimension and gather single elements with Gather."""
     data, indices = node.inputs
     axis, rank = node.attribute("axis", 0), out.rank(data)
     if rank == 1:
+        # Gather and GatherElements are the same operation on one dimension.
         indices = nonnegative(indices, data, 0, out)
         out.become(node, op_type="Gather", inputs=[data, indices], attributes={"axis": 0}, opset=OPSET)
         return
     flat_data = out.emit("Reshape", [data, out.constant([-1], "int64")], opset=OPSET)
-    flat = flat_elements(data, indices, axis % rank, out)
-    found = out.emit("Gather", [flat_data, flat], axis=0, opset=OPSET)
+    flat_indices = flat_elements(data, indices, axis % rank, out)
+    gathered = out.emit("Gather", [flat_data, flat_indices], axis=0, opset=OPSET)
     shape = out.emit("Shape", [indices], opset=OPSET)
-    out.emit("Reshape", [found, shape], node.outputs, opset=OPSET)
+    out.emit("Reshape", [gathered, shape], node.outputs, opset=OPSET)
 
 
-def _batch_places(indices: str, batch_dims: int, last: int, out: Rewriter) -> str:
-    """For each tuple its indices in the leading dimensions."""
-    outer_sizes = (out.shape(indices) or ())[:last]
+def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
+    """Return the position of each index tuple in the leading dimensions.
+
+    The result has the shape of `indices`, except for a last dimension of `batch_dims`.
+    """
+    outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
-    if len(sizes) == last and prod(sizes) <= LONGEST:
-        places = (place for full in product(*map(range, sizes)) for place in full[:batch_dims])
-        return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(places)))
+    if len(sizes) == last_axis and prod(sizes) <= LONGEST:
+        values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
+        return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
     shape = out.emit("Shape", [indices])
-    bounds = [out.constant([each], "int64") for each in (0, batch_dims, last)]
-    batch = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
-    ones = out.emit("ConstantOfShape", [batch], value=ONE)
-    listed = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
-    alone = out.constant([*[1] * (last - batch_dims), batch_dims], "int64")
-    aligned = out.emit("Reshape", [listed, out.emit("Concat", [batch, alone], axis=0)])
-    outer = out.emit("Slice", [shape, bounds[0], bounds[2], bounds[0]])
-    return out.emit("Expand", [aligned, out.emit("Concat", [outer, bounds[1]], axis=0)])
+    bounds = [out.constant([each], "int64") for each in (0, batch_dims, last_axis)]
+    batch_shape = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
+    # NonZero of a tensor of ones lists every position of the batch dimensions in row-major order.
+    ones = out.emit("ConstantOfShape", [batch_shape], value=ONE)
+    positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
+    trailing = out.constant([*[1] * (last_axis - batch_dims), batch_dims], "int64")
+    aligned = out.emit("Reshape", [positions, out.emit("Concat", [batch_shape, trailing], axis=0)])
+    outer_shape = out.emit("Slice", [shape, bounds[0], bounds[2], bounds[0]])
+    return out.emit("Expand", [aligned, out.emit("Concat", [outer_shape, bounds[1]], axis=0)])

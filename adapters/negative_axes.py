@@ -1,4 +1,4 @@
-"""Axes counted from the front only, until 11 let them be negative and count from the back."""
+"""Negative axes, which count from the last dimension and are allowed since opset 11."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ REDUCTIONS = (
 @adapter("Concat", 11, 4)
 @adapter(("Compress", "Flatten"), 11, 9)
 def axis_counts_from_the_front(node: Node, out: Rewriter) -> None:
-    """The rank is added to a negative `axis`."""
+    """Add the rank to a negative `axis`."""
     axis = node.attribute("axis")
     if axis is None or axis >= 0:
         out.become(node)
@@ -28,7 +28,7 @@ def axis_counts_from_the_front(node: Node, out: Rewriter) -> None:
 
 @adapter((*REDUCTIONS, "Squeeze"), 11, 1)
 def axes_count_from_the_front(node: Node, out: Rewriter) -> None:
-    """The rank is added to negative `axes`, whose order does not matter."""
+    """Add the rank to negative `axes`, and sort them."""
     axes = node.attribute("axes") or ()
     if all(axis >= 0 for axis in axes):
         out.become(node)
@@ -39,7 +39,7 @@ def axes_count_from_the_front(node: Node, out: Rewriter) -> None:
 
 @adapter("Unsqueeze", 11, 1)
 def new_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
-    """The rank of the output, which has the new dimensions, is added to negative `axes`."""
+    """Add the rank of the output, which includes the new dimensions, to negative `axes`, and sort them."""
     axes = node.attribute("axes")
     if all(axis >= 0 for axis in axes):
         out.become(node)
@@ -49,9 +49,9 @@ def new_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
 
 
 def from_the_front(axis: int, data: str, out: Rewriter) -> int:
-    """The axis of `data` as a number from 0 on.
+    """Return an axis of `data` as a nonnegative number.
 
     Raises:
-        CannotConvert: it counts from the back, and the rank is not known.
+        CannotConvert: The axis is negative and the rank of `data` is unknown.
     """
     return axis + out.rank(data) if axis < 0 else axis

@@ -1,4 +1,4 @@
-"""NonZero came at 9: before, the places are collected one by one in a loop."""
+"""NonZero (introduced in opset 9), as a loop over all positions."""
 
 from __future__ import annotations
 
@@ -13,38 +13,41 @@ from opshift.adapters.table import adapter
 
 @adapter("NonZero", 9, 8)
 def places_are_collected(node: Node, out: Rewriter) -> None:
-    """The places of the data laid out flat, then taken apart into one row for each dimension."""
+    """Collect the flat positions of nonzero elements in a Loop, and split them into one row per dimension."""
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:
-        raise CannotConvert(f"{data!r} is a scalar, whose places have no rows")
+        raise CannotConvert(f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher")
+    # The cast to bool first turns every nonzero element into 1.
     flat = out.emit("Reshape", [cast(cast(data, "bool", out), "int64", out), out.constant([-1], "int64")])
-    rest = _places(flat, out)
+    quotient = _nonzero_positions(flat, out)
     rows = []
     for axis in reversed(range(1, rank)):
         size = _at_least_one(dimension(data, axis, out), out)
-        above = out.emit("Div", [rest, size])
-        rows.append(out.emit("Sub", [rest, out.emit("Mul", [above, size])]))
-        rest = above
-    lists = [out.emit("Unsqueeze", [row], axes=[0]) for row in (rest, *reversed(rows))]
+        next_quotient = out.emit("Div", [quotient, size])
+        rows.append(out.emit("Sub", [quotient, out.emit("Mul", [next_quotient, size])]))
+        quotient = next_quotient
+    lists = [out.emit("Unsqueeze", [row], axes=[0]) for row in (quotient, *reversed(rows))]
     out.emit("Concat", lists, node.outputs, axis=0)
 
 
 def _at_least_one(size: Size, out: Rewriter) -> str:
-    """The size to divide by, of which runtimes want that it is not 0 even if they divide nothing."""
+    """Return a size as a divisor, with 0 replaced by 1."""
+    # Runtimes reject a divisor of 0 even if the dividend is empty.
     if isinstance(size, int):
         return out.constant([max(size, 1)], "int64")
     is_zero = cast(out.emit("Equal", [size, out.constant([0], "int64")]), "int64", out)
     return out.emit("Add", [size, is_zero])
 
 
-def _places(ones: str, out: Rewriter) -> str:
-    """The places of the ones among ones and zeros: each place is repeated that often."""
+def _nonzero_positions(flags: str, out: Rewriter) -> str:
+    """Return the positions of the ones in a list of ones and zeros."""
     body = LoopBody(out)
     found = body.input("int64", (None,))
-    place = body.emit("Reshape", [body.turn, body.constant([1], "int64")])
-    repeated = body.emit("Tile", [place, body.emit("Gather", [ones, place])])
+    position = body.emit("Reshape", [body.turn, body.constant([1], "int64")])
+    # Repeating a position 0 times or once appends it only if its flag is set.
+    repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
     body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
-    nothing = out.tensor(Tensor("int64", (0,), ()))
-    (places,) = body.run(computed_dimension(ones, 0, out), [nothing], out)
-    return places
+    empty = out.tensor(Tensor("int64", (0,), ()))
+    (positions,) = body.run(computed_dimension(flags, 0, out), [empty], out)
+    return positions

@@ -1,4 +1,4 @@
-"""IsNaN, IsInf and Sign: comparisons tell the same, and are false for NaN."""
+"""IsInf (introduced in opset 10), IsNaN and Sign (both opset 9), expressed as comparisons."""
 
 from __future__ import annotations
 
@@ -12,20 +12,21 @@ from opshift.adapters.table import adapter
 
 @adapter("IsInf", 10, 9)
 def beyond_all_finite_numbers(node: Node, out: Rewriter) -> None:
-    """Only infinity is above the largest number of its type; nothing is above infinity."""
-    value, element_type = _compared(node.inputs[0], out)
+    """Compare with the largest finite number of the element type: only infinity exceeds it."""
+    value, element_type = _comparable(node.inputs[0], out)
     largest = LARGEST[element_type]
-    above = largest if node.attribute("detect_positive", 1) else math.inf
-    below = largest if node.attribute("detect_negative", 1) else math.inf
-    is_above = out.emit("Greater", [value, out.constant(above, element_type)])
-    is_below = out.emit("Less", [value, out.constant(-below, element_type)])
+    # Nothing exceeds infinity, so an infinite limit disables the detection of that sign.
+    upper_limit = largest if node.attribute("detect_positive", 1) else math.inf
+    lower_limit = largest if node.attribute("detect_negative", 1) else math.inf
+    is_above = out.emit("Greater", [value, out.constant(upper_limit, element_type)])
+    is_below = out.emit("Less", [value, out.constant(-lower_limit, element_type)])
     out.emit("Or", [is_above, is_below], node.outputs)
 
 
 @adapter("IsNaN", 9, 8)
 def neither_below_nor_above(node: Node, out: Rewriter) -> None:
-    """Every other number is below infinity or above zero."""
-    value, element_type = _compared(node.inputs[0], out)
+    """Test that a value is neither below infinity nor above zero, which is true only for NaN."""
+    value, element_type = _comparable(node.inputs[0], out)
     is_below = out.emit("Less", [value, out.constant(math.inf, element_type)])
     is_above = out.emit("Greater", [value, out.constant(0.0, element_type)])
     out.emit("Not", [out.emit("Or", [is_below, is_above])], node.outputs)
@@ -33,18 +34,22 @@ def neither_below_nor_above(node: Node, out: Rewriter) -> None:
 
 @adapter("Sign", 9, 8)
 def above_zero_less_below_zero(node: Node, out: Rewriter) -> None:
-    """One where it is above zero, minus one where it is below."""
-    value, element_type = _compared(node.inputs[0], out)
+    """Subtract the test for values below zero from the test for values above zero."""
+    value, element_type = _comparable(node.inputs[0], out)
     zero = out.constant(0.0, element_type)
-    sides = [cast(out.emit(test, [value, zero]), "float", out) for test in ("Greater", "Less")]
-    cast(out.emit("Sub", sides), out.element_type(node.inputs[0]), out, node.outputs)
+    flags = [cast(out.emit(test, [value, zero]), "float", out) for test in ("Greater", "Less")]
+    cast(out.emit("Sub", flags), out.element_type(node.inputs[0]), out, node.outputs)
 
 
 LARGEST = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
+"""Largest finite number of each type that comparisons support in every opset."""
 
 
-def _compared(name: str, out: Rewriter) -> tuple[str, str]:
-    """The value in a type that comparisons take in every opset, and that keeps its sign; and that type."""
+def _comparable(name: str, out: Rewriter) -> tuple[str, str]:
+    """Return the value in a type that comparisons support in every opset, and that type.
+
+    Values of other types are cast to float, which keeps sign, infinity and NaN.
+    """
     element_type = out.element_type(name)
     if element_type in LARGEST:
         return name, element_type

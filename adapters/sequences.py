@@ -1,4 +1,4 @@
-"""Identity: sequences may be passed on from 14 on."""
+"""Identity: sequences as input (opset 14)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from opshift.adapters.table import adapter
 
 @adapter("Identity", 14, 13)
 def element_comes_and_goes(node: Node, out: Rewriter) -> None:
-    """A sequence stays the same if an element is put at its end and taken off again."""
-    known = out.known_element_type(node.inputs[0]) or ""
-    if not known.startswith("seq("):
+    """Copy a sequence by appending an empty tensor and erasing it; leave Identity of a tensor unchanged."""
+    known_type = out.known_element_type(node.inputs[0]) or ""
+    if not known_type.startswith("seq("):
         out.become(node)
         return
-    element_type = known.removeprefix("seq(tensor(").removesuffix("))")
+    element_type = known_type.removeprefix("seq(tensor(").removesuffix("))")
     empty = out.tensor(Tensor(element_type, (0,), ()))
+    # Without a position, SequenceInsert appends and SequenceErase removes the last element.
     out.emit("SequenceErase", [out.emit("SequenceInsert", [node.inputs[0], empty])], node.outputs)

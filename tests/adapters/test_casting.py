@@ -63,8 +63,8 @@ def test_small_letters_are_read_too(name: str, converted: Converted) -> None:
 def test_other_names_are_refused(name: str, shown: str, refusal: Refusing) -> None:
     node = helper.make_node("Cast", ["x"], ["y"], name="node", to=name)
     found = refusal(build([node], {"x": NUMBERS}, ["y"], 1), 6)
-    assert found.reason == f"to is {shown}, which names no element type"
-    assert found.remedy == "name one such as FLOAT"
+    assert found.reason == f"attribute 'to' is {shown}, which is not an element type"
+    assert found.remedy == "use the name of a TensorProto.DataType, such as FLOAT"
 
 
 def test_a_type_has_to_be_named(refusal: Refusing) -> None:

@@ -45,4 +45,4 @@ def test_places(
 def test_a_scalar_has_no_rows(refusal: Refusing) -> None:
     node = helper.make_node("NonZero", ["x"], ["y"])
     found = refusal(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
-    assert found.reason == "'x' is a scalar, whose places have no rows"
+    assert found.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"
