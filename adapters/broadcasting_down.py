@@ -1,4 +1,4 @@
-"""Elementwise operators: from 7 on both inputs are stretched; before, the second if `broadcast` says so."""
+"""Elementwise operators, downgrade: before opset 7 only the second input is broadcast, by attributes."""
 
 from __future__ import annotations
 
@@ -18,59 +18,61 @@ TURNED = {
     "Greater": "Less",
     "Less": "Greater",
 }
-"""The operator that gives the same of the inputs in the other order."""
+"""The operator that computes the same with its inputs swapped."""
 
 
 @adapter(ARITHMETIC, 7, 6)
 @adapter(COMPARISON, 7, 1)
 def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
-    """By attributes if the second input can be stretched, else in the other order, else by repeating."""
+    """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
     require_types(node, out)
     first, second = node.inputs
     shapes = out.shape(first), out.shape(second)
     if first == second:
         out.become(node)
-    elif found := legacy(*shapes):
-        _stretch(node, node.op_type, (first, second), found, out)
-    elif (turned := legacy(shapes[1], shapes[0])) and node.op_type in TURNED:
-        _stretch(node, TURNED[node.op_type], (second, first), turned, out)
+    elif broadcast := legacy(*shapes):
+        _broadcast_second(node, node.op_type, (first, second), broadcast, out)
+    elif (swapped := legacy(shapes[1], shapes[0])) and node.op_type in TURNED:
+        _broadcast_second(node, TURNED[node.op_type], (second, first), swapped, out)
     else:
         out.become(node, inputs=to_one_shape(node.inputs, out))
 
 
-def _stretch(node: Node, op_type: str, inputs: tuple[str, str], found: Legacy, out: Rewriter) -> None:
+def _broadcast_second(
+    node: Node, op_type: str, inputs: tuple[str, str], broadcast: Legacy, out: Rewriter
+) -> None:
     first, second = inputs
-    if found.shape is not None:
-        second = out.emit("Reshape", [second, out.constant(found.shape, "int64")], opset=OPSET)
-    out.become(node, op_type=op_type, inputs=(first, second), attributes=found.attributes)
+    if broadcast.shape is not None:
+        second = out.emit("Reshape", [second, out.constant(broadcast.shape, "int64")], opset=OPSET)
+    out.become(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
 
 
 @adapter("PRelu", 7, 6)
 def slope_is_one_or_one_a_channel(node: Node, out: Rewriter) -> None:
-    """Other slopes multiply the negative part, which is taken apart from the positive one."""
+    """Keep a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
     require_types(node, out)
     data, slope = node.inputs
     shape, rank = out.shape(slope), out.known_rank(data)
     if shape is None:
-        raise CannotConvert(f"the rank of {slope!r} is not known", remedy="add a value_info for it")
-    counts = [i for i, dim in enumerate(shape) if dim != 1]
+        raise CannotConvert(f"the rank of {slope!r} is unknown", remedy=f"add a value_info for {slope!r}")
+    non_unit = [i for i, dim in enumerate(shape) if dim != 1]
     channel = len(shape) + 1 - rank if rank is not None and rank > 1 else None
-    if not counts or counts == [channel]:
-        out.become(node, inputs=[data, _listed(slope, shape, out)])
+    if not non_unit or non_unit == [channel]:
+        out.become(node, inputs=[data, _flatten_slope(slope, shape, out)])
     else:
         negative = out.emit("Relu", [out.emit("Neg", [data])], opset=7)
         below = out.emit("Mul", [negative, slope], opset=7)
         out.emit("Sub", [out.emit("Relu", [data], opset=7), below], node.outputs, opset=7)
 
 
-def _listed(slope: str, shape: tuple[int | None, ...], out: Rewriter) -> str:
+def _flatten_slope(slope: str, shape: tuple[int | None, ...], out: Rewriter) -> str:
     return slope if len(shape) == 1 else out.emit("Reshape", [slope, out.constant([-1], "int64")], opset=5)
 
 
 @adapter(("Sum", "Mean"), 8, 6)
 def addends_are_added_in_turn(node: Node, out: Rewriter) -> None:
-    """Add stretches its inputs, which Sum and Mean do not before 8."""
-    if _alike(node, out):
+    """Rewrite as Add nodes, which broadcast; before version 8 Sum and Mean do not."""
+    if _have_equal_shapes(node, out):
         out.become(node)
         return
     require_types(node, out)
@@ -86,42 +88,48 @@ def addends_are_added_in_turn(node: Node, out: Rewriter) -> None:
 
 @adapter(("Max", "Min"), 8, 6)
 def inputs_are_of_one_shape(node: Node, out: Rewriter) -> None:
-    """Those of a smaller shape are repeated; those of unknown shapes are added to stretched zeros."""
+    """Tile the inputs to one shape; if shapes are unknown, add zeros of the broadcast shape."""
     require_types(node, out)
-    if _alike(node, out):
+    if _have_equal_shapes(node, out):
         out.become(node)
     elif common_shape([out.shape(name) for name in node.inputs]) is None:
-        out.become(node, inputs=_added_to_zeros(node.inputs, out))
+        out.become(node, inputs=_broadcast_by_adding_zeros(node.inputs, out))
     else:
         out.become(node, inputs=to_one_shape(node.inputs, out))
 
 
-def _added_to_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
-    """The values, each plus a zero of every input: negative zeros, which keep even the sign of a zero."""
-    number = BY_NAME[out.element_type(names[0])].number
+def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
+    """Return the values, each plus a negative zero of every input.
+
+    Adding -0.0 changes no number, not even the sign of a zero.
+    """
+    type_number = BY_NAME[out.element_type(names[0])].type_number
     total = ""
     for name in (each for each in names if out.shape(each) != ()):
-        never = out.emit("Less", [name, name], opset=7)
-        zeros = out.emit("Neg", [out.emit("Cast", [never], opset=6, to=number)], opset=6)
+        # No value is less than itself, NaN included: this yields False in the shape of the input.
+        always_false = out.emit("Less", [name, name], opset=7)
+        zeros = out.emit("Neg", [out.emit("Cast", [always_false], opset=6, to=type_number)], opset=6)
         total = out.emit("Add", [total, zeros], opset=7) if total else zeros
     return [out.emit("Add", [name, total], opset=7) for name in names]
 
 
 @adapter(("Max", "Min"), 12, 8)
 def wide_integers_are_compared(node: Node, out: Rewriter) -> None:
-    """The two of 64 bits, which no float holds, are chosen from pair by pair."""
+    """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float represents them all."""
     if out.element_type(node.inputs[0]) not in ("int64", "uint64"):
         require_types(node, out)
         out.become(node)
         return
-    compare = "Greater" if node.op_type == "Max" else "Less"
-    chosen, *rest = node.inputs
+    comparison = "Greater" if node.op_type == "Max" else "Less"
+    selected, *rest = node.inputs
     for name in rest:
-        chosen = out.emit("Where", [out.emit(compare, [chosen, name], opset=11), chosen, name], opset=11)
-    out.emit("Identity", [chosen], node.outputs)
+        selected = out.emit(
+            "Where", [out.emit(comparison, [selected, name], opset=11), selected, name], opset=11
+        )
+    out.emit("Identity", [selected], node.outputs)
 
 
-def _alike(node: Node, out: Rewriter) -> bool:
+def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
     if len(set(node.inputs)) == 1:
         return True
     shapes = {out.shape(name) for name in node.inputs}

@@ -1,4 +1,4 @@
-"""Clip: `min` and `max` were attributes until 11 made them inputs of the data's type."""
+"""Clip, upgrade: `min` and `max` became inputs of the type of the data in version 11."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 FLOAT_MAX = 3.4028234663852886e38
-"""What an absent bound means in version 6: the greatest finite 32-bit float, and its negative."""
+"""Largest finite float32; it and its negative are the default bounds of Clip in version 6."""
 
 
 @adapter("Clip", 6, 11)
 def bounds_become_inputs(node: Node, out: Rewriter) -> None:
-    """An absent bound, from 11 on the limit of the data's own type, stays absent for float only."""
+    """Move the bounds to inputs; leave out a bound only if it has no effect on float.
+
+    The default bounds of version 6 are the limits of float, those of version 11 the limits of the type of the
+    data.
+    """
     data = node.inputs[0]
     element_type = out.element_type(data)
     inputs = [data]

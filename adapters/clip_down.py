@@ -1,4 +1,4 @@
-"""Clip: bounds are inputs from 11 on, and integers may be clipped from 12 on."""
+"""Clip, downgrade: bounds are inputs since version 11, and integers are supported since version 12."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 SMALL = ("int8", "uint8", "int16", "uint16")
-"""Integers that a 32-bit float holds."""
+"""Integer types that float represents exactly."""
 LIMITS = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
-"""What an absent bound means from 11 on: the greatest finite number of the type, and its negative."""
+"""Largest finite number of each type; it and its negative are the default bounds since version 11."""
 STRETCHED = 8
-"""From this opset on Max and Min stretch a bound to the shape of the data."""
+"""First opset in which Max and Min broadcast a bound to the shape of the data."""
 Bound = tuple[str, str, str, str]
 BOUNDS: tuple[Bound, Bound] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
-"""Of each bound: its attribute, what keeps to it, what tells that a number is beyond it, and its position."""
+"""For each bound: attribute, operator that applies it, comparison with values beyond it, input position."""
 
 
 @adapter("Clip", 12, 11)
 def integers_are_kept_in_bounds(node: Node, out: Rewriter) -> None:
-    """Small ones as floats; 32 bits by Max and Min, which casts bridge; 64 bits by comparing and choosing."""
+    """Clip small integers as floats, 32-bit ones by Max and Min, and 64-bit ones by Where."""
     element_type = out.element_type(node.inputs[0])
     if element_type in SMALL:
-        _as_float(node, element_type, out)
+        _clip_as_float(node, element_type, out)
     elif element_type in ("int32", "uint32"):
-        _step_by_step(node, out, lambda value, bound, kind: out.emit(kind[1], [value, bound], opset=12))
+        _apply_bounds(node, out, lambda value, bound, spec: out.emit(spec[1], [value, bound], opset=12))
     elif element_type in ("int64", "uint64"):
-        _step_by_step(node, out, lambda value, bound, kind: _chosen(value, bound, kind[2], out))
+        _apply_bounds(node, out, lambda value, bound, spec: _select(value, bound, spec[2], out))
     else:
         require_types(node, out)
         out.become(node)
 
 
-def _as_float(node: Node, element_type: str, out: Rewriter) -> None:
+def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
     names = []
     for name in node.inputs:
-        known = out.constant_value(name)
-        if known is not None:
-            names.append(out.tensor(Tensor("float", known.dims, tuple(map(float, known.values)))))
+        constant = out.constant_value(name)
+        if constant is not None:
+            names.append(out.tensor(Tensor("float", constant.dims, tuple(map(float, constant.values)))))
         else:
             names.append(out.emit("Cast", [name], to=BY_NAME["float"].number) if name else "")
     clipped = out.fresh("clip")
@@ -49,46 +49,50 @@ def _as_float(node: Node, element_type: str, out: Rewriter) -> None:
     out.emit("Cast", [clipped], node.outputs, to=BY_NAME[element_type].number)
 
 
-def _step_by_step(node: Node, out: Rewriter, keep: Callable[[str, str, Bound], str]) -> None:
-    """First the lower bound, then the upper one, which wins if they contradict each other."""
+def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, Bound], str]) -> None:
+    """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
     value = node.inputs[0]
-    for kind in BOUNDS:
-        bound = node.input(int(kind[3]))
-        value = keep(value, bound, kind) if bound else value
+    for spec in BOUNDS:
+        bound = node.input(int(spec[3]))
+        value = apply_bound(value, bound, spec) if bound else value
     out.emit("Identity", [value], node.outputs)
 
 
-def _chosen(value: str, bound: str, beyond: str, out: Rewriter) -> str:
-    return out.emit("Where", [out.emit(beyond, [value, bound]), bound, value])
+def _select(value: str, bound: str, comparison: str, out: Rewriter) -> str:
+    return out.emit("Where", [out.emit(comparison, [value, bound]), bound, value])
 
 
 @adapter("Clip", 11, 6)
 def bounds_become_attributes(node: Node, out: Rewriter) -> None:
-    """32-bit attributes; other bounds are kept to by Max and Min."""
+    """Move constant bounds to float attributes; apply other bounds by Max and Min."""
     require_types(node, out)
     element_type = out.element_type(node.inputs[0])
-    limit = LIMITS[element_type]
-    stated = {}
-    for kind in BOUNDS:
-        name, bound = kind[0], node.input(int(kind[3]))
-        absent = limit if name == "max" else -limit
+    largest = LIMITS[element_type]
+    attributes = {}
+    for spec in BOUNDS:
+        name, bound = spec[0], node.input(int(spec[3]))
+        default = largest if name == "max" else -largest
         value = out.constant_value(bound)
+        # The attributes of version 6 are float, which does not represent every bound of type double.
         if element_type == "double" or (bound and value is None):
-            _by_max_and_min(node, element_type, out)
+            _apply_by_max_and_min(node, element_type, out)
             return
+        # The defaults of version 6 are the limits of float: leave them out.
         if value is not None or element_type != "float":
-            stated[name] = value.scalar if value is not None else absent
-    out.become(node, inputs=node.inputs[:1], attributes=stated)
+            attributes[name] = value.scalar if value is not None else default
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)
 
 
-def _by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
-    limit = LIMITS[element_type]
+def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
+    largest = LIMITS[element_type]
     value = node.inputs[0]
-    for name, keeping, beyond, position in BOUNDS:
-        bound = node.input(int(position)) or out.constant(limit if name == "max" else -limit, element_type)
+    for name, limiter, comparison, position in BOUNDS:
+        bound = node.input(int(position)) or out.constant(
+            largest if name == "max" else -largest, element_type
+        )
         if out.default_opset < STRETCHED:
-            is_beyond = out.emit(beyond, [value, bound], opset=9)
+            is_beyond = out.emit(comparison, [value, bound], opset=9)
             value = out.emit("Where", [is_beyond, bound, value], opset=9)
         else:
-            value = out.emit(keeping, [value, bound], opset=STRETCHED)
+            value = out.emit(limiter, [value, bound], opset=STRETCHED)
     out.emit("Identity", [value], node.outputs)

@@ -1,4 +1,4 @@
-"""Mod and Round: remainders and whole numbers, by Div and Floor before they came."""
+"""Mod and Round, expressed with Div and Floor for opsets before they were introduced."""
 
 from __future__ import annotations
 
@@ -10,67 +10,83 @@ from opshift.adapters.table import adapter
 
 @adapter("Mod", 28, 13)
 def remainder_of_floats_takes_the_sign_of_the_dividend(node: Node, out: Rewriter) -> None:
-    """Floats took `fmod` 1 only; where its result has not the divisor's sign, the divisor is added once."""
+    """Rewrite Mod of floats with `fmod` 0 as `fmod` 1 and a correction of the sign.
+
+    Before version 28 floats required `fmod` 1, for which the result has the sign of the dividend. Where it
+    differs from the sign of the divisor, the divisor is added once.
+    """
     divisor = node.inputs[1]
     element_type = out.element_type(divisor)
     if element_type not in FLOATS or node.attribute("fmod", 0):
         out.become(node)
         return
     zero = out.constant(0.0, element_type)
-    rest = out.fresh("rest")
-    out.become(node, outputs=[rest], attributes={"fmod": 1})
-    differ = out.emit("Xor", [out.emit("Less", [rest, zero]), out.emit("Less", [divisor, zero])])
-    is_over = out.emit("And", [differ, out.emit("Not", [out.emit("Equal", [rest, zero])])])
-    out.emit("Where", [is_over, out.emit("Add", [rest, divisor]), rest], node.outputs)
+    remainder = out.fresh("rest")
+    out.become(node, outputs=[remainder], attributes={"fmod": 1})
+    signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
+    needs_correction = out.emit(
+        "And", [signs_differ, out.emit("Not", [out.emit("Equal", [remainder, zero])])]
+    )
+    out.emit("Where", [needs_correction, out.emit("Add", [remainder, divisor]), remainder], node.outputs)
 
 
 @adapter("Mod", 10, 9)
 def remainder_of_a_quotient(node: Node, out: Rewriter) -> None:
-    """Div cuts quotients of integers towards zero; with `fmod` 0 the remainder takes the divisor's sign."""
+    """Rewrite as `x - Div(x, y) * y`, with the sign of the divisor for integers and `fmod` 0.
+
+    Div truncates quotients of integers towards zero.
+    """
     element_type = out.element_type(node.inputs[0])
     if element_type in FLOATS:
-        out.concede("approximate", "the remainder of floats is computed from a quotient, which is rounded")
-    halves = dict.fromkeys(("float16", "bfloat16"), "float")
-    wide = {**WIDER, **halves}.get(element_type, element_type)
-    value, divisor = (name if wide == element_type else cast(name, wide, out) for name in node.inputs)
-    quotient = out.emit("Div", [value, divisor])
-    if wide in FLOATS:
-        quotient = cast(cast(quotient, "int64", out), wide, out)
-    rest = out.emit("Sub", [value, out.emit("Mul", [quotient, divisor])])
-    if wide.startswith("int") and not node.attribute("fmod", 0):
-        rest = _with_the_sign_of(divisor, rest, wide, out)
-    if wide == element_type:
-        out.emit("Identity", [rest], node.outputs)
+        out.concede("approximate", "the remainder of floats is computed from a rounded quotient")
+    half_floats = dict.fromkeys(("float16", "bfloat16"), "float")
+    compute_type = {**WIDER, **half_floats}.get(element_type, element_type)
+    dividend, divisor = (
+        name if compute_type == element_type else cast(name, compute_type, out) for name in node.inputs
+    )
+    quotient = out.emit("Div", [dividend, divisor])
+    if compute_type in FLOATS:
+        # Truncate the quotient towards zero, as Div of integers does.
+        quotient = cast(cast(quotient, "int64", out), compute_type, out)
+    remainder = out.emit("Sub", [dividend, out.emit("Mul", [quotient, divisor])])
+    if compute_type.startswith("int") and not node.attribute("fmod", 0):
+        remainder = _match_divisor_sign(divisor, remainder, compute_type, out)
+    if compute_type == element_type:
+        out.emit("Identity", [remainder], node.outputs)
     else:
-        cast(rest, element_type, out, node.outputs)
+        cast(remainder, element_type, out, node.outputs)
 
 
-def _with_the_sign_of(divisor: str, rest: str, element_type: str, out: Rewriter) -> str:
-    """A rest on the other side of zero than the divisor is brought over by adding the divisor once."""
-    # Floats keep the sign of every integer, and are all that Less compares before 9.
+def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Rewriter) -> str:
+    """Add the divisor once to a remainder with the opposite sign."""
+    # Before version 9 Less accepts floats only. A cast to float keeps the sign of every integer.
     zero = out.constant(0.0, "float")
-    signs = [out.emit("Less", [cast(name, "float", out), zero], opset=7) for name in (rest, divisor)]
-    is_none = out.emit("Not", [cast(rest, "bool", out)])
-    is_same = out.emit("Or", [out.emit("Not", [out.emit("Xor", signs)]), is_none])
-    over = cast(out.emit("Not", [is_same]), element_type, out)
-    return out.emit("Add", [rest, out.emit("Mul", [over, divisor])])
+    signs = [out.emit("Less", [cast(name, "float", out), zero], opset=7) for name in (remainder, divisor)]
+    is_zero = out.emit("Not", [cast(remainder, "bool", out)])
+    is_correct = out.emit("Or", [out.emit("Not", [out.emit("Xor", signs)]), is_zero])
+    correction = cast(out.emit("Not", [is_correct]), element_type, out)
+    return out.emit("Add", [remainder, out.emit("Mul", [correction, divisor])])
 
 
 @adapter("Round", 11, 10)
 def halves_go_to_the_even_neighbour(node: Node, out: Rewriter) -> None:
-    """Rounded down, and one more if the rest is above a half, or a half and the whole number is odd."""
+    """Rewrite as Floor, plus 1 if the fraction is above a half, or is a half and the floor is odd."""
     element_type = out.element_type(node.inputs[0])
-    wide = "double" if element_type == "double" else "float"
-    value = node.inputs[0] if wide == element_type else cast(node.inputs[0], wide, out)
-    half = out.constant(0.5, wide)
+    compute_type = "double" if element_type == "double" else "float"
+    value = node.inputs[0] if compute_type == element_type else cast(node.inputs[0], compute_type, out)
+    half = out.constant(0.5, compute_type)
     floor = out.emit("Floor", [value])
-    rest = out.emit("Sub", [value, floor])
-    even = out.emit("Mul", [out.emit("Floor", [out.emit("Mul", [floor, half])]), out.constant(2.0, wide)])
-    is_odd = out.emit("Greater", [out.emit("Sub", [floor, even]), half])
-    # Of an infinite value rest and oddness are NaN: nothing is above, and nothing is odd.
-    at_least = out.emit("Not", [out.emit("Less", [rest, half])])
-    goes_up = out.emit("Or", [out.emit("Greater", [rest, half]), out.emit("And", [at_least, is_odd])])
-    outputs = node.outputs if wide == element_type else 1
-    result = out.emit("Add", [floor, cast(goes_up, wide, out)], outputs)
-    if wide != element_type:
+    fraction = out.emit("Sub", [value, floor])
+    even_part = out.emit(
+        "Mul", [out.emit("Floor", [out.emit("Mul", [floor, half])]), out.constant(2.0, compute_type)]
+    )
+    is_odd = out.emit("Greater", [out.emit("Sub", [floor, even_part]), half])
+    # For an infinite value the fraction and the parity are NaN: both Greater are false, and nothing is added.
+    is_at_least_half = out.emit("Not", [out.emit("Less", [fraction, half])])
+    rounds_up = out.emit(
+        "Or", [out.emit("Greater", [fraction, half]), out.emit("And", [is_at_least_half, is_odd])]
+    )
+    outputs = node.outputs if compute_type == element_type else 1
+    result = out.emit("Add", [floor, cast(rounds_up, compute_type, out)], outputs)
+    if compute_type != element_type:
         cast(result, element_type, out, node.outputs)

@@ -1,4 +1,4 @@
-"""How shapes are stretched before 7: the second input only, unless a value is repeated to a known shape."""
+"""Broadcasting before opset 7: attributes for the second input, or Tile for values of known shapes."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from opshift.adapters.rewriter import Rewriter
 
 Shape = tuple[int | None, ...]
 OPSET = 6
-"""What helping nodes are written for: the last opset without numpy's broadcasting."""
+"""Opset of the emitted helper nodes: the last one without NumPy broadcasting."""
 
 
 class Legacy(NamedTuple):
-    """How the second input is stretched: the attributes, and the shape to give it first (`None`: its own)."""
+    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape)."""
 
     attributes: dict[str, int]
     shape: tuple[int, ...] | None
 
 
 def legacy(first: Shape | None, second: Shape | None) -> Legacy | None:
-    """The attributes `broadcast` and `axis` that stretch the second input to the first's shape.
+    """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
 
-    Its dimensions, but for ones at either end, have to be a stretch of the first's.
+    Without the ones at either end, its dimensions must be consecutive dimensions of the first.
     """
     if second == ():
         return Legacy({"broadcast": 1}, None)
@@ -31,20 +31,21 @@ def legacy(first: Shape | None, second: Shape | None) -> Legacy | None:
         return None
     if first == second and None not in first:
         return Legacy({}, None)
-    counts = [i for i, dim in enumerate(second) if dim != 1]
-    if not counts:
+    non_unit = [i for i, dim in enumerate(second) if dim != 1]
+    if not non_unit:
         return Legacy({"broadcast": 1}, None)
-    core = tuple(dim for dim in second[counts[0] : counts[-1] + 1] if dim)  # Reshape takes 0 to mean a copy
-    start = len(first) - len(second) + counts[0]
-    if len(core) != counts[-1] + 1 - counts[0] or core != first[start : start + len(core)]:
+    # Refuse unknown dimensions, and dimensions of size 0, which Reshape would replace by those of its input.
+    core = tuple(dim for dim in second[non_unit[0] : non_unit[-1] + 1] if dim)
+    start = len(first) - len(second) + non_unit[0]
+    if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:
         return None
     axis = {} if start + len(core) == len(first) else {"axis": start}
     return Legacy({"broadcast": 1, **axis}, None if core == second else core)
 
 
 def common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
-    """What numpy's broadcasting makes of shapes that are all known."""
-    known = [static for shape in shapes if (static := _static(shape)) is not None]
+    """Return the NumPy broadcast of shapes, or `None` if a dimension is unknown."""
+    known = [static for shape in shapes if (static := _static_shape(shape)) is not None]
     if len(known) != len(shapes):
         return None
     rank = max(len(shape) for shape in known)
@@ -52,32 +53,33 @@ def common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
     return tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
 
 
-def _static(shape: Shape | None) -> tuple[int, ...] | None:
+def _static_shape(shape: Shape | None) -> tuple[int, ...] | None:
     known = tuple(dim for dim in shape or () if dim is not None)
     return known if shape is not None and len(known) == len(shape) else None
 
 
 def to_one_shape(names: Sequence[str], out: Rewriter) -> list[str]:
-    """The values, repeated to the shape that broadcasting gives them.
+    """Tile values to the shape that they broadcast to.
 
     Raises:
-        CannotConvert: their shapes are not known.
+        CannotConvert: a dimension is unknown.
     """
     shapes = [out.shape(name) for name in names]
-    full = common_shape(shapes)
-    if full is None:
+    common = common_shape(shapes)
+    if common is None:
         raise CannotConvert(
-            f"the shapes of {', '.join(map(repr, names))} are not known well enough to tell how they are "
-            "stretched",
-            remedy="state them: add a value_info for each",
+            f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
+            "before opset 7",
+            remedy="add a value_info for each",
         )
     return [
-        repeated(name, _static(shape) or (), full, out) for name, shape in zip(names, shapes, strict=True)
+        repeated(name, _static_shape(shape) or (), common, out)
+        for name, shape in zip(names, shapes, strict=True)
     ]
 
 
 def repeated(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
-    """A value of a known shape, repeated to another."""
+    """Tile a value of a known shape to another shape."""
     if shape == full:
         return name
     ones = (1,) * (len(full) - len(shape)) + shape
@@ -85,5 +87,6 @@ def repeated(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewr
         name = out.emit("Unsqueeze", [name], opset=OPSET, axes=range(len(full) - len(shape)))
     if ones == full:
         return name
-    counts = [large // small if small else 1 for large, small in zip(full, ones, strict=True)]
+    # Avoid a division by zero: a dimension of size 0 needs no repetition.
+    counts = [target // size if size else 1 for target, size in zip(full, ones, strict=True)]
     return out.emit("Tile", [name, out.constant(counts, "int64")], opset=OPSET)

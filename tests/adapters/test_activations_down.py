@@ -104,7 +104,7 @@ def test_float16_at_28_goes_down_through_float(converted: Converted) -> None:
 
 def test_celu_with_a_negative_alpha_is_refused(refusal: Callable[..., Refusal]) -> None:
     found = refusal(_model("Celu", FINITE, 12, alpha=-1.0), 11)
-    assert found.reason == "alpha is -1.0; only above 0 is Celu one curve"
+    assert found.reason == "alpha is -1.0, but only with a positive alpha is Celu a scaled Elu"
 
 
 @pytest.mark.parametrize(("op", "since"), [("ThresholdedRelu", 10), ("Shrink", 9)])

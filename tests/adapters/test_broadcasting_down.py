@@ -95,7 +95,7 @@ def test_a_value_and_itself_need_no_shapes() -> None:
 def test_unknown_shapes_are_refused(refusal: Refusing) -> None:
     data = {"x": _numbers((2, 3)), "z": _numbers((3,))}
     model = build([helper.make_node("Add", ["x", "z"], ["y"])], data, ["y"], 7, shapes=False)
-    assert refusal(model, 6).reason.startswith("the shapes of 'x', 'z' are not known well enough")
+    assert refusal(model, 6).reason.startswith("the shapes of 'x', 'z' must be fully known")
 
 
 @pytest.mark.parametrize("op_type", ["Max", "Min", "Sum", "Mean"])
@@ -171,4 +171,4 @@ def test_slopes(slope: Shape, nodes: Sequence[str]) -> None:
 def test_a_slope_of_unknown_rank(refusal: Refusing) -> None:
     feeds = {"x": _numbers((2, 3)), "slope": _numbers((3,))}
     model = build([helper.make_node("PRelu", ["x", "slope"], ["y"])], feeds, ["y"], 7, shapes=False)
-    assert refusal(model, 6).reason == "the rank of 'slope' is not known"
+    assert refusal(model, 6).reason == "the rank of 'slope' is unknown"
