@@ -1,1 +1,1 @@
-"""One model: planned, then converted, from one set of opsets to another."""
+"""Conversion of a model between opsets: read, survey, plan, apply, IR version, write."""

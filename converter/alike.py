@@ -1,8 +1,8 @@
-"""Nodes that are alike are rewritten alike: what became of one serves all that differ in names alone.
+"""Rewrite cache: nodes that differ only in value names share one rewrite.
 
-A step is a pure function of its node and of the facts it asks for. So its result for one node is the
-result for every node that states the same and gives the same answers, with other names in it: in the
-same model, and in the next one that goes to the same opsets.
+A step is a pure function of its node and of the facts that it queries. Its result therefore holds for every
+node with the same node key and the same answers, with other value names: in the same model, and in later
+models that are converted to the same opsets.
 """
 
 from __future__ import annotations
@@ -20,84 +20,102 @@ from opshift.converter.scope import Scope
 from opshift.converter.statements import Outline, is_short, outline_of
 
 MOST_PATTERNS = 16
-"""Of nodes that state the same; where facts differ more often than this, nothing more is remembered."""
+"""Maximum number of cached rewrites per node key: each lookup compares the facts of all of them."""
 MOST_SHARED = 512
-"""Statements of which the first pattern is remembered for other models."""
+"""Maximum number of node keys whose first rewrite is shared with later models."""
 
 
 class Alike:
-    """Rewrites the nodes of one scope."""
+    """Cache of the rewrites of one scope's nodes, backed by the rewrites that models share."""
 
     def __init__(self, scope: Scope, router: Router) -> None:
         self._scope = scope
         self._router = router
         self._shared: dict[tuple[int, Outline], Pattern] = router.remembered
-        self._patterns: dict[Outline, list[Pattern]] = {}
-        self._constants: dict[Pattern, Names] = {}
-        self._are_plain: dict[str, bool] = {}
+        self._rewrites: dict[Outline, list[Pattern]] = {}
+        self._constant_names: dict[Pattern, Names] = {}
+        self._has_plain_attributes: dict[str, bool] = {}
 
     def known(self, line: Line, proto: Any, source: int) -> Renamed | None:
-        """What takes the place of a node, written for the opset `source`, if that is known of one like it."""
+        """Return the cached rewrite of a node, or `None` if it has to be rewritten.
+
+        Args:
+            line: record of the node.
+            proto: NodeProto of the node.
+            source: opset that the node is written for.
+        """
         _, domain, op_type, inputs, outputs = line
-        is_plain = None if domain else self._are_plain.get(op_type)
-        if is_plain is None:
-            is_plain = self._is_plain(domain, op_type, source)
-        if not is_plain:
+        is_cacheable = None if domain else self._has_plain_attributes.get(op_type)
+        if is_cacheable is None:
+            is_cacheable = self._is_cacheable(domain, op_type, source)
+        if not is_cacheable:
             return None
         names = inputs + outputs
-        outline = outline_of(line, proto, names)
-        patterns = self._patterns.get(outline)
-        for pattern in self._kept(outline, source) if patterns is None else patterns:
-            if not pattern.asked or pattern.fits(names, self._scope):
-                return Renamed(pattern, names + self._made(pattern))
+        key = outline_of(line, proto, names)
+        rewrites = self._rewrites.get(key)
+        for cached in self._load_shared(key, source) if rewrites is None else rewrites:
+            if not cached.asked or cached.fits(names, self._scope):
+                return Renamed(cached, names + self._new_names(cached))
         return None
 
     def rewrite(self, node: Node, line: Line, proto: Any, source: int) -> Result:
-        """As `opshift.converter.rewrite.rewrite`; `node` is the view of a node in this scope."""
-        known = self.known(line, proto, source) if node.is_original else None
-        return known or self.learn(node, line, proto, source)
+        """Return the cached rewrite of a node, or rewrite it and cache the result.
+
+        Raises:
+            CannotConvert: the node is invalid, or a step refuses it.
+            ResolveError: a step emitted a node with an unknown operator.
+        """
+        # A node that the calls of its function changed no longer matches the key of its NodeProto.
+        hit = self.known(line, proto, source) if node.is_original else None
+        return hit or self.learn(node, line, proto, source)
 
     def learn(self, node: Node, line: Line, proto: Any, source: int) -> Result:
-        """As `rewrite`, of a node of whose like nothing is known."""
-        if not node.is_original or not self._is_plain(node.domain, node.op_type, source):
+        """Rewrite an uncached node and cache the result.
+
+        Raises:
+            CannotConvert: the node is invalid, or a step refuses it.
+            ResolveError: a step emitted a node with an unknown operator.
+        """
+        if not node.is_original or not self._is_cacheable(node.domain, node.op_type, source):
             return rewrite(node, source, self._scope, self._router)
         names = node.inputs + node.outputs
         recorder = Recorder(self._scope, names)
         result = rewrite(node, source, recorder, self._router)
-        outline = outline_of(line, proto, names)
-        patterns = self._patterns.setdefault(outline, [])
-        if not recorder.is_complete or len(patterns) >= MOST_PATTERNS:
+        key = outline_of(line, proto, names)
+        rewrites = self._rewrites.setdefault(key, [])
+        if not recorder.is_complete or len(rewrites) >= MOST_PATTERNS:
             return result
-        pattern = Pattern(node, result, recorder.asked(), recorder.fresh_names, recorder.constants)
-        patterns.append(pattern)
-        self._constants[pattern] = (*recorder.constants, "")
-        self._share(outline, source, pattern)
-        return Renamed(pattern, (*names, *recorder.fresh_names, *recorder.constants, ""))
+        cached = Pattern(node, result, recorder.asked(), recorder.fresh_names, recorder.constants)
+        rewrites.append(cached)
+        self._constant_names[cached] = (*recorder.constants, "")
+        self._share(key, source, cached)
+        return Renamed(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
-    def _is_plain(self, domain: str, op_type: str, source: int) -> bool:
-        """Whether an operator has attributes that are quickly compared."""
+    def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
+        """Whether the attributes of an operator are cheap to compare."""
         found = self._router.route(domain, op_type, source).operator.has_plain_attributes
         if not domain:
-            self._are_plain[op_type] = found
+            self._has_plain_attributes[op_type] = found
         return found
 
-    def _kept(self, outline: Outline, source: int) -> list[Pattern]:
-        """What is known from other models."""
-        shared = self._shared.get((source, outline))
-        found = self._patterns[outline] = [shared] if shared else []
+    def _load_shared(self, key: Outline, source: int) -> list[Pattern]:
+        """Start the entry of a node key with the rewrite that another model left."""
+        shared = self._shared.get((source, key))
+        found = self._rewrites[key] = [shared] if shared else []
         return found
 
-    def _made(self, pattern: Pattern) -> Names:
-        """The names that a pattern leaves open: new ones, and those that its constants have in this scope."""
-        constants = self._constants.get(pattern)
-        fresh = tuple(map(self._scope.fresh, pattern.hints)) if pattern.hints else ()
+    def _new_names(self, cached: Pattern) -> Names:
+        """Return the names that a cached rewrite leaves open: new values, then constants of this scope."""
+        constants = self._constant_names.get(cached)
+        fresh = tuple(map(self._scope.fresh, cached.hints)) if cached.hints else ()
         if constants is None:
-            constants = (*map(self._scope.add_constant, pattern.constants), "")
-            self._constants[pattern] = constants
+            constants = (*map(self._scope.add_constant, cached.constants), "")
+            self._constant_names[cached] = constants
         return fresh + constants
 
-    def _share(self, outline: Outline, source: int, pattern: Pattern) -> None:
+    def _share(self, key: Outline, source: int, cached: Pattern) -> None:
+        # Bounds the memory of the router, which outlives the model; cleared entries are rebuilt on demand.
         if len(self._shared) >= MOST_SHARED:
             self._shared.clear()
-        if is_short(outline) and pattern.is_small and (source, outline) not in self._shared:
-            self._shared[source, outline] = pattern
+        if is_short(key) and cached.is_small and (source, key) not in self._shared:
+            self._shared[source, key] = cached

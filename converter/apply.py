@@ -1,4 +1,4 @@
-"""Carry out a plan on a model."""
+"""Apply a plan to a model: rewrite nodes, add constants and functions, and update opset imports."""
 
 from __future__ import annotations
 
@@ -17,40 +17,45 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
 def apply_plan(plan: Plan, model: Any) -> None:
-    """Change `model`, which is the planned model or a copy of it, as the plan says."""
+    """Apply a plan to the planned model or to a copy of it, in place.
+
+    Raises:
+        ConversionRefused: the plan contains refusals; the model is unchanged.
+    """
     plan.require_possible()
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
     graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE or plan.ir.makes_inputs
-    _apply(plan.graph, model.graph, graph_takes_initializers)
+    _apply_container(plan.graph, model.graph, graph_takes_initializers)
     training = (graph for info in model.training_info for graph in (info.initialization, info.algorithm))
     for graph, container in zip(training, plan.training, strict=True):
-        _apply(container, graph, graph_takes_initializers)
+        _apply_container(container, graph, graph_takes_initializers)
     for copy in plan.copies:
         function = model.functions.add()
         function.CopyFrom(model.functions[copy.index])
         function.name = copy.name
-    bodies = (*plan.functions, *(copy.container for copy in plan.copies))
-    for function, container in zip(model.functions, bodies, strict=True):
-        _apply(container, function, False)
-        _stamp(function.opset_import, plan.targets)
+    # Copies were appended to the functions of the model, so both sequences have the same order.
+    containers = (*plan.functions, *(copy.container for copy in plan.copies))
+    for function, container in zip(model.functions, containers, strict=True):
+        _apply_container(container, function, False)
+        _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
     if (plan.opsets or plan.ir.before < IMPORTS_ARE_STATED <= plan.ir.after) and not model.opset_import:
         model.opset_import.add().version = 1
-    _stamp(model.opset_import, plan.targets)
+    _update_versions(model.opset_import, plan.targets)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
 
 
-def _stamp(imports: Any, targets: Mapping[str, int]) -> None:
-    for each in imports:
-        target = targets.get(canonical_domain(each.domain), each.version)
-        if target != each.version:
-            each.version = target
+def _update_versions(imports: Any, targets: Mapping[str, int]) -> None:
+    for item in imports:
+        target = targets.get(canonical_domain(item.domain), item.version)
+        if target != item.version:
+            item.version = target
 
 
 def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
     needed = {
-        name: opset for plan in plans for each in plan.all() for name, opset in each.new_imports.items()
+        name: opset for plan in plans for item in plan.all() for name, opset in item.new_imports.items()
     }
     for domain, opset in needed.items():
         new = imports.add()
@@ -58,11 +63,12 @@ def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
         new.version = opset
 
 
-def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> None:
+def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bool) -> None:
     nodes = container.node
+    # Subgraphs first: new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
         if not inner.is_empty:
-            _apply(inner, _graph(nodes[index], attribute, position), takes_initializers)
+            _apply_container(inner, _subgraph(nodes[index], attribute, position), takes_initializers)
     for index, name in plan.calls:
         nodes[index].op_type = name
     put_back(plan.reversal, nodes)
@@ -79,15 +85,16 @@ def _apply(plan: ContainerPlan, container: Any, takes_initializers: bool) -> Non
     sweep(plan.reversal, container)
 
 
-def _graph(node: Any, attribute: str, position: int) -> Any:
-    found = next(each for each in node.attribute if each.name == attribute)
+def _subgraph(node: Any, attribute: str, position: int) -> Any:
+    found = next(item for item in node.attribute if item.name == attribute)
     return found.g if found.HasField("g") and position == 0 else found.graphs[position - found.HasField("g")]
 
 
 def _replace(nodes: Any, change: NodeChange) -> list[int]:
-    """Write what takes a node's place: its successor where it stood, the others at the end.
+    """Write the replacement over a node and append the other new nodes at the end.
 
-    Returns the sort keys of those at the end.
+    Returns:
+        Sort keys of the appended nodes.
     """
     result, position = change.result, change.line[0]
     original = nodes[position]
@@ -96,8 +103,8 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
         hand_on(original, ())
         return []
     main = result.main
-    beside = [place - main for place in range(len(result.operators)) if place != main]
-    added = [nodes.add() for _ in beside]
+    offsets = [place - main for place in range(len(result.operators)) if place != main]
+    added = [nodes.add() for _ in offsets]
     protos = (*added[:main], original, *added[main:])
     if isinstance(result, Renamed):
         for mould, proto in zip(result.pattern.moulds, protos, strict=True):
@@ -106,14 +113,14 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
         for written, proto in zip(result.nodes, protos, strict=True):
             if proto is not original:
                 fill_node(proto, written, original)
-        assert change.original is not None, "patterns are filled in"
+        assert change.original is not None, "only cached rewrites come without the original node"
         update_node(original, result.nodes[main], change.original)
     hand_on(original, added)
-    return [position * STRIDE + distance for distance in beside]
+    return [position * STRIDE + distance for distance in offsets]
 
 
 STRIDE = 1 << 20
-"""The distance of two neighbouring nodes' sort keys; nodes that are put between them lie within."""
+"""Distance between the sort keys of two neighbouring nodes; the nodes inserted between them use the gap."""
 
 
 def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
@@ -123,12 +130,14 @@ def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
         node.output.append(name)
         attribute = node.attribute.add()
         attribute.name = "value"
-        attribute.type = 4
+        attribute.type = 4  # AttributeProto.TENSOR
         write_tensor(attribute.t, tensor)
     return [-STRIDE] * len(constants)
 
 
 def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -> None:
-    """Bring the nodes at the end to their places; upb asks for keys in the order of the list."""
+    """Move the appended nodes to their positions."""
+    # A repeated field can neither insert nor take a list of keys. upb calls the key function once per node,
+    # in the order of the field, so an iterator delivers the keys.
     keys = iter([*range(0, count * STRIDE, STRIDE), *added])
     nodes.sort(key=lambda _: next(keys))

@@ -1,7 +1,7 @@
-"""The functions of a model as they are converted: once for all calls, or once for each group of calls.
+"""Specialization of local functions: convert a function once for all calls, or once per group of calls.
 
-A function is converted once, with what all its calls agree on. Where that is not enough, it is specialised:
-the calls that differ in what a step asked for get a copy of their own.
+A function is converted once, with the facts on which all its calls agree. Where that is not enough, it is
+specialized: calls that differ in a fact that a step queried get a separate copy of the function.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from opshift.converter.scope import Scope
 from opshift.converter.survey import Surveyed, label
 
 Splits = Mapping[int, frozenset[Asked]]
-"""By the position of a function, the facts by which its calls are told apart."""
+"""Facts that distinguish the calls of a function, by the position of the function in the model."""
 
 
 @dataclass(eq=False)
 class Body:
-    """A function, or one of its copies.
+    """A function, or one of its copies, to convert.
 
     Attributes:
-        index: the position of the function in the model.
-        surveyed: its nodes.
-        made: the calls that it makes, and the positions of the functions they are of.
-        calls: the calls that it is converted for; none if nothing reaches it.
-        name: of a copy, what it is called.
+        index: position of the function in the model.
+        surveyed: survey of its nodes.
+        outgoing_calls: positions of the functions that it calls, each with the call.
+        call_sites: calls that it is converted for; empty if the function is unreachable.
+        name: name of a copy; empty for the function itself.
     """
 
     index: int
@@ -43,45 +43,47 @@ class Body:
 def arrange(
     functions: Functions, outer: list[tuple[int, Call]], survey: Callable[[int, str], Body], splits: Splits
 ) -> list[Body]:
-    """The bodies to convert: every function in the order of the model, then the copies.
+    """Return the function versions to convert: every function in the order of the model, then the copies.
 
     Args:
-        functions: those of the model.
-        outer: the calls that graphs make.
-        survey: looks at the nodes of a function; the text tells which calls it is looked at for.
-        splits: which functions are specialised, and by what.
+        functions: function table of the model.
+        outer: calls from graphs, each with the position of the function.
+        survey: function that surveys the nodes of a function; its second argument is a text for messages that
+            names a caller of the copy.
+        splits: facts that distinguish the calls of each function to specialize.
 
     Raises:
-        InvalidModel: a function calls itself, directly or through others.
+        InvalidModel: a function calls itself, directly or through other functions.
     """
-    first = [survey(index, "") for index in range(len(functions.protos))]
+    base = [survey(index, "") for index in range(len(functions.protos))]
     copies: list[Body] = []
     calls: dict[int, list[Call]] = {}
-    _collect(outer, calls)
-    for index in _callers_first(functions, first):
+    _collect_calls(outer, calls)
+    # Callers first: the calls of a function are complete only when all its callers have been specialized.
+    for index in _callers_first(functions, base):
         groups = _groups(functions, index, calls.get(index, []), splits.get(index, frozenset()))
-        bodies = [first[index]] if len(groups) == 1 else [survey(index, _called_by(each)) for each in groups]
-        first[index] = bodies[0]
+        bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
+        base[index] = bodies[0]
         copies += bodies[1:]
         for body, group in zip(bodies, groups, strict=True):
-            _attach(body, Callers(functions, index, group))
+            _attach_calls(body, Callers(functions, index, group))
             if group:
-                _collect(body.made, calls)
-    return [*first, *copies]
+                _collect_calls(body.made, calls)
+    return [*base, *copies]
 
 
-def _called_by(calls: list[Call]) -> str:
+def _caller_text(calls: list[Call]) -> str:
     proto = calls[0].proto
     return f", called by {label(proto.name, proto.op_type, proto.output)}"
 
 
-def _attach(body: Body, callers: Callers) -> None:
+def _attach_calls(body: Body, callers: Callers) -> None:
     body.calls = list(callers.calls)
     assert isinstance(body.surveyed.scope, CallScope)
     body.surveyed.scope.callers = callers
 
 
-def _collect(made: list[tuple[int, Call]], calls: dict[int, list[Call]]) -> None:
+def _collect_calls(made: list[tuple[int, Call]], calls: dict[int, list[Call]]) -> None:
     for index, call in made:
         calls.setdefault(index, []).append(call)
 
@@ -98,7 +100,7 @@ def _callers_first(functions: Functions, bodies: Sequence[Body]) -> Iterable[int
         raise InvalidModel(
             f"functions call themselves: {' -> '.join(names)}",
             place=f"function {names[0]}",
-            remedy="write the repetition as a Loop",
+            remedy="replace the recursion by a Loop",
         ) from error
 
 
@@ -114,24 +116,33 @@ def _groups(functions: Functions, index: int, calls: list[Call], split: frozense
 
 
 def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) -> Splits:
-    """`splits`, and what calls of the functions with refused nodes, and of those that call them, differ in.
+    """Extend the specializations by the facts that may have caused refusals.
 
-    Sizes of dimensions are told apart only where nothing else is left.
+    These are the facts on which the calls of the functions with refused nodes disagree, and the calls of the
+    functions that call them. Shapes distinguish calls only as a last resort, to keep the
+    number of copies low.
+
+    Args:
+        functions: function table of the model.
+        refused: scopes with refused nodes.
+        splits: specializations so far.
     """
     differing: dict[int, set[Asked]] = {}
-    for callers in _with_outer(functions, refused):
+    for callers in _with_calling_functions(functions, refused):
         new = callers.disagreed - splits.get(callers.index, frozenset())
         differing.setdefault(callers.index, set()).update(new)
-    coarse = {index: {each for each in found if each.kind != "shape"} for index, found in differing.items()}
+    no_shapes = {
+        index: {each for each in found if each.kind != "shape"} for index, found in differing.items()
+    }
     chosen = {**splits}
-    for index, found in (coarse if any(coarse.values()) else differing).items():
+    for index, found in (no_shapes if any(no_shapes.values()) else differing).items():
         if found:
             chosen[index] = splits.get(index, frozenset()) | found
     return chosen
 
 
-def _with_outer(functions: Functions, scopes: Iterable[Scope]) -> Iterator[Callers]:
-    """The callers of functions, and those of the functions that these calls are in, each once."""
+def _with_calling_functions(functions: Functions, scopes: Iterable[Scope]) -> Iterator[Callers]:
+    """Yield the call facts of the functions of some scopes and of all functions that call them, each once."""
     waiting = [functions.callers_of(scope) for scope in scopes]
     seen: set[int] = set()
     while waiting:

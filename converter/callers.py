@@ -1,4 +1,4 @@
-"""What the calls of a function tell of its inputs and attributes, as far as they agree."""
+"""Facts about the inputs and attributes of a function on which all its calls agree."""
 
 from __future__ import annotations
 
@@ -15,22 +15,26 @@ if TYPE_CHECKING:
 
 Kind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
 ABSENT: Any = object()
-"""In place of an attribute that neither the call states nor the function by default."""
+"""Marker for an attribute that the call does not set and that has no default."""
 LARGEST = 1024
-"""Elements of a constant that is looked at through a call; weights have more."""
+"""Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
 GRAPH_TYPES = (5, 10)
-"""`AttributeProto.GRAPH` and `GRAPHS`: they belong to the graph of the call, and are converted there."""
+"""`AttributeProto.GRAPH` and `GRAPHS`.
+
+Such attributes of a call are unknown to its function: they belong to the graph of the call and are converted
+there.
+"""
 
 
 class Asked(NamedTuple):
-    """A fact about an input or attribute of a function."""
+    """Kind of fact, and the input or attribute of a function that it is about."""
 
     kind: Kind
     name: str
 
 
 class Call(NamedTuple):
-    """A node that calls a function, and where it stands."""
+    """Node that calls a function: its view, its NodeProto and the scope that contains it."""
 
     node: Node
     proto: Any
@@ -38,10 +42,10 @@ class Call(NamedTuple):
 
 
 class View(Node):
-    """A node of a function with what the calls of the function give it.
+    """Node of a function with the inputs and attributes that the calls of the function provide.
 
     Attributes:
-        original: the node as it stands there.
+        original: the node as the function contains it.
     """
 
     __slots__ = ("original",)
@@ -51,20 +55,22 @@ class View(Node):
         self.original = original
 
     def references(self) -> dict[int, Any]:
-        """By the identity of an attribute that the calls give, the attribute that refers to it."""
-        stated = self.original.attributes
+        """Map the `id` of each attribute that the calls provide to the attribute that refers to it."""
+        provided = self.original.attributes
         return {
-            id(value): stated[name] for name, value in self.attributes.items() if value is not stated[name]
+            id(value): provided[name]
+            for name, value in self.attributes.items()
+            if value is not provided[name]
         }
 
 
 class Callers:
-    """The calls of one function, and what they agree on.
+    """Calls of one function and the facts on which they agree.
 
     Attributes:
-        index: the position of the function in its model.
-        calls: the nodes that call it; none for a function that nothing reaches.
-        disagreed: the facts that were asked for and differ between calls.
+        index: position of the function in its model.
+        calls: nodes that call it; empty if the function is unreachable.
+        disagreements: queried facts that differ between calls.
     """
 
     def __init__(self, functions: Functions, index: int, calls: Sequence[Call]) -> None:
@@ -75,53 +81,56 @@ class Callers:
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
-        self._declared = (*function.attribute, *self._defaults)
+        self._attribute_names = (*function.attribute, *self._defaults)
         self._attributes: dict[str, Any] = {}
-        # At once, and so from the outermost call inwards: what a call gives may be an input of its function.
-        self._presence = {name: self._is_given(name) for name in self._positions}
+        # Computed eagerly, so that outer calls come first: the argument of a call may itself be an optional
+        # input of the function that contains the call.
+        self._presence = {name: self._is_provided(name) for name in self._positions}
 
     def element_type(self, name: str) -> str | None:
-        """The element type of an input, if all calls that give it agree."""
-        found: str | None = self._agreed(Asked("type", name))
+        """Return the element type of an input if all calls that provide it agree."""
+        found: str | None = self._agreed_fact(Asked("type", name))
         return found
 
     def shape(self, name: str) -> Shape | None:
-        """The shape of an input, `None` for the dimensions that differ, or for all if the ranks do."""
+        """Return the shape of an input, `None` for each dimension that differs, or if the ranks differ."""
         if self.rank(name) is None:
             return None
-        exact: Shape | None = self._agreed(Asked("shape", name))
+        exact: Shape | None = self._agreed_fact(Asked("shape", name))
         if exact is not None:
             return exact
-        shapes = [call.scope.shape(actual) for call, actual in self._actuals(name)]
+        shapes = [call.scope.shape(argument) for call, argument in self._arguments(name)]
         sizes = (set(each) for each in zip(*filter(None, shapes), strict=True))
         return tuple(each.pop() if len(each) == 1 else None for each in sizes)
 
     def rank(self, name: str) -> int | None:
-        """The number of dimensions of an input, if all calls that give it agree."""
-        found: int | None = self._agreed(Asked("rank", name))
+        """Return the rank of an input if all calls that provide it agree."""
+        found: int | None = self._agreed_fact(Asked("rank", name))
         return found
 
     def constant(self, name: str) -> Tensor | None:
-        """The value of an input that is the same constant in all calls."""
-        if self._agreed(Asked("constant", name)) is None:
+        """Return the value of an input that is the same constant in all calls."""
+        if self._agreed_fact(Asked("constant", name)) is None:
             return None
         call = self.calls[0]
-        return call.scope.constant(self._actual(call, name))
+        return call.scope.constant(self._argument(call, name))
 
     def attribute(self, name: str) -> Any:
-        """The AttributeProto of an attribute; `ABSENT` if no call has it, `None` if calls differ."""
+        """Return the AttributeProto of an attribute; `ABSENT` if no call sets it, `None` if calls differ."""
         if name not in self._attributes:
-            agreed = self._agreed(Asked("attribute", name))
-            self._attributes[name] = None if agreed is None else self._stated(self.calls[0], name)
+            agreed = self._agreed_fact(Asked("attribute", name))
+            self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
         return self._attributes[name]
 
     def view(self, node: Node, scope: Scope) -> Node:
-        """A node with the attributes that all calls give, and without the inputs that none does."""
+        """Return a node with the attributes that all calls provide, without the inputs that all omit."""
         if not self.calls:
             return node
-        attributes = dict(self._resolved(node)) if node.refers_to_caller else node.attributes
+        attributes = dict(self._resolved_attributes(node)) if node.refers_to_caller else node.attributes
         left_out = {
-            name for name in node.inputs if self._is_own(name, scope) and self._presence[name] is False
+            name
+            for name in node.inputs
+            if self._is_function_input(name, scope) and self._presence[name] is False
         }
         if attributes is node.attributes and not left_out:
             return node
@@ -131,130 +140,130 @@ class Callers:
         return View(node, inputs, attributes)
 
     def unsettled(self, node: Node, scope: Scope) -> str:
-        """What some calls give to a node and some do not; empty if there is no such input or attribute."""
+        """Describe an input or attribute of a node that only some calls provide; empty if there is none."""
         for name in node.inputs if self.calls else ():
-            if self._is_own(name, scope) and self._presence[name] is None:
+            if self._is_function_input(name, scope) and self._presence[name] is None:
                 self.disagreed.add(Asked("presence", name))
                 return f"input {name!r}"
         for name, value in node.attributes.items():
             reference = getattr(value, "ref_attr_name", "")
-            if reference and self.calls and self._has(reference) is None:
+            if reference and self.calls and self._is_set(reference) is None:
                 return f"attribute {name!r}"
         return ""
 
     def key(self, call: Call, asked: Sequence[Asked]) -> Hashable:
-        """What one call tells; calls with the same key agree."""
-        return tuple(self._fact(call, each) for each in asked)
+        """Return the facts of one call; calls with equal keys agree."""
+        return tuple(self._fact_of(call, each) for each in asked)
 
     def everything(self) -> list[Asked]:
-        """All facts about all inputs and attributes."""
+        """Return every kind of fact about every input and attribute."""
         kinds: tuple[Kind, ...] = ("presence", "type", "shape", "constant")
         inputs = [Asked(kind, name) for name in self._positions for kind in kinds]
-        return [*inputs, *(Asked("attribute", name) for name in self._declared)]
+        return [*inputs, *(Asked("attribute", name) for name in self._attribute_names)]
 
-    def _agreed(self, asked: Asked) -> Any:
-        """The fact that all calls tell; `None` if they do not."""
+    def _agreed_fact(self, asked: Asked) -> Any:
+        """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested() as is_shallow:
             calls = self.calls if is_shallow else ()
-            facts = (self._fact(each, asked) for each in calls if self._counts(each, asked))
+            facts = (self._fact_of(each, asked) for each in calls if self._is_relevant(each, asked))
             first = next(facts, None)
             if all(each == first for each in facts):
                 return first
         self.disagreed.add(asked)
         return None
 
-    def _counts(self, call: Call, asked: Asked) -> bool:
-        """Whether a call tells anything: of types and shapes only those that give the input do."""
-        return asked.kind not in ("type", "rank", "shape") or bool(self._actual(call, asked.name))
+    def _is_relevant(self, call: Call, asked: Asked) -> bool:
+        """Whether a call has to agree on a fact: types, ranks and shapes need the input to be provided."""
+        return asked.kind not in ("type", "rank", "shape") or bool(self._argument(call, asked.name))
 
-    def _fact(self, call: Call, asked: Asked) -> Any:
+    def _fact_of(self, call: Call, asked: Asked) -> Any:
         if asked.kind == "attribute":
-            return _comparable(self._stated(call, asked.name))
+            return _comparable(self._attribute_of(call, asked.name))
         if asked.kind == "presence":
-            return self._gives(call, asked.name)
-        actual = self._actual(call, asked.name)
-        return _READ[asked.kind](call.scope, actual) if actual else None
+            return self._provides(call, asked.name)
+        argument = self._argument(call, asked.name)
+        return _READERS[asked.kind](call.scope, argument) if argument else None
 
-    def _actual(self, call: Call, name: str) -> str:
+    def _argument(self, call: Call, name: str) -> str:
         return call.node.input(self._positions[name])
 
-    def _is_given(self, name: str) -> bool | None:
-        """Whether the calls give an input; `None` if only some do."""
-        told = {self._gives(call, name) for call in self.calls}
-        return told.pop() if len(told) == 1 else None
+    def _is_provided(self, name: str) -> bool | None:
+        """Whether the calls provide an input; `None` if only some do."""
+        answers = {self._provides(call, name) for call in self.calls}
+        return answers.pop() if len(answers) == 1 else None
 
-    def _gives(self, call: Call, name: str) -> bool | None:
-        """Whether a call gives an input: its function may itself not have been given it."""
-        actual = self._actual(call, name)
+    def _provides(self, call: Call, name: str) -> bool | None:
+        """Whether a call provides an input; an optional input of the enclosing function may be absent."""
+        argument = self._argument(call, name)
         outer = self._functions.callers_of(call.scope)
-        if outer is None or not outer._is_own(actual, call.scope) or not outer.calls:
-            return bool(actual)
-        found = outer._presence[actual]
+        if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
+            return bool(argument)
+        found = outer._presence[argument]
         if found is None:
-            outer.disagreed.add(Asked("presence", actual))
+            outer.disagreed.add(Asked("presence", argument))
         return found
 
-    def _actuals(self, name: str) -> Iterator[tuple[Call, str]]:
-        return ((call, actual) for call in self.calls if (actual := self._actual(call, name)))
+    def _arguments(self, name: str) -> Iterator[tuple[Call, str]]:
+        return ((call, argument) for call in self.calls if (argument := self._argument(call, name)))
 
-    def _is_own(self, name: str, scope: Scope) -> bool:
-        """Whether a name means, in a graph of the function, an input of the function."""
-        around: Scope | None = scope
-        while around is not None and around.parent is not None:
-            if around.is_local(name):
+    def _is_function_input(self, name: str, scope: Scope) -> bool:
+        """Whether a name in a graph of the function refers to an input of the function."""
+        enclosing: Scope | None = scope
+        while enclosing is not None and enclosing.parent is not None:
+            if enclosing.is_local(name):
                 return False
-            around = around.parent
+            enclosing = enclosing.parent
         return name in self._positions
 
-    def _resolved(self, node: Node) -> Iterator[tuple[str, Any]]:
+    def _resolved_attributes(self, node: Node) -> Iterator[tuple[str, Any]]:
         for name, value in node.attributes.items():
             reference = getattr(value, "ref_attr_name", "")
-            stated = self.attribute(reference) if reference else value
-            if stated is None or stated is value:
+            provided = self.attribute(reference) if reference else value
+            if provided is None or provided is value:
                 yield name, value
-            elif stated is not ABSENT:
-                yield name, _named(stated, name)
+            elif provided is not ABSENT:
+                yield name, _renamed(provided, name)
 
-    def _has(self, name: str) -> bool | None:
-        """Whether the calls state an attribute that has no default; `None` if only some do."""
+    def _is_set(self, name: str) -> bool | None:
+        """Whether the calls set an attribute without default; `None` if only some do."""
         with self._functions.nested() as is_shallow:
-            told = {self._states(call, name) for call in self.calls} if is_shallow else {None}
-        found = told.pop() if len(told) == 1 else None
+            answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
+        found = answers.pop() if len(answers) == 1 else None
         if found is None:
             self.disagreed.add(Asked("attribute", name))
         return found
 
-    def _states(self, call: Call, name: str) -> bool | None:
-        stated = call.node.attributes.get(name)
-        if name in self._defaults or stated is None or not stated.ref_attr_name:
-            return name in self._defaults or stated is not None
+    def _sets(self, call: Call, name: str) -> bool | None:
+        provided = call.node.attributes.get(name)
+        if name in self._defaults or provided is None or not provided.ref_attr_name:
+            return name in self._defaults or provided is not None
         outer = self._functions.callers_of(call.scope)
-        return outer._has(stated.ref_attr_name) if outer and outer.calls else True
+        return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
 
-    def _stated(self, call: Call, name: str) -> Any:
-        """What a call states of an attribute: AttributeProto, `ABSENT`, or `None` for what is not known."""
-        stated = call.node.attributes.get(name)
-        if stated is not None and stated.ref_attr_name:
+    def _attribute_of(self, call: Call, name: str) -> Any:
+        """Return the AttributeProto of an attribute in one call, `ABSENT`, or `None` if it is unknown."""
+        provided = call.node.attributes.get(name)
+        if provided is not None and provided.ref_attr_name:
             outer = self._functions.callers_of(call.scope)
-            stated = outer.attribute(stated.ref_attr_name) if outer and outer.calls else None
-            if stated is None:
+            provided = outer.attribute(provided.ref_attr_name) if outer and outer.calls else None
+            if provided is None:
                 return None
-        if stated is None or stated is ABSENT:
-            stated = self._defaults.get(name, ABSENT)
-        return None if getattr(stated, "type", 0) in GRAPH_TYPES else stated
+        if provided is None or provided is ABSENT:
+            provided = self._defaults.get(name, ABSENT)
+        return None if getattr(provided, "type", 0) in GRAPH_TYPES else provided
 
 
 def _comparable(attribute: Any) -> Any:
     if attribute is None or attribute is ABSENT:
         return attribute
-    bare = _named(attribute, "")
+    bare = _renamed(attribute, "")
     bare.ClearField("doc_string")
     return serialized(bare)
 
 
-def _named(attribute: Any, name: str) -> Any:
+def _renamed(attribute: Any, name: str) -> Any:
     copy = type(attribute)()
     copy.CopyFrom(attribute)
     copy.name = name
@@ -262,7 +271,10 @@ def _named(attribute: Any, name: str) -> Any:
 
 
 def _small_constant(scope: Scope, name: str) -> Hashable:
-    """A constant in a form that tells 0.0 from -0.0, and NaN from nothing."""
+    """Return a constant in comparable form, or `None` if it is unknown or large.
+
+    Values are compared as text, because 0.0 equals -0.0 and NaN differs from itself.
+    """
     size = 1
     for each in scope.shape(name) or ():
         size *= LARGEST + 1 if each is None else each
@@ -270,7 +282,7 @@ def _small_constant(scope: Scope, name: str) -> Hashable:
     return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
 
 
-_READ: Mapping[Kind, Callable[[Scope, str], Any]] = {
+_READERS: Mapping[Kind, Callable[[Scope, str], Any]] = {
     "type": lambda scope, name: scope.element_type(name),
     "rank": lambda scope, name: scope.rank(name),
     "constant": _small_constant,

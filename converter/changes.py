@@ -1,4 +1,4 @@
-"""What a conversion changes: nodes, graphs and functions, opsets."""
+"""Data types of a plan: changes to nodes, graphs, functions, opsets and the IR version."""
 
 from __future__ import annotations
 
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
 
 
 class NodeChange(NamedTuple):
-    """A node that is replaced: what it was, and what takes its place.
+    """Replacement of a node.
 
-    Where that is no pattern's, `original` is the view that it came of.
+    Attributes:
+        record: record of the replaced node.
+        path: graph or function that contains it, for messages.
+        name: its name.
+        result: its rewrite.
+        original: the replaced node; `None` if the result comes from the rewrite cache.
     """
 
     line: Line
@@ -33,41 +38,41 @@ class NodeChange(NamedTuple):
 
     @property
     def position(self) -> int:
-        """Where the node stands among those of its graph or function."""
+        """Position of the node in its graph or function."""
         return self.line[0]
 
     @property
     def place(self) -> str:
-        """The graph or function, and the node in it."""
+        """Label of the node, with its graph or function."""
         _, _, op_type, _, outputs = self.line
         return f"{self.path}, node {label(self.name, op_type, outputs)}"
 
     @property
     def operator(self) -> OperatorId:
-        """What the node was."""
+        """Identity of the replaced operator version."""
         return self.result.operator.id
 
 
 @dataclass
 class ContainerPlan:
-    """What happens in one graph or function."""
+    """Changes to one graph or function."""
 
     path: str
     node_count: int = 0
     changes: list[NodeChange] = field(default_factory=list)
     constants: Mapping[str, Tensor] = field(default_factory=dict)
     new_imports: dict[str, int] = field(default_factory=dict)
-    """Domains that new nodes are of and that had no opset import."""
+    """Opset imports to add, for domains that only new nodes use."""
     subgraphs: list[tuple[int, str, int, ContainerPlan]] = field(default_factory=list)
-    """Position of the node, name of its attribute, position in it, and the plan of the graph there."""
+    """Position of a node, name of its attribute, position in the attribute, and the plan of that subgraph."""
 
     calls: list[tuple[int, str]] = field(default_factory=list)
-    """Position of nodes that call a function, and the name of the copy that they are to call."""
+    """Positions of calls to redirect, each with the name of the function copy to call."""
     reversal: Reversal = field(default_factory=Reversal)
-    """What is put back of what earlier conversions replaced, and what is remembered of this one."""
+    """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
 
     def all(self) -> Iterator[ContainerPlan]:
-        """This plan and those of the graphs within."""
+        """Yield this plan and the plans of all nested subgraphs."""
         waiting = [self]
         while waiting:
             current = waiting.pop()
@@ -76,20 +81,20 @@ class ContainerPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing changes here or within."""
+        """Whether neither this container nor any nested subgraph changes."""
         is_same = not self.changes and not self.calls and not self.reversal.dropped
         return is_same and all(each[3].is_empty for each in self.subgraphs)
 
 
 @dataclass(frozen=True)
 class FunctionCopy:
-    """A function that is specialised for some of its calls.
+    """Copy of a function, specialized for some of its calls.
 
     Attributes:
-        index: the position of the function in the model.
-        function: what it is called.
-        name: the name of the copy, in the same domain.
-        container: what happens in the copy.
+        index: position of the function in the model.
+        function: label of the function.
+        name: name of the copy, in the same domain.
+        container: plan of the copy.
     """
 
     index: int
@@ -100,7 +105,7 @@ class FunctionCopy:
 
 @dataclass(frozen=True)
 class OpsetChange:
-    """One domain's opset before and after."""
+    """Opset of one domain before and after the conversion."""
 
     domain: str
     source: int
@@ -109,46 +114,50 @@ class OpsetChange:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a conversion does to a model, and all that stands in its way.
+    """Everything that a conversion does to a model, and everything that prevents it.
 
     Attributes:
-        opsets: the domains whose opset changes.
-        ir: the IR version before and after, and what changes for it.
-        graph, training, functions: what happens in each.
-        refusals: what cannot be converted; a plan with any is never applied.
-        concessions: what is not exact and was allowed, with the reason of each.
-        copies: the functions that are specialised for some of their calls.
+        opsets: domains with a changed opset.
+        ir: IR version before and after, and the rewrites that it requires.
+        graph: plan of the main graph.
+        training: plans of the training graphs.
+        functions: plans of the local functions, in the order of the model.
+        targets: target opsets by domain.
+        refusals: nodes and features that cannot be converted; a plan with refusals is never applied.
+        concessions: inexact conversions that were allowed: each kind with its reason.
+        copies: functions that are specialized for some of their calls.
+        header: conversion record of the model as a whole; `None` without one.
     """
 
     opsets: tuple[OpsetChange, ...]
     ir: IrChange
     graph: ContainerPlan
     training: tuple[ContainerPlan, ...]
-    """Of each training_info its initialization and its algorithm."""
+    """Initialization and algorithm of each `training_info`, in order."""
     functions: tuple[ContainerPlan, ...]
     targets: Mapping[str, int]
     refusals: tuple[Refusal, ...]
     concessions: tuple[tuple[str, str], ...] = ()
     copies: tuple[FunctionCopy, ...] = ()
     header: Header | None = None
-    """What the model is to remember of its conversions as a whole."""
+    """Record of this and earlier conversions to write into the model."""
 
     def containers(self) -> Iterator[ContainerPlan]:
-        """Every graph and function of the model."""
+        """Yield the plan of every graph, subgraph, function and function copy."""
         for top in (self.graph, *self.training, *self.functions, *(each.container for each in self.copies)):
             yield from top.all()
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all changes; a model with functions is not looked at that closely."""
+        """Whether the conversion changes nothing; always `False` for models with functions."""
         versions_stay = not self.opsets and self.ir.before == self.ir.after and not self.ir.lowerings
         return versions_stay and not self.functions and all(each.is_empty for each in self.containers())
 
     def require_possible(self) -> None:
-        """Raise what stands in the way.
+        """Raise an error if the plan contains refusals.
 
         Raises:
-            ConversionRefused: at least one node cannot be converted.
+            ConversionRefused: at least one node or feature cannot be converted.
         """
         if self.refusals:
             raise ConversionRefused(self.refusals)

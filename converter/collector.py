@@ -1,4 +1,4 @@
-"""The garbage collector, held back while many objects are made that all stay."""
+"""Pause of the garbage collector while many long-lived objects are created."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def collector_paused(work: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Collect nothing while a function runs: each collection would look through a plan that only grows.
+def collector_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Disable garbage collection while a function runs.
 
-    What is dropped without being part of a cycle is freed as ever. Where collection is off already,
-    be it by the caller or by another thread in here, it stays off.
+    A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
+    reference cycles are still freed at once. If collection is already disabled, by the caller or by another
+    thread in a decorated function, it remains disabled.
     """
 
-    @wraps(work)
+    @wraps(function)
     def paused(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         if not gc.isenabled():
-            return work(*args, **kwargs)
+            return function(*args, **kwargs)
         gc.disable()
         try:
-            return work(*args, **kwargs)
+            return function(*args, **kwargs)
         finally:
             gc.enable()
 

@@ -1,4 +1,4 @@
-"""The opset that several models can share."""
+"""Highest opset to which several models can be converted."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from opshift.registry.errors import OpshiftError
 
 
 class NoCommonOpset(OpshiftError):
-    """Some models cannot be brought to one opset.
+    """The models cannot be converted to one opset.
 
     Attributes:
-        reaches: how far each of them goes, in the order in which they were given.
+        reaches: reachable opsets of each model, in the order of the models.
     """
 
     def __init__(self, reaches: Sequence[Reach]) -> None:
@@ -38,13 +38,13 @@ class NoCommonOpset(OpshiftError):
 
 @dataclass(frozen=True)
 class CommonOpset:
-    """Where several models can meet.
+    """Opsets that several models can share.
 
     Attributes:
-        domain: the domain.
-        lowest, highest: the opsets that all of them reach, these and all between.
-        reaches: how far each goes, in the order in which they were given.
-        reports: what takes each to `highest`; nothing where it is there already.
+        domain: domain of the opsets.
+        lowest, highest: inclusive range of opsets that all models reach.
+        reaches: reachable opsets of each model, in the order of the models.
+        reports: conversion of each model to `highest`; without changes if its opset is already `highest`.
     """
 
     domain: str
@@ -61,30 +61,31 @@ def common_opset(
     allow: str | Iterable[str] = (),
     registry: Registry | None = None,
 ) -> CommonOpset:
-    """The highest opset of a domain that all models can be converted to, and how each gets there.
+    """Return the highest opset of a domain that all models reach, with the conversion of each model.
 
-    A model reaches an opset if it can be converted to it and to all between.
+    A model reaches an opset if it can be converted to that opset and to every opset in between.
 
     Args:
         models: ModelProtos, their bytes, or paths.
-        domain: by default ai.onnx.
-        allow: as for `convert_version`; without it what is reached is reached exactly.
-        registry: as for `convert_version`.
+        domain: domain of the opsets; by default ai.onnx.
+        allow: inexact conversions to allow, see `convert_version`; by default all conversions are exact.
+        registry: operator definitions; by default the project's own.
 
     Raises:
-        NoCommonOpset: there is none; the error has how far each model goes, and what stops it.
-        InvalidModel: a model has no meaning as it is, or does not import the domain.
-        UsageError: no models are given.
+        NoCommonOpset: no opset is reachable for all models; the error lists the limits of each model and
+            their reasons.
+        InvalidModel: a model is invalid, or does not import the domain.
+        UsageError: the list of models is empty.
     """
-    read = [model_of(each)[0] for each in models]
-    if not read:
-        raise UsageError("no models are given", remedy="give a list of models or paths")
+    loaded = [model_of(each)[0] for each in models]
+    if not loaded:
+        raise UsageError("no models are given", remedy="pass a list of models or paths")
     allowed = [allow] if isinstance(allow, str) else list(allow)
-    reaches = tuple(reach(each, domain, allow=allowed, registry=registry) for each in read)
+    reaches = tuple(reach(each, domain, allow=allowed, registry=registry) for each in loaded)
     lowest = max(each.lowest for each in reaches)
     highest = min(each.highest for each in reaches)
     if lowest > highest:
         raise NoCommonOpset(reaches)
-    found = reaches[0].domain
-    plans = (plan_version(each, {found: highest}, allow=allowed, registry=registry) for each in read)
-    return CommonOpset(found, lowest, highest, reaches, tuple(map(Report.of, plans)))
+    canonical = reaches[0].domain
+    plans = (plan_version(each, {canonical: highest}, allow=allowed, registry=registry) for each in loaded)
+    return CommonOpset(canonical, lowest, highest, reaches, tuple(map(Report.of, plans)))

@@ -1,8 +1,8 @@
-"""What is told by the graph of versions and by the adapters' modules, worked out in advance.
+"""Precompiled paths through the version graph, and the module of each adapter.
 
-`compiled.json` beside this file is written by `tools/generate.py`. It saves a conversion to import
-networkx, and the adapters of operators that the model has not. It is a shortcut only: what it does not
-have, or has for other versions than the definitions, is looked up where it comes from.
+`tools/generate.py` writes `compiled.json` next to this file. It spares a conversion the import of networkx
+and of adapters for operators that the model does not use. It is only a shortcut: paths that it lacks, or
+that were compiled for different operator versions, are computed from the definitions.
 """
 
 from __future__ import annotations
@@ -22,22 +22,26 @@ FILE: Final = Path(__file__).with_name("compiled.json")
 
 @cache
 def compiled() -> Mapping[str, Any]:
-    """`versions` and `paths` by operator, and `adapters`: the module of each step's function."""
-    found: Mapping[str, Any] = json.loads(FILE.read_text("ascii"))
-    return found
+    """Return `operators` with their `versions` and `paths`, and the module of each of the `adapters`."""
+    data: Mapping[str, Any] = json.loads(FILE.read_text("ascii"))
+    return data
 
 
 def compiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
-    """The versions on the way; `None` if they are not known for the versions that the operator has."""
-    known = compiled()["operators"].get(f"{operator.domain}.{operator.name}")
-    if known is None or known["versions"] != [each.since_version for each in operator.versions]:
+    """Return the versions between two versions of an operator, both included.
+
+    Returns:
+        `None` if the path is missing or was compiled for different versions of the operator.
+    """
+    entry = compiled()["operators"].get(f"{operator.domain}.{operator.name}")
+    if entry is None or entry["versions"] != [each.since_version for each in operator.versions]:
         return None
-    path = known["paths"].get(f"{start} -> {goal}")
+    path = entry["paths"].get(f"{start} -> {goal}")
     return None if path is None else tuple(path)
 
 
 class CompiledTable(Mapping[Pair, Adapter]):
-    """The table of adapters, each of whose modules is imported when a step of it is asked for."""
+    """Table of adapters that imports the module of an adapter on first use."""
 
     def __getitem__(self, pair: Pair) -> Adapter:
         module = compiled()["adapters"].get(str(pair))

@@ -1,4 +1,4 @@
-"""What a caller allows that is not exact, and where use was made of it."""
+"""Inexact conversions that the caller allows, and their use."""
 
 from __future__ import annotations
 
@@ -12,21 +12,30 @@ KINDS: tuple[Concession, ...] = get_args(Concession)
 
 
 class Concessions:
-    """The kinds that are allowed, and the reasons for which each was used, in order."""
+    """Kinds of inexact conversion that the caller allows.
+
+    Attributes:
+        used: each use of an allowance, as its kind and reason, in order.
+
+    Raises:
+        UsageError: a kind to allow does not exist.
+    """
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._allowed = frozenset([allowed] if isinstance(allowed, str) else allowed)
         unknown = sorted(self._allowed - set(KINDS))
         if unknown:
-            raise UsageError(f"{unknown[0]!r} is nothing to allow", remedy=f"there are {', '.join(KINDS)}")
+            raise UsageError(
+                f"unknown allow value {unknown[0]!r}", remedy=f"the allowed values are {', '.join(KINDS)}"
+            )
         self.used: list[tuple[Concession, str]] = []
 
     def allows(self, kind: Concession) -> bool:
-        """Whether `kind` is allowed."""
+        """Return whether a kind is allowed."""
         return kind in self._allowed
 
     def concede(self, kind: Concession, reason: str) -> bool:
-        """Whether `kind` is allowed; if so, the reason is noted."""
+        """Return whether a kind is allowed; if so, record its use with the reason."""
         if kind not in self._allowed:
             return False
         self.used.append((kind, reason))

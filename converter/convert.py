@@ -1,4 +1,4 @@
-"""Convert a model: read what was given, plan, apply, and hand back the same kind of thing."""
+"""Entry points of a conversion: read the model, plan, apply, and return a model of the same kind."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from opshift.converter.reversible.history import History
 
 BYTES = (bytes, bytearray, memoryview)
+"""Types that hold a serialized model."""
 
 
 class Conversion(NamedTuple):
-    """A converted model, and what was done to it."""
+    """Converted model with the report of the conversion."""
 
     model: Any
     report: Report
@@ -47,38 +48,42 @@ def convert_version(
     """Convert a model to other operator-set versions.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path. It is left as it is.
-        target: an opset version of the default domain, a mapping of domains to versions, a text such as
+        model: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path. It is not modified.
+        target: opset version of the default domain, a mapping from domains to versions, a text such as
             `"17"`, `"ai.onnx.ml=3"` or `"onnx-1.12"`, or several such texts.
-        target_version: `target`, as ONNX's converter spells it.
-        inplace: change the given ModelProto itself and copy nothing; it is touched only once it is sure
-            that all of it can be converted.
-        allow: what need not be exact: `"approximate"` (results may differ in rounding) and
-            `"assume-nonnegative"` (indices are taken to be no less than zero). And what may be dropped if the
-            IR version has no place for it: `"drop-metadata"`, `"drop-training"` and `"drop-devices"`.
-        ir_version: the IR version to convert to, or `"keep"`; there need be no target then. By default a
-            release or runtime gets none that it does not take, and opsets get that of the first ONNX release
-            with them: raised where they are raised, lowered where they are, as far as nothing is lost.
-        check: look for everything that breaks a rule of ONNX's specification, before and after. Without it
-            the structure and the nodes that change are looked at, which costs little.
-        reversible: record in the model's metadata, under the key `opshift.reversible`, what is replaced. The
-            next conversions of the model put it back where their target is the recorded opset, or lies
-            beyond the way there; of that, what somebody changed in between is converted as it is.
-        registry: the definitions to go by, if not the project's own.
+        target_version: alias of `target`, for compatibility with ONNX's version converter.
+        inplace: modify the given ModelProto and avoid the copy; nothing is modified until the whole model is
+            known to be convertible.
+        allow: inexact conversions to allow: `"approximate"` (results may differ in rounding) and
+            `"assume-nonnegative"` (indices are assumed to be nonnegative); and content to drop if the IR
+            version cannot express it: `"drop-metadata"`, `"drop-training"` and `"drop-devices"`.
+        ir_version: IR version to convert to, or `"keep"`; `target` is then optional. By default, the result
+            is no newer than the target release or runtime supports. For opsets, the default is the IR
+            version of the first ONNX release with all of them: it is raised together with the
+            opsets, and lowered together with them unless that would lose content.
+        check: check all rules of the ONNX specification, before and after the conversion. Without it, only
+            the structure of the model and the nodes that change are validated, which is cheap.
+        reversible: record the replaced nodes in the model's metadata, under the key `opshift.reversible`.
+            Later conversions restore them if their target is the recorded opset or beyond it in the same
+            direction; nodes that were edited in between are converted normally.
+        registry: operator definitions; by default the project's own.
 
     Returns:
-        A model of the class that was given; for bytes, bytes; for a path, the project's ModelProto.
+        A model of the same class; bytes for bytes; the project's ModelProto for a path.
 
     Raises:
-        ConversionRefused: some nodes cannot be converted, or the model holds what the IR version cannot
-            express; the error lists all of it.
-        InvalidModel: the input is not a model, or has no meaning as it is.
-        IllegalModel: with `check`, the model breaks rules; the error lists all of them.
-        UsageError, UnknownOpset, UnknownDomain: the target makes no sense.
+        ConversionRefused: some nodes cannot be converted, or the IR version cannot express some content of
+            the model; the error lists all of them.
+        InvalidModel: the input is not a model, or is invalid.
+        IllegalModel: with `check`, the model violates the specification; the error lists all violations.
+        UsageError, UnknownOpset, UnknownDomain: the target is invalid.
     """
     given = [each for each in (target, target_version) if each is not None]
     if len(given) > 1 or (not given and ir_version is None):
-        raise UsageError("give one target", remedy="convert_version(model, target=17)")
+        raise UsageError(
+            f"expected exactly one target, got {len(given)}",
+            remedy="pass target or ir_version, such as convert_version(model, target=17)",
+        )
     wanted = given[0] if given else None
     if isinstance(model, BYTES):
         result, plan = _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)
@@ -98,7 +103,11 @@ def convert(
     reversible: bool = False,
     registry: Registry | None = None,
 ) -> Conversion:
-    """As `convert_version`, with the report; bytes and paths give the project's ModelProto."""
+    """Convert a model like `convert_version`, and return it with the report of the conversion.
+
+    Bytes and paths are returned as the project's ModelProto. Arguments and errors are those of
+    `convert_version`.
+    """
     result, plan = _convert(model, target, inplace, allow, registry, ir_version, check, reversible)
     return Conversion(result, Report.of(plan))
 
@@ -152,10 +161,20 @@ def plan_version(
     ir_version: IrVersionLike = None,
     registry: Registry | None = None,
 ) -> Plan:
-    """What `convert_version` would do, and everything that stands in its way; nothing is changed.
+    """Plan a conversion without modifying the model.
+
+    Args:
+        model: a ModelProto, the bytes of one, or a path.
+        target: opsets to convert to, see `convert_version`.
+        allow: inexact conversions to allow, see `convert_version`.
+        ir_version: IR version to convert to, or `"keep"`, see `convert_version`.
+        registry: operator definitions; by default the project's own.
+
+    Returns:
+        The changes that `convert_version` would apply, or all reasons why it would refuse.
 
     Raises:
-        InvalidModel, UsageError, UnknownOpset, UnknownDomain: as for `convert_version`.
+        InvalidModel, UsageError, UnknownOpset, UnknownDomain: see `convert_version`.
     """
     return _plan(model_of(model)[0], target, allow, registry or default_registry(), ir_version)
 
@@ -177,7 +196,7 @@ def _plan(
 
 
 def _history(model: Any, *, is_continued: bool) -> History | None:
-    """What the model remembers; `None` if that is nothing and stays so."""
+    """Return the record of earlier conversions; `None` if it is empty and remains so."""
     if not is_continued and not has_record(model):
         return None
     from opshift.converter.reversible.history import History
@@ -186,7 +205,11 @@ def _history(model: Any, *, is_continued: bool) -> History | None:
 
 
 def model_of(model: Any) -> tuple[Any, bool]:
-    """The model as a message, and whether it is ours to change."""
+    """Return the model as a message, and whether it was created here and may be modified.
+
+    Raises:
+        InvalidModel: it is not a ModelProto, its bytes or a path to it.
+    """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return model, False
     if isinstance(model, BYTES):
@@ -194,5 +217,6 @@ def model_of(model: Any) -> tuple[Any, bool]:
     if isinstance(model, str | os.PathLike):
         return read_model(Path(model)), True
     raise InvalidModel(
-        f"{type(model).__name__} is no model", remedy="give a ModelProto, its bytes, or a path"
+        f"expected a ModelProto, bytes or a path, got {type(model).__name__}",
+        remedy="pass a ModelProto, its bytes, or a path",
     )

@@ -1,4 +1,4 @@
-"""Convert one node that is in no model."""
+"""Conversion of a single node outside of a model."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from opshift.registry.messages import IR_VERSION, ModelProto
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 Known = Any
-"""What is known of an input: see `convert_node`."""
+"""Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
 
 
 @dataclass(frozen=True)
 class ConvertedNode:
-    """What takes a node's place.
+    """Nodes that replace a converted node.
 
     Attributes:
-        nodes: in order, of the class of the node that was given.
-        constants: TensorProtos that the nodes read by name: initializers of the graph to be.
-        opsets: what the nodes are written for, by domain.
+        nodes: the nodes, in order; instances of the class of the original node.
+        constants: TensorProtos that the nodes read by name, to be added as initializers.
+        opsets: opset versions that the nodes are written for, by domain.
     """
 
     nodes: tuple[Any, ...]
@@ -45,23 +45,23 @@ def convert_node(
     allow: str | Iterable[str] = (),
     registry: Registry | None = None,
 ) -> ConvertedNode:
-    """Convert a NodeProto from one opset to another, as `convert_version` does in a model.
+    """Convert a NodeProto from one opset to another, like `convert_version` in a model.
 
     Args:
-        node: the project's NodeProto or `onnx`'s; it is left as it is.
-        source: the opset that it is written for: a number (of the node's own domain), or as `target` of
-            `convert_version`.
-        target: likewise.
-        inputs: what is known of the values that it reads, by name: an element type such as `"float"`, a pair
-            of it and the dimensions (sizes, names or `None`), a TypeProto, or the value as a TensorProto.
-            Without that only steps that need not know are taken.
-        taken: names that new values must not have.
-        allow: as for `convert_version`.
-        registry: as for `convert_version`.
+        node: a NodeProto (the project's or `onnx`'s); it is not modified.
+        source: opset that the node is written for: a version of the node's domain, or any form of `target`
+            in `convert_version`.
+        target: opset to convert to, in the same form.
+        inputs: facts about the values that the node reads, by name: an element type such as `"float"`, a pair
+            of element type and dimensions (sizes, names or `None`), a TypeProto, or the value as a
+            TensorProto. Steps that need an unknown fact refuse the node.
+        taken: names that new values must not use.
+        allow: inexact conversions to allow, see `convert_version`.
+        registry: operator definitions; by default the project's own.
 
     Raises:
-        ConversionRefused: the node cannot be converted, or more has to be known of its inputs.
-        UsageError, UnknownOpset, UnknownDomain: the request makes no sense.
+        ConversionRefused: the node cannot be converted, or a required fact about its inputs is missing.
+        UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
     """
     registry = registry or default_registry()
     model = ModelProto(ir_version=IR_VERSION)
@@ -70,8 +70,8 @@ def convert_node(
     model.graph.node.add().ParseFromString(node.SerializeToString())
     _add_values(model.graph, inputs or {}, taken)
     before = {each.name for each in model.graph.initializer}
-    goal = _of_domain(target, node.domain)
-    convert(model, goal, inplace=True, allow=allow, ir_version="keep", registry=registry)
+    resolved_target = _of_domain(target, node.domain)
+    convert(model, resolved_target, inplace=True, allow=allow, ir_version="keep", registry=registry)
     node_class, tensor_class = type(node), type(type(node)().attribute.add().t)
     return ConvertedNode(
         tuple(node_class.FromString(each.SerializeToString()) for each in model.graph.node),
@@ -90,26 +90,26 @@ def _of_domain(opset: TargetLike, domain: str) -> TargetLike:
 
 
 def _add_values(graph: Any, known: Mapping[str, Known], taken: Iterable[str]) -> None:
-    """Make the values that the node reads inputs and initializers of its graph, and its own outputs of it."""
+    """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
     node = graph.node[0]
     read = dict.fromkeys(
-        (*filter(None, node.input), *(name for each in graphs_of(node) for name in _free(each)))
+        (*filter(None, node.input), *(name for each in graphs_of(node) for name in _captured_names(each)))
     )
     for name in known:
         if name not in read:
-            raise UsageError(f"the node does not read {name!r}", remedy=f"it reads {', '.join(read)}")
-    made = {name for name in node.output if name}
+            raise UsageError(f"the node has no input {name!r}", remedy=f"its inputs are {', '.join(read)}")
+    produced = {name for name in node.output if name}
     for name in read:
-        _state(graph, name, known.get(name))
+        _add_value(graph, name, known.get(name))
     for name in dict.fromkeys(taken):
-        if name and name not in read and name not in made:
+        if name and name not in read and name not in produced:
             graph.input.add(name=name)
     for name in node.output:
         if name:
             graph.output.add(name=name)
 
 
-def _state(graph: Any, name: str, known: Known) -> None:
+def _add_value(graph: Any, name: str, known: Known) -> None:
     if hasattr(known, "data_type"):
         tensor = graph.initializer.add()
         tensor.ParseFromString(known.SerializeToString())
@@ -119,13 +119,15 @@ def _state(graph: Any, name: str, known: Known) -> None:
     if hasattr(known, "tensor_type"):
         value.type.ParseFromString(known.SerializeToString())
     elif known is not None:
-        _state_tensor(value.type.tensor_type, name, known)
+        _set_tensor_type(value.type.tensor_type, name, known)
 
 
-def _state_tensor(tensor: Any, name: str, known: Known) -> None:
+def _set_tensor_type(tensor: Any, name: str, known: Known) -> None:
     element, dims = (known, None) if isinstance(known, str) else known
     if element not in BY_NAME:
-        raise UsageError(f"{element!r}, said of {name!r}, is no element type", remedy="name one as float")
+        raise UsageError(
+            f"unknown element type {element!r} of input {name!r}", remedy="pass an element type such as float"
+        )
     tensor.elem_type = BY_NAME[element].number
     if dims is None:
         return
@@ -138,12 +140,14 @@ def _state_tensor(tensor: Any, name: str, known: Known) -> None:
             added.dim_param = dim
 
 
-def _free(graph: Any) -> Iterator[str]:
-    """The names that a graph reads and does not make."""
-    made = {"", *(each.name for each in (*graph.input, *graph.initializer))}
-    made |= {each.values.name for each in graph.sparse_initializer}
+def _captured_names(graph: Any) -> Iterator[str]:
+    """Yield the names that a graph reads from its enclosing graphs."""
+    produced = {"", *(each.name for each in (*graph.input, *graph.initializer))}
+    produced |= {each.values.name for each in graph.sparse_initializer}
     for node in graph.node:
-        yield from (name for name in node.input if name not in made)
-        yield from (name for each in graphs_of(node) for name in _free(each) if name not in made)
-        made.update(node.output)
-    yield from (value.name for value in graph.output if value.name not in made)
+        yield from (name for name in node.input if name not in produced)
+        yield from (
+            name for each in graphs_of(node) for name in _captured_names(each) if name not in produced
+        )
+        produced.update(node.output)
+    yield from (value.name for value in graph.output if value.name not in produced)

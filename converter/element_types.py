@@ -1,4 +1,4 @@
-"""Which element types the values of a model may have."""
+"""Element types that can occur in a model."""
 
 from __future__ import annotations
 
@@ -20,64 +20,75 @@ from opshift.registry.names import canonical_domain
 def element_types_in(
     model: Any, registry: Registry, operators: Collection[tuple[str, str]]
 ) -> frozenset[str]:
-    """Every element type that a value of a known type can have, in any graph or function of the model.
+    """Return every element type that values of known type can have, in any graph or function of the model.
 
-    `operators` are the domain and op_type of every node.
+    Args:
+        model: the model.
+        registry: operator definitions.
+        operators: domain and op_type of every node.
     """
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
     graphs = [model.graph]
     for info in model.training_info:
         graphs += (info.initialization, info.algorithm)
-    _add(graphs, {each: _at(*each, imports, registry) for each in operators}, found)
+    _add_types(graphs, {each: _operator_at(*each, imports, registry) for each in operators}, found)
     for function in model.functions:
-        own = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        _add([function], {each: _at(*each, own, registry) for each in operators}, found)
+        opsets = opset_imports(function.opset_import or model.opset_import, model.ir_version)
+        _add_types([function], {each: _operator_at(*each, opsets, registry) for each in operators}, found)
     return frozenset(found)
 
 
-def _at(domain: str, op_type: str, opsets: Mapping[str, int], registry: Registry) -> OperatorVersion | None:
+def _operator_at(
+    domain: str, op_type: str, opsets: Mapping[str, int], registry: Registry
+) -> OperatorVersion | None:
     return registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
 
 
-def _add(
+def _add_types(
     containers: list[Any], operators: Mapping[tuple[str, str], OperatorVersion | None], found: set[str]
 ) -> None:
-    """Add what graphs or a function bring, and the graphs within."""
-    every = {each: _of_every_node(operator) if operator else None for each, operator in operators.items()}
-    found.update(*filter(None, every.values()))
-    differing = {each for each, types in every.items() if types is None}
+    """Add the element types that occur in graphs or functions and in their subgraphs."""
+    types_by_operator = {
+        each: _types_of_operator(operator) if operator else None for each, operator in operators.items()
+    }
+    found.update(*filter(None, types_by_operator.values()))
+    node_dependent = {each for each, types in types_by_operator.items() if types is None}
     while containers:
         container = containers.pop()
-        found.update(_stated(container))
-        for proto in container.node if differing else ():
+        found.update(_declared_types(container))
+        for proto in container.node if node_dependent else ():
             key = proto.domain, proto.op_type
-            if key in differing:
+            if key in node_dependent:
                 operator = operators[key]
                 containers += graphs_of(proto)
-                found |= _of_node(Node.of(proto), operator) if operator else frozenset()
+                found |= _types_of_node(Node.of(proto), operator) if operator else frozenset()
 
 
 @lru_cache(maxsize=4096)
-def _of_every_node(operator: OperatorVersion) -> frozenset[str] | None:
-    """The element types that every node can bring; `None` if nodes differ in that, or may hold graphs."""
+def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
+    """Return the element types that any node of an operator introduces.
+
+    Returns:
+        `None` if they depend on the attributes of the node, or if nodes may contain subgraphs.
+    """
     holds_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
     if holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
         return None
-    return _of_node(Node(operator.name, (), (), {}, operator.domain), operator)
+    return _types_of_node(Node(operator.name, (), (), {}, operator.domain), operator)
 
 
-def _of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
-    return frozenset(name for output in operator.outputs for name in _types_of(node, operator, output))
+def _types_of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
+    return frozenset(name for output in operator.outputs for name in _types_of_output(node, operator, output))
 
 
 def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
-    """Whether nodes say nothing of their own about the type of an output."""
+    """Whether the type of an output is independent of the node's attributes."""
     return not output.type_attribute and operator.name != "Constant"
 
 
-def _types_of(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:
-    """The element types that an output can have and that none of the inputs brings."""
+def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:
+    """Yield the element types that an output can have independently of the types of the inputs."""
     types = operator.types_of(output) if output.homogeneous else ()
     if len(types) > 1 and any(decides(formal, output) for formal in operator.inputs):
         types = ()
@@ -88,8 +99,8 @@ def _types_of(node: Node, operator: OperatorVersion, output: Parameter) -> Itera
         yield from element_names(each)
 
 
-def _stated(container: Any) -> Iterator[str]:
-    """The element types that a graph or function states of its values."""
+def _declared_types(container: Any) -> Iterator[str]:
+    """Yield the element types that a graph or function declares for its values."""
     values = [*container.value_info]
     if hasattr(container, "initializer"):
         values += (*container.input, *container.output)

@@ -1,4 +1,4 @@
-"""What can go wrong with a model as a whole."""
+"""Errors about a model as a whole, and refusals of single nodes."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from opshift.registry.errors import OpshiftError
 
 
 class InvalidModel(OpshiftError):
-    """The input is not a model, or breaks a rule without which it has no meaning."""
+    """The input is not a model, or its structure is invalid."""
 
 
 class UsageError(OpshiftError):
-    """The request itself makes no sense: a target below 1, an output that is the input."""
+    """An argument is invalid, such as an output path that equals the input path."""
 
 
 class CannotWrite(OpshiftError):
-    """The output cannot be written: no room, no right; the file stays as it was."""
+    """The output cannot be written, for example to a full disk; the file remains unchanged."""
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """One node that cannot be converted.
+    """Node or feature of a model that cannot be converted.
 
     Attributes:
-        place: the graph or function, and the node in it.
-        operator: what the node is, as `ai.onnx.Softmax:13`, or as much of it as could be told.
-        reason: why not, in one sentence.
-        remedy: what would help.
+        place: label of the node, with its graph or function.
+        operator: operator version such as `ai.onnx.Softmax:13`, or its domain and name if it is unknown.
+        reason: reason why it cannot be converted, in one sentence.
+        remedy: advice to the user; may be empty.
     """
 
     place: str
@@ -42,10 +42,10 @@ class Refusal:
 
 
 class ConversionRefused(OpshiftError):
-    """The model cannot be converted; nothing was changed.
+    """The model cannot be converted; it is unchanged.
 
     Attributes:
-        refusals: every node in the way, all at once.
+        refusals: all nodes and features that cannot be converted.
     """
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:

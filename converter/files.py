@@ -1,4 +1,4 @@
-"""Models out of and into files: read with clear errors, written whole or not at all."""
+"""Reading and atomic writing of model files, with typed errors."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from opshift.converter.streaming.replacing import Replacing, place_of, write_all
 from opshift.registry.messages import DecodeError, EncodeError, ModelProto, parse_model
 
 LARGEST_MESSAGE = 2**31 - 1
-"""Protobuf neither reads nor writes more bytes as one message."""
-WITHOUT_HOLDING = "convert it from file to file, which never holds all of it: opshift.convert_file"
+"""Maximum size of a serialized message; a limit of protobuf."""
+WITHOUT_HOLDING = "convert it from file to file, without loading all of it: opshift.convert_file"
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:
     """Parse a serialized model.
 
+    Args:
+        data: the serialized model.
+        place: path of the file, for messages.
+
     Raises:
-        InvalidModel: the bytes are empty, truncated, too many for one message, or something else.
+        InvalidModel: the bytes are empty, truncated, larger than 2 GiB, or not a model.
     """
     if not data:
         raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
@@ -27,7 +31,7 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
         return parse_model(data)
     except DecodeError as error:
         raise InvalidModel(
-            "is not an ONNX model, is cut off, or nests graphs too deeply",
+            "is not an ONNX model, is truncated, or nests graphs too deeply",
             place=place,
             remedy="check that it is the right file and was copied completely",
         ) from error
@@ -35,7 +39,7 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
 
 def _require_readable(size: int, place: str) -> None:
     if size > LARGEST_MESSAGE:
-        reason = "takes more than 2 GiB, which is too much to be read as a whole"
+        reason = "is larger than 2 GiB and cannot be read as one message"
         raise InvalidModel(reason, place=place, remedy=WITHOUT_HOLDING)
 
 
@@ -43,7 +47,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
     """Read a model from a file.
 
     Raises:
-        InvalidModel: it cannot be read, or is no model.
+        InvalidModel: the file cannot be read, or is not a model.
     """
     try:
         _require_readable(Path(path).stat().st_size, str(path))
@@ -55,27 +59,31 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
 
 
 def message_of(model: ModelProto, place: str = "") -> bytes:
-    """The serialized model.
+    """Serialize a model.
+
+    Args:
+        model: the model.
+        place: path of the file to write, for messages.
 
     Raises:
-        CannotWrite: it takes more than 2 GiB.
+        CannotWrite: the model is larger than 2 GiB.
     """
     try:
         return model.SerializeToString()
     except EncodeError as error:
         raise CannotWrite(
-            "takes more than 2 GiB as a message", place=place, remedy=WITHOUT_HOLDING
+            "the serialized model is larger than 2 GiB", place=place, remedy=WITHOUT_HOLDING
         ) from error
 
 
 def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
-    """Write a model to a file: completely, or the file stays as it was.
+    """Write a model to a file atomically: if writing fails, the file remains unchanged.
 
-    Of a link, the file that it leads to is written.
+    A symbolic link is followed: its target is replaced.
 
     Raises:
-        UsageError: it is no file, or its folder does not exist.
-        CannotWrite: it cannot be written, because the disk is full or the model takes more than 2 GiB, say.
+        UsageError: the path is not a file, or its folder does not exist.
+        CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
     """
     place = place_of(path)
     data = message_of(model, str(path))

@@ -1,4 +1,4 @@
-"""One kind of fact about the values of a scope, found node by node in the order of the graph."""
+"""Propagation of facts (element types, shapes or ranks) through the nodes of a scope, in graph order."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ if TYPE_CHECKING:
 
 Fact = TypeVar("Fact")
 Link = int | None
+"""Position of the input that shares its fact with the first output, `MAXIMUM`, or `None`."""
 GREATEST = -1
-"""In place of an input: the fact is the greatest of those about all inputs."""
+"""Link to all inputs: the fact is the maximum over them, as for ranks under broadcasting."""
 Key = tuple[int, Outline, tuple[Any, ...]]
-"""The identity of an operator; of a node what it says, and the facts about its inputs."""
+"""`id` of the operator version, key of the node, and facts about its inputs."""
 _MISSING: Any = object()
 _UNNAMED: Any = object()
-"""In place of the name of an output that is left out, which nobody asks for."""
+"""Key for omitted outputs, which are never queried; the empty name has to keep its entry."""
 
 
 class Inferred(NamedTuple, Generic[Fact]):
-    """What follows of a node's outputs.
+    """Facts inferred for the outputs of a node.
 
     Attributes:
-        facts: in order, as many as can be told.
-        is_lasting: whether they follow from its attributes and the facts of this kind about its inputs alone.
+        facts: one fact per output, in order; may be shorter than the list of outputs.
+        is_cacheable: whether they depend only on the node's attributes and on facts of this kind about its
+            inputs.
     """
 
     facts: Sequence[Fact | None]
@@ -39,13 +41,13 @@ class Inferred(NamedTuple, Generic[Fact]):
 
 
 class Kind(NamedTuple, Generic[Fact]):
-    """One kind of fact about values.
+    """Kind of fact about values, with the functions that determine it.
 
     Attributes:
-        of: what a scope knows of a value.
-        stated: what the model says of a value of a scope.
-        link: of an operator, the input that its first output is sure to share the fact with, or `GREATEST`.
-        infer: what follows of a node's outputs.
+        query: fact about a value of a scope.
+        declared: fact that the model declares for a value of a scope.
+        link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
+        infer: facts about the outputs of a node.
     """
 
     of: Callable[[Scope, str], Fact | None]
@@ -55,9 +57,13 @@ class Kind(NamedTuple, Generic[Fact]):
 
 
 class Known(NamedTuple):
-    """An operator of the default domain, what it links, and whether all outputs share it.
+    """Operator of the default domain at one opset.
 
-    `is_plain` says whether what follows of nodes may be remembered for those that state the same.
+    Attributes:
+        operator: the operator version; `None` if the registry does not contain it.
+        link: input that shares its fact with the first output.
+        links_all_outputs: whether the link holds for all outputs.
+        is_plain: whether facts inferred for a node hold for every node with the same key.
     """
 
     operator: OperatorVersion | None
@@ -67,10 +73,10 @@ class Known(NamedTuple):
 
 
 class Learned:
-    """What is known of one kind, whatever the model, for as long as its operators are there.
+    """Cache of inferred facts of one kind at one opset, shared between models.
 
     Attributes:
-        operators: the default domain's operators, at one opset.
+        operators: operators of the default domain.
     """
 
     def __init__(self) -> None:
@@ -78,14 +84,15 @@ class Learned:
         self._facts: dict[Key, Sequence[Any]] = {}
 
     def facts(self, key: Key) -> Sequence[Any] | None:
-        """What follows of nodes that are alike in all that matters."""
+        """Return the facts about the outputs of a node with this key, or `None`."""
         return self._facts.get(key)
 
     def learn(self, key: Key, facts: Sequence[Any]) -> None:
-        """Remember that, if it is said in few words."""
-        _, outline, _ = key
-        if not is_short(outline):
+        """Store the facts about the outputs of a node, if its key is small."""
+        _, node_key, _ = key
+        if not is_short(node_key):
             return
+        # Bounds the memory of a cache that outlives the model; cleared entries are inferred again.
         if len(self._facts) >= MOST:
             self._facts.clear()
         self._facts[key] = facts
@@ -93,26 +100,26 @@ class Learned:
 
 @lru_cache(maxsize=256)
 def learned_at(kind: Kind[Any], registry: Registry, opset: int) -> Learned:
-    """What is known so far at an opset of the default domain."""
+    """Return the shared inference cache for one kind of fact at an opset of the default domain."""
     return Learned()
 
 
 class Following(Generic[Fact]):
-    """What is known of the values of one scope: what the model states, and what follows from it.
+    """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
-    Nodes are looked at in order, each once, no further than to the one that makes the value asked for.
-    Each question brings the scope along: one that is kept would keep itself alive.
+    Nodes are visited in order, each once, only up to the producer of the queried value. Each query passes the
+    scope: a stored reference to it would form a reference cycle.
     """
 
-    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], learned: Learned) -> None:
+    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], cache: Learned) -> None:
         self._kind = kind
         self._known: dict[str, Fact | None] = {"": None}
-        self._learned = learned
-        self._lines = iter(lines)
-        self._emitted = 0
+        self._cache = cache
+        self._remaining = iter(lines)
+        self._emitted_count = 0
 
     def of(self, name: str, scope: Scope) -> Fact | None:
-        """The fact about a value; `None` if it is not known."""
+        """Return the fact about a value; `None` if it is unknown."""
         known = self._known
         found = known.get(name, _MISSING)
         if found is not _MISSING:
@@ -123,24 +130,24 @@ class Following(Generic[Fact]):
         elif not scope.is_local(name):
             found = known[name] = self._kind.of(scope.parent, name) if scope.parent else None
         else:
-            self._follow(name, scope)
+            self._visit_until(name, scope)
             found = known.get(name)
         return found
 
     def tell(self, name: str, fact: Fact | None) -> None:
-        """State the fact about a value that no node makes."""
+        """Set the fact about a value without producer."""
         self._known[name] = fact
 
-    def _follow(self, name: str, scope: Scope) -> None:
-        known, operators, stated = self._known, self._learned.operators, scope.stated.keys()
+    def _visit_until(self, name: str, scope: Scope) -> None:
+        known, operators, declared = self._known, self._cache.operators, scope.stated.keys()
         is_plain_scope = scope.has_plain_nodes
-        for line in self._lines:
+        for line in self._remaining:
             _, domain, op_type, inputs, outputs = line
             found = None if domain else operators.get(op_type)
-            operator, link, links_all, is_plain = found or self._operator(op_type, domain, scope)
+            operator, link, links_all, is_plain = found or self._operator_info(op_type, domain, scope)
             fact = None
-            is_free = stated.isdisjoint(outputs)
-            if link is not None and (links_all or len(outputs) == 1) and is_free:
+            is_undeclared = declared.isdisjoint(outputs)
+            if link is not None and (links_all or len(outputs) == 1) and is_undeclared:
                 if link == GREATEST:
                     fact = self._greatest(inputs, scope)
                 elif link < len(inputs):
@@ -149,16 +156,16 @@ class Following(Generic[Fact]):
             if fact is not None:
                 for output in outputs:
                     known[output or _UNNAMED] = fact
-            elif is_free or not self._are_stated(outputs, scope):
+            elif is_undeclared or not self._are_declared(outputs, scope):
                 if operator is not None and is_plain and is_plain_scope:
-                    self._remember(line, operator, scope)
+                    self._infer_cached(line, operator, scope)
                 else:
-                    self._look_at(line, scope, operator)
+                    self._infer_line(line, scope, operator)
             if name in known:
                 return
-        self._follow_emitted(scope)
+        self._visit_emitted(scope)
 
-    def _operator(self, op_type: str, domain: str, scope: Scope) -> Known:
+    def _operator_info(self, op_type: str, domain: str, scope: Scope) -> Known:
         operator = scope.operator(op_type, domain)
         if operator is None or domain:
             found = Known(operator, None, links_all=False, is_plain=False)
@@ -166,11 +173,11 @@ class Following(Generic[Fact]):
             has_one = len(operator.outputs) == 1
             found = Known(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
         if not domain:
-            self._learned.operators[op_type] = found
+            self._cache.operators[op_type] = found
         return found
 
-    def _are_stated(self, outputs: Sequence[str], scope: Scope) -> bool:
-        """Whether the model says it of all outputs, so that nothing need follow."""
+    def _are_declared(self, outputs: Sequence[str], scope: Scope) -> bool:
+        """Whether the model declares the fact for all outputs, so that inference is unnecessary."""
         for name in outputs:
             fact = self._kind.stated(scope, name) if name else None
             if fact is None:
@@ -189,45 +196,45 @@ class Following(Generic[Fact]):
                 greatest = fact
         return greatest  # type: ignore[no-any-return]
 
-    def _look_at(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
-        made = scope.through_call(line, self._kind.of)
-        if made is not None:
-            self._note(line[4], made, scope)
+    def _infer_line(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
+        call_facts = scope.through_call(line, self._kind.of)
+        if call_facts is not None:
+            self._record(line[4], call_facts, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
-            self._look(scope.node_of(line), operator, scope)
+            self._infer_node(scope.node_of(line), operator, scope)
         else:
-            self._remember(line, operator, scope)
+            self._infer_cached(line, operator, scope)
 
-    def _remember(self, line: Line, operator: OperatorVersion, scope: Scope) -> None:
-        """What follows of a node, as of one that states the same and whose inputs are the same."""
+    def _infer_cached(self, line: Line, operator: OperatorVersion, scope: Scope) -> None:
+        """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = line
-        told = tuple(map(self._known.get, inputs))
-        if None in told:
-            told = tuple([self.of(name, scope) for name in inputs])
-        key = id(operator), outline_of(line, scope.proto_of(line), inputs + outputs), told
-        found = self._learned.facts(key)
+        input_facts = tuple(map(self._known.get, inputs))
+        if None in input_facts:
+            input_facts = tuple([self.of(name, scope) for name in inputs])
+        key = id(operator), outline_of(line, scope.proto_of(line), inputs + outputs), input_facts
+        found = self._cache.facts(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)
             found = inferred.facts
             if inferred.is_lasting:
-                self._learned.learn(key, found)
-        self._note(outputs, found, scope)
+                self._cache.learn(key, found)
+        self._record(outputs, found, scope)
 
-    def _follow_emitted(self, scope: Scope) -> None:
+    def _visit_emitted(self, scope: Scope) -> None:
         emitted = scope.emitted
-        while self._emitted < len(emitted):
-            node, opset = emitted[self._emitted]
-            self._emitted += 1
+        while self._emitted_count < len(emitted):
+            node, opset = emitted[self._emitted_count]
+            self._emitted_count += 1
             operator = scope.registry.at(node.op_type, opset, node.domain)
-            self._look(node, operator, scope)
+            self._infer_node(node, operator, scope)
 
-    def _look(self, node: Node, operator: OperatorVersion | None, scope: Scope) -> None:
-        self._note(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
+    def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: Scope) -> None:
+        self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
-    def _note(self, outputs: Sequence[str], inferred: Sequence[Fact | None], scope: Scope) -> None:
+    def _record(self, outputs: Sequence[str], inferred: Sequence[Fact | None], scope: Scope) -> None:
         known = self._known
         for position, name in enumerate(outputs):
             if name and name not in known:
-                stated = self._kind.stated(scope, name) if name in scope.stated else None
-                follows = inferred[position] if position < len(inferred) else None
-                known[name] = follows if stated is None else stated
+                declared = self._kind.stated(scope, name) if name in scope.stated else None
+                inferred_fact = inferred[position] if position < len(inferred) else None
+                known[name] = inferred_fact if declared is None else declared

@@ -1,4 +1,4 @@
-"""The local functions of a model: which of them a node calls, and what a call makes."""
+"""Table of a model's local functions: resolution of calls, and facts about the outputs of a call."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from opshift.registry.catalogue import LocalFunction, Registry
 from opshift.registry.names import canonical_domain
 
 DEEPEST = 40
-"""How many calls within calls are followed for a fact; beyond that it is not known."""
+"""Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""
 
 
 class Functions:
-    """The local functions of one model.
+    """Table of the local functions of one model.
 
-    A function is known by its domain, its name and its overload (IR version 10); it comes before an
-    operator of the same name.
+    A function is identified by its domain, name and overload (since IR version 10). It shadows an operator of
+    the same name (IR specification, "Functions").
 
     Attributes:
-        protos: the functions, in the order of the model.
-        others: operators that nobody defined, by domain.
+        protos: FunctionProtos in the order of the model.
+        undefined_operators: names of operators that neither the registry nor the model defines, by domain.
 
     Raises:
-        InvalidModel: two functions are called the same.
+        InvalidModel: two functions have the same identity.
     """
 
     def __init__(self, model: Any, registry: Registry) -> None:
@@ -41,63 +41,63 @@ class Functions:
         self._model = model
         self._registry = registry
         self._index: dict[LocalFunction, int] = {}
-        self._bodies: dict[Hashable, Scope] = {}
-        self._bodies_of_calls: dict[Hashable, Scope] = {}
+        self._scopes_by_facts: dict[Hashable, Scope] = {}
+        self._scopes_by_call: dict[Hashable, Scope] = {}
         self._depth = 0
         self.others: dict[str, set[str]] = {}
         for index, each in enumerate(self.protos):
             if self._index.setdefault(identity(each), index) != index:
-                raise InvalidModel(f"function {title(each)} is there twice", remedy="give one another name")
+                raise InvalidModel(f"function {title(each)} is defined twice", remedy="rename one of them")
         self._names = frozenset((each.domain, each.name) for each in self._index)
 
     def find(self, node: Any) -> int | None:
-        """The position of the function that a NodeProto or Node calls, `None` if it calls none."""
+        """Return the position of the function that a NodeProto or Node calls; `None` if it is not a call."""
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) not in self._names:
             return None
         return self._index.get(LocalFunction(domain, node.op_type, getattr(node, "overload", "")))
 
     def has(self, identity: LocalFunction) -> bool:
-        """Whether there is a function of this domain, name and overload."""
+        """Return whether a function with this domain, name and overload exists."""
         return identity in self._index
 
     def has_name(self, op_type: str, domain: str) -> bool:
-        """Whether some function, of any overload, is called so."""
+        """Return whether a function with this domain and name exists, with any overload."""
         return (canonical_domain(domain), op_type) in self._names
 
     def call(self, proto: Any, scope: Scope) -> tuple[int, Call] | None:
-        """The call that a node is, and of which function; `None` if it is an operator.
+        """Return the position of the called function, and the call; `None` if the node is an operator.
 
         Raises:
-            InvalidModel: no function has its overload, or it gives or takes more than the function does.
+            InvalidModel: no function has its overload, or it has more inputs or outputs than the function.
         """
         index = self.find(proto)
-        place = f"node {label(proto.name, proto.op_type, proto.output)}"
+        site = f"node {label(proto.name, proto.op_type, proto.output)}"
         if index is None:
             if self._registry.at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
-                self._raise_unknown(proto, place)
+                self._raise_unknown(proto, site)
             return None
         function = self.protos[index]
         for kind in ("input", "output"):
-            given, taken = getattr(proto, kind), getattr(function, kind)
-            if any(given[len(taken) :]):
-                reason = f"it has {len(given)} {kind}s; function {title(function)} has {len(taken)}"
-                raise InvalidModel(reason, place=place, remedy="correct the call")
+            provided, used = getattr(proto, kind), getattr(function, kind)
+            if any(provided[len(used) :]):
+                reason = f"it has {len(provided)} {kind}s; function {title(function)} has {len(used)}"
+                raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
         return index, Call(Node.of(proto), proto, scope)
 
-    def _raise_unknown(self, proto: Any, place: str) -> None:
+    def _raise_unknown(self, proto: Any, site: str) -> None:
         named = (canonical_domain(proto.domain), proto.op_type)
-        there = ", ".join(repr(each.overload) for each in self._index if each[:2] == named)
+        overloads = ", ".join(repr(each.overload) for each in self._index if each[:2] == named)
         reason = f"no function {'.'.join(named)} has overload {proto.overload!r}"
-        raise InvalidModel(reason, place=place, remedy=f"there are {there}")
+        raise InvalidModel(reason, place=site, remedy=f"use one of the existing overloads: {overloads}")
 
     def copy_name(self, index: int) -> str:
-        """A name for a copy of a function that no other function and no operator of its domain has."""
+        """Return a name for a copy of a function, unused by functions and operators of its domain."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
-        taken = {each.name for each in self._index if each.domain == domain} | self.others.get(domain, set())
+        used = {each.name for each in self._index if each.domain == domain} | self.others.get(domain, set())
         number = 2
-        while f"{function.name}_{number}" in taken or self._registry.operator(
+        while f"{function.name}_{number}" in used or self._registry.operator(
             f"{function.name}_{number}", domain
         ):
             number += 1
@@ -105,27 +105,27 @@ class Functions:
         return f"{function.name}_{number}"
 
     def scope(self, *arguments: Any) -> CallScope:
-        """A scope of the model; the arguments are those of `Scope`."""
+        """Return a scope of this model; the arguments are those of `Scope`."""
         found = CallScope(*arguments)
         found.functions = self
         return found
 
     def opsets(self, index: int) -> dict[str, int]:
-        """The opset imports of a function: its own, or those of its model."""
+        """Return the opset imports of a function; the model's if the function has none."""
         imports = self.protos[index].opset_import or self._model.opset_import
         return opset_imports(imports, self._model.ir_version)
 
     def callers_of(self, scope: Scope) -> Callers | None:
-        """The calls of the function that a graph is in."""
+        """Return the call facts of the function that contains a scope; `None` outside of functions."""
         while scope.parent is not None:
             scope = scope.parent
         return scope.callers if isinstance(scope, CallScope) else None
 
     def results(self, proto: Any, scope: Scope, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
-        """A fact about each output of the function that a node calls, as this call sees it.
+        """Return one fact per output of the function that a node calls, specific to this call.
 
         Returns:
-            `None` if the node calls none; nothing if it lies too deep in other calls.
+            `None` if the node is not a call; an empty list if calls are nested too deeply.
         """
         index = self.find(proto)
         if index is None:
@@ -133,42 +133,43 @@ class Functions:
         with self.nested() as is_shallow:
             if not is_shallow:
                 return []
-            body = self._body(index, Call(Node.of(proto), proto, scope))
+            body = self._scope_of_call(index, Call(Node.of(proto), proto, scope))
             return [fact(body, name) for name in body.outputs]
 
     @contextmanager
     def nested(self) -> Iterator[bool]:
-        """Go one call deeper, or tell that this is too deep."""
+        """Enter a nested call; yield whether its depth is within the limit."""
         self._depth += 1
         try:
             yield self._depth <= DEEPEST
         finally:
             self._depth -= 1
 
-    def _body(self, index: int, call: Call) -> Scope:
-        """The function as a call sees it; calls that tell the same share it."""
-        place = (call.scope, *call.node.outputs)
-        if place in self._bodies_of_calls:
-            return self._bodies_of_calls[place]
+    def _scope_of_call(self, index: int, call: Call) -> Scope:
+        """Return the scope of a function for one call; calls with equal facts share one scope."""
+        # Value names are unique in a graph, so the outputs identify the call.
+        site = (call.scope, *call.node.outputs)
+        if site in self._scopes_by_call:
+            return self._scopes_by_call[site]
         callers = Callers(self, index, [call])
         key = (index, callers.key(call, callers.everything()))
-        if key not in self._bodies:
+        if key not in self._scopes_by_facts:
             function = self.protos[index]
             found = self.scope(function, self.opsets(index), self._registry, Names(), Concessions(), {})
             found.callers = callers
             for node in function.node:
                 found.known.update(node.output)
-            self._bodies[key] = found
-        self._bodies_of_calls[place] = self._bodies[key]
-        return self._bodies[key]
+            self._scopes_by_facts[key] = found
+        self._scopes_by_call[site] = self._scopes_by_facts[key]
+        return self._scopes_by_facts[key]
 
 
 def identity(function: Any) -> LocalFunction:
-    """What a FunctionProto is known by."""
+    """Return the identity of a FunctionProto."""
     return LocalFunction(canonical_domain(function.domain), function.name, getattr(function, "overload", ""))
 
 
 def title(function: Any) -> str:
-    """How messages call a function."""
+    """Return the label of a FunctionProto for messages."""
     overload = getattr(function, "overload", "")
     return f"{canonical_domain(function.domain)}.{function.name}" + (f":{overload}" if overload else "")

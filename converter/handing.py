@@ -1,4 +1,7 @@
-"""What a Loop, Scan or SequenceMap hands to the inputs of its body, for bodies that do not state it."""
+"""Types and shapes that Loop, Scan and SequenceMap pass to the inputs of their bodies.
+
+They are inferred only for bodies that do not declare them.
+"""
 
 from __future__ import annotations
 
@@ -11,36 +14,36 @@ if TYPE_CHECKING:
     from opshift.converter.scope import Scope
 
 BATCHED = 8
-"""The opset whose Scan takes the lengths of sequences first, and batches."""
+"""Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
 COUNTED = ("int64", "bool")
-"""The types of what Loop makes itself: the number of the turn, and whether it goes on."""
+"""Element types of the first two inputs of a Loop body: the iteration number and the condition."""
 
 
 def handed_type(body: Scope, name: str) -> str | None:
-    """The element type of an input of a body."""
+    """Return the element type of a body input."""
     holder, position = body.holder, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
     if holder.op_type == "Loop" and position < len(COUNTED):
         return COUNTED[position]
-    found = body.parent.element_type(_outer(body, holder, position))
+    found = body.parent.element_type(_outer_value(body, holder, position))
     if found is not None and holder.op_type == "SequenceMap" and found.startswith("seq(tensor("):
         return found.removeprefix("seq(tensor(").removesuffix("))")
     return found
 
 
 def handed_shape(body: Scope, name: str) -> Shape | None:
-    """The shape of an input of a body; the states of a Loop may change theirs."""
+    """Return the shape of a body input; unknown for loop-carried values of a Loop, which may change shape."""
     holder, position = body.holder, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
     if holder.op_type == "Loop":
         return () if position < len(COUNTED) else None
-    outer = _outer(body, holder, position)
-    shape = body.parent.shape(outer)
+    passed = _outer_value(body, holder, position)
+    shape = body.parent.shape(passed)
     if shape is None or holder.op_type == "Scan":
-        return shape and _of_one_step(body, Node.of(holder), position, shape)
-    return None if (body.parent.element_type(outer) or "seq(").startswith("seq(") else shape
+        return shape and _iteration_shape(body, Node.of(holder), position, shape)
+    return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape
 
 
 def _position(body: Scope, name: str) -> int | None:
@@ -48,14 +51,18 @@ def _position(body: Scope, name: str) -> int | None:
     return next((position for position, value in inputs if value.name == name), None)
 
 
-def _outer(body: Scope, holder: Any, position: int) -> str:
-    """The value of the graph around that an input stands for."""
-    place = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED)
-    return str(holder.input[place]) if place < len(holder.input) else ""
+def _outer_value(body: Scope, holder: Any, position: int) -> str:
+    """Return the value of the enclosing graph that is passed to a body input."""
+    index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED)
+    return str(holder.input[index]) if index < len(holder.input) else ""
 
 
-def _of_one_step(body: Scope, scan: Node, position: int, shape: Shape) -> Shape | None:
-    """A state of a Scan as it is, or one step of what is scanned; of a batch, one sample."""
+def _iteration_shape(body: Scope, scan: Node, position: int, shape: Shape) -> Shape | None:
+    """Return the shape that one Scan iteration receives.
+
+    State variables keep their shape, scan inputs lose the scan axis, and both lose the batch dimension of
+    opset 8.
+    """
     is_batched = body.opset_of("") == BATCHED
     states = len(scan.inputs) - is_batched - scan.attribute("num_scan_inputs", 0)
     if is_batched:
@@ -64,4 +71,4 @@ def _of_one_step(body: Scope, scan: Node, position: int, shape: Shape) -> Shape 
         return shape
     axes = scan.attribute("scan_input_axes", ())
     axis = axes[position - states] if position - states < len(axes) else 0
-    return tuple(size for place, size in enumerate(shape) if place != axis % len(shape))
+    return tuple(size for index, size in enumerate(shape) if index != axis % len(shape))

@@ -42,8 +42,8 @@ UNREADABLE = {
     "text": (b"# Title\n\nThis is no model.\n" * 20, "is not an ONNX model"),
     "random bytes": (random.Random(1).randbytes(1000), "is not an ONNX model"),
     "empty file": (b"", "is empty"),
-    "truncated model": (SOUND[:-3], "is cut off"),
-    "half a model": (SOUND[: len(SOUND) // 2], "is cut off"),
+    "truncated model": (SOUND[:-3], "is truncated"),
+    "half a model": (SOUND[: len(SOUND) // 2], "is truncated"),
     "model without a graph": (b"\x08\x08\x42\x04\x0a\x00\x10\x0d", "it has no graph"),
     "model without opset imports": (model(), "no opset import"),
     "conflicting imports": (
@@ -58,7 +58,7 @@ UNRESOLVABLE = {
     "opset 0": (model("Relu", "", ("", 0)), "there is no opset 0 of ai.onnx"),
     "domain that is not imported": (
         model("LabelEncoder", "ai.onnx.ml", ("", 13)),
-        "LabelEncoder is of domain 'ai.onnx.ml', which has no opset import",
+        "LabelEncoder belongs to domain 'ai.onnx.ml', which has no opset import",
     ),
 }
 UNSOUND = {"nodes in a cycle": (cycle(), "the nodes are not in order, or form a cycle")}

@@ -36,7 +36,7 @@ WRONG = {
     "unknown release": (["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"], "onnx 0.9 is not known"),
     "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
     "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "has two targets, 17 and 18"),
-    "nothing to allow": (["plan", "old.onnx", "-t", "17", "--allow", "magic"], "'magic' is nothing to allow"),
+    "unknown allow value": (["plan", "old.onnx", "-t", "17", "--allow", "magic"], "unknown allow value 'magic'"),
     "definitions that are not there": (["list", "--opsets", "no"], "no: there is no such folder"),
     "name that is none": (["show", "Conv:eleven"], "'Conv:eleven' is no operator"),
     "name against --domain": (["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"], "is not of --domain ai.onnx.ml"),

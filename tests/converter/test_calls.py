@@ -107,7 +107,7 @@ def test_an_overload_of_a_standard_name_leaves_the_operator_alone() -> None:
 
 def test_two_functions_of_one_name_have_no_meaning() -> None:
     functions = [function("Cut", squeezing()), function("Cut", squeezing())]
-    with pytest.raises(InvalidModel, match=r"function local\.Cut is there twice"):
+    with pytest.raises(InvalidModel, match=r"function local\.Cut is defined twice"):
         convert_version(model([node("Cut", ["x"], ["y"], "local")], functions), 13)
 
 

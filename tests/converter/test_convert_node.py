@@ -156,14 +156,14 @@ def test_what_has_to_be_known_may_be_told() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        pytest.param({"inputs": {"z": "float"}}, UsageError, "does not read 'z'", id="another input"),
+        pytest.param({"inputs": {"z": "float"}}, UsageError, "the node has no input 'z'", id="another input"),
         pytest.param(
-            {"inputs": {"x": "floaty"}}, UsageError, "'floaty', said of 'x', is no element type", id="no type"
+            {"inputs": {"x": "floaty"}}, UsageError, "unknown element type 'floaty' of input 'x'", id="no type"
         ),
         pytest.param({"target": 99}, UnknownOpset, "no opset 99", id="no such opset"),
         pytest.param({"source": 0}, UnknownOpset, "no opset 0", id="no such source"),
         pytest.param({"source": {"com.acme": 1}}, UnknownDomain, "com.acme", id="no such domain"),
-        pytest.param({"allow": "magic"}, UsageError, "'magic' is nothing to allow", id="nothing to allow"),
+        pytest.param({"allow": "magic"}, UsageError, "unknown allow value 'magic'", id="unknown allow value"),
     ],
 )
 def test_wrong_arguments(options: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -108,7 +108,7 @@ def test_bytes_that_are_no_model_are_a_finding(data: bytes, tmp_path: Path) -> N
 
 
 def test_what_is_no_model_at_all_is_refused() -> None:
-    with pytest.raises(InvalidModel, match="int is no model"):
+    with pytest.raises(InvalidModel, match="expected a ModelProto, bytes or a path, got int"):
         check(42)
 
 
