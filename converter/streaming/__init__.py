@@ -1,1 +1,1 @@
-"""Models from file to file, with the weights left where they are until they are copied."""
+"""Conversion from file to file, without reading large weights into memory."""

@@ -1,4 +1,4 @@
-"""Convert a file: the message around the weights is read and written, the weights are copied."""
+"""Conversion of a model file: large weights are copied from file to file and not parsed."""
 
 from __future__ import annotations
 
@@ -42,27 +42,26 @@ def convert_file(
     external: External = "copy",
     force: bool = False,
 ) -> Report:
-    """Convert a model from file to file, of any size, without holding its weights.
+    """Convert a model file of any size without loading its weights.
 
     Args:
         source: the file to read.
-        out: the file to write, which may be the same. It is replaced as a whole, or stays as it was.
+        out: the file to write, which may be the same file. It is replaced as a whole, or not at all.
         target: as for `convert_version`; so are `allow`, `ir_version`, `check`, `reversible` and `registry`.
-        allow: what need not be exact.
+        allow: the inexact rewrites to accept.
         ir_version: the IR version of the result, or `"keep"`.
-        check: look for everything that breaks a rule, before and after.
-        reversible: let the result remember what a conversion back needs.
-        registry: the definitions to go by.
-        external: what becomes of weights in files of their own, if `out` is in another folder. They are
-            copied (`"copy"`), get a second name by a hard link (`"link"`), or stay where they are and
-            are not looked at (`"keep"`).
-        force: replace other files that have the names of such files in the folder of `out`.
+        check: check both models against the specification's rules.
+        reversible: record the replaced nodes in the result, for a conversion back.
+        registry: the operator definitions.
+        external: handling of external data if `out` is in another folder: `"copy"` copies the files, `"link"`
+            creates hard links to them, and `"keep"` ignores them.
+        force: replace existing files in the folder of `out` that have the names of external data files.
 
     Raises:
         ConversionRefused, IllegalModel, UnknownOpset, UnknownDomain: as for `convert_version`.
-        InvalidModel: it is no model, is cut off, changes while it is read, or files with weights are missing,
-            too short, or not in its folder.
-        UsageError: the target makes no sense, or a file is in the way.
+        InvalidModel: the input is not a model, is truncated or changes during the conversion, or external
+            data files are missing, too short or outside the model's folder.
+        UsageError: the target is invalid, or a file would be overwritten.
         CannotWrite: the output cannot be written.
     """
 
@@ -84,13 +83,13 @@ def convert_file(
 
 @dataclass(frozen=True)
 class Written:
-    """A converted model in a file that has not got to its place yet.
+    """Converted model in a temporary file.
 
     Attributes:
-        path: where it is meanwhile.
-        report: what was done.
-        sizes: of the model's file, before and after, in bytes.
-        external: the files with weights of the model, relative to its folder.
+        path: the temporary file.
+        report: the report of the conversion.
+        sizes: sizes of the model file before and after, in bytes.
+        external: the external data files of the model, relative to its folder.
     """
 
     path: Path
@@ -107,46 +106,51 @@ def converting(
     external: External = "copy",
     force: bool = False,
 ) -> Iterator[Written]:
-    """As `convert_file`, but what is written gets to its place when the block ends without an error.
+    """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
-    `change` converts a model; its large tensors have notes, see `opshift.adapters.elsewhere`.
+    `change` converts a model in place. Large tensors of this model contain placeholders, see
+    `opshift.model.offloaded_tensors`.
     """
-    path, place = Path(source), place_of(out)
+    path, destination = Path(source), place_of(out)
     with Replacing() as files:
         with Source(path) as file, Weights(file) as weights:
             message = weights.message()
             model = read_bytes(message, str(path))
             located = external_files(message, str(path))
-            brought = _brought(located, path.parent, Path(out), place, external, force)
+            transferred = _files_to_transfer(located, path.parent, Path(out), destination, external, force)
             report = change(model)
             pieces = _pieces(report, message, model, weights, file)
-            del message, model
-            with writing(out), files.new(place, is_safe=_is_same(path, place)) as (written, temporary):
+            del message, model  # not needed while weights are copied
+            with (
+                writing(out),
+                files.new(destination, is_safe=_is_same_file(path, destination)) as (written, temporary),
+            ):
                 write_pieces(pieces, file, written)
                 size = os.fstat(written).st_size
             file.require_unchanged()
-            bring(brought, path.parent, Path(out).parent, external, files)
+            bring(transferred, path.parent, Path(out).parent, external, files)
         yield Written(temporary, report, (file.size, size), tuple(located))
 
 
-def _brought(
-    located: Mapping[str, int], folder: Path, out: Path, place: Path, external: External, force: bool
+def _files_to_transfer(
+    located: Mapping[str, int], folder: Path, out: Path, destination: Path, external: External, force: bool
 ) -> list[str]:
-    """The files to bring along; all are in order."""
-    require_spared(located, folder, place)
+    """Return the external data files to copy or link, after checking all of them."""
+    require_spared(located, folder, destination)
     if external == "keep":
         return []
     require_present(located, folder)
-    return to_bring(located, folder, out.parent, place, force)
+    return to_bring(located, folder, out.parent, destination, force)
 
 
 def _pieces(report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source) -> list[Piece]:
-    """What is to be written: the file itself, byte by byte, if nothing changes."""
+    """Return the pieces of the output: the whole input file if the conversion changes nothing."""
     converted = message_of(model, str(file.path))
+    # compares serializations of the same library: the file itself may use another encoding
     if not report.opsets and not report.changed and converted == message_of(read_bytes(message)):
         return [Range(0, file.size)]
     return weights.put_back(converted)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     return other.exists() and one.samefile(other)

@@ -1,7 +1,7 @@
-"""Weights in files of their own: found, checked before anything is written, and brought along.
+"""External data files of a model: checks before anything is written, and copies for the output.
 
-They are not read, but copied. Source: ONNX's IR specification, "External Tensor Data": a location is relative
-to the model's folder.
+The files are copied without being parsed. Source: ONNX's IR specification, "External Tensor Data": locations
+are relative to the model's folder.
 """
 
 from __future__ import annotations
@@ -24,67 +24,72 @@ from opshift.registry.element_types import BY_NUMBER
 from opshift.registry.messages import TensorProto
 
 External = Literal["copy", "link", "keep"]
-"""What becomes of such files where the result goes to another folder: copies are made, or hard links, or
-nothing."""
+"""Handling of the files if the output is in another folder: copies, hard links, or nothing."""
 LOCATION = re.compile(rb"location")
+"""Key of every external tensor; only tensors that contain it are parsed."""
 MOST_DIGITS = 18
+"""Longer numbers may not fit into 64 bits."""
 
 
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
-    """The files that hold weights of a serialized model, as it names them, and the least size of each.
+    """Return the external data files of a serialized model, with the least size of each in bytes.
+
+    Args:
+        message: the serialized ModelProto.
+        place: the model's file, for messages.
 
     Raises:
-        InvalidModel: one is named that is not below the model's folder, or a position is no number.
+        InvalidModel: a location is outside the model's folder, or an offset or length is not a number.
     """
     found: dict[str, int] = {}
     for tensor in _external_tensors(message):
-        stated = _stated(tensor, place)
-        location = stated.get("location", "")
-        _require_inside(location, place)
-        found[location] = max(found.get(location, 0), _end(tensor, stated, place))
+        entries = _entries_of(tensor, place)
+        location = entries.get("location", "")
+        _require_below_folder(location, place)
+        found[location] = max(found.get(location, 0), _end_of_elements(tensor, entries, place))
     return found
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:
-    """The tensors that name a file; only those are parsed that have the word for it in them."""
-    places: list[Range] = []
+    """Yield the tensors with external data."""
+    ranges: list[Range] = []
 
-    def look(_: int, start: int, end: int) -> None:
-        places.append(Range(start, end))
+    def collect(_: int, start: int, end: int) -> None:
+        ranges.append(Range(start, end))
 
-    rewritten(message, MODEL, (each.start() for each in LOCATION.finditer(message)), look)
-    for start, end in places:
+    rewritten(message, MODEL, (each.start() for each in LOCATION.finditer(message)), collect)
+    for start, end in ranges:
         tensor = TensorProto.FromString(message[start:end])
         if tensor.data_location == EXTERNAL:
             yield tensor
 
 
-def _stated(tensor: TensorProto, place: str) -> Mapping[str, str]:
+def _entries_of(tensor: TensorProto, place: str) -> Mapping[str, str]:
     try:
         found = {each.key: each.value for each in tensor.external_data}
-        "".join((*found, *found.values()))  # some releases of protobuf hand over bytes instead
+        "".join((*found, *found.values()))  # some releases of protobuf return bytes if the text is not UTF-8
     except (UnicodeDecodeError, TypeError) as error:
         raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
     return found
 
 
-def _require_inside(location: str, place: str) -> None:
+def _require_below_folder(location: str, place: str) -> None:
     path = PurePosixPath(location.replace("\\", "/"))
     if not path.parts or "\0" in location or path.is_absolute() or ".." in path.parts or Path(location).drive:
         raise InvalidModel(
-            f"has weights in {location!r}, which is not below the model's folder",
+            f"has weights in {location!r}, which is outside the model's folder",
             place=place,
-            remedy="move the file there, and name it relative to the model",
+            remedy="move the file into the folder, and set its location relative to the model",
         )
 
 
-def _end(tensor: TensorProto, stated: Mapping[str, str], place: str) -> int:
-    """Where the elements end in their file; without a length the shape tells how many they are."""
-    offset, length = (_number(stated, key, place) for key in ("offset", "length"))
-    return (offset or 0) + (_size(tensor) if length is None else length)
+def _end_of_elements(tensor: TensorProto, entries: Mapping[str, str], place: str) -> int:
+    """Return the end of the elements in their file; without a length, their number follows from the shape."""
+    offset, length = (_parse_number(entries, key, place) for key in ("offset", "length"))
+    return (offset or 0) + (_byte_size(tensor) if length is None else length)
 
 
-def _size(tensor: TensorProto) -> int:
+def _byte_size(tensor: TensorProto) -> int:
     from opshift.converter.legality.subjects import count_of
     from opshift.converter.legality.tensors import byte_size
 
@@ -92,84 +97,98 @@ def _size(tensor: TensorProto) -> int:
     return byte_size(kind, count) if kind is not None and count else 0
 
 
-def _number(stated: Mapping[str, str], key: str, place: str) -> int | None:
-    text = stated.get(key)
+def _parse_number(entries: Mapping[str, str], key: str, place: str) -> int | None:
+    text = entries.get(key)
     if not text:
         return None
     if not text.isascii() or not text.isdecimal() or len(text) > MOST_DIGITS:
-        raise InvalidModel(f"has weights whose {key} is {text!r}", place=place, remedy="correct it")
+        raise InvalidModel(
+            f"has external data with the {key} {text!r}, which is not a valid number",
+            place=place,
+            remedy=f"correct the {key} of the tensor's external data",
+        )
     return int(text)
 
 
 def require_present(files: Mapping[str, int], folder: Path) -> None:
-    """Check that the files are there, are long enough, and are in the folder.
+    """Check that external data files exist, are long enough, and are in the model's folder.
+
+    Args:
+        files: least size of each file in bytes, by location.
+        folder: the model's folder.
 
     Raises:
-        InvalidModel: one is not.
+        InvalidModel: a file does not meet a condition.
     """
-    home = folder.resolve()
+    resolved = folder.resolve()
     for location, least in files.items():
         path = folder / location
         try:
-            _require_file(path, home, least)
+            _require_file(path, resolved, least)
         except OSError as error:
-            reason = f"holds weights of the model and cannot be read: {error.strerror}"
-            raise InvalidModel(reason, place=str(path), remedy="put it beside the model") from error
+            reason = f"contains weights of the model and cannot be read: {error.strerror}"
+            raise InvalidModel(reason, place=str(path), remedy="check its permissions") from error
 
 
-def _require_file(path: Path, home: Path, least: int) -> None:
+def _require_file(path: Path, resolved: Path, least: int) -> None:
     place = str(path)
     if not path.is_file():
-        reason = "holds weights of the model and is not there"
-        raise InvalidModel(reason, place=place, remedy="put it beside the model")
-    if not path.resolve().is_relative_to(home):
-        reason = "holds weights of the model and is a link out of its folder"
-        raise InvalidModel(reason, place=place, remedy="put the file itself there")
+        reason = "contains weights of the model, but is not an existing file"
+        raise InvalidModel(reason, place=place, remedy="copy the file to this path")
+    if not path.resolve().is_relative_to(resolved):
+        reason = "contains weights of the model and is a link to a file outside the model's folder"
+        raise InvalidModel(reason, place=place, remedy="replace the link with the file")
     found = path.stat().st_size
     if found < least:
-        reason = f"has {found:,} bytes; the weights of the model end at {least:,}"
+        reason = f"has {found:,} bytes, but the weights of the model end at byte {least:,}"
         raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
 
 
 def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
-    """Check that what is written is none of the files.
+    """Check that the output file is not one of the external data files.
 
     Raises:
-        UsageError: it is.
+        UsageError: the output would overwrite weights of the input.
     """
     for location in files:
         path = source / location
         if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
-            raise UsageError("holds weights of the input", place=str(place), remedy="name another file")
+            raise UsageError(
+                "contains weights of the input model", place=str(place), remedy="choose another output file"
+            )
 
 
 def to_bring(files: Iterable[str], source: Path, target: Path, place: Path, force: bool) -> list[str]:
-    """Those of the files that have to be brought from one folder to another.
+    """Return the external data files that have to be copied or linked to the output's folder.
 
     Args:
-        files: relative to the folders.
-        source: the folder of the model that is read.
-        target: that of the model that is written.
-        place: the file that is written.
-        force: whether files that are there may be replaced.
+        files: locations, relative to both folders.
+        source: the folder of the input model.
+        target: the folder of the output model.
+        place: the output file.
+        force: whether existing files may be replaced.
 
     Raises:
-        UsageError: another file is in the place of one.
-        CannotWrite: the folder cannot be looked into.
+        UsageError: a different file has the name of an external data file.
+        CannotWrite: the folder cannot be read.
     """
     if source.resolve() == target.resolve():
         return []
     with writing(target):
-        return [each for each in files if _is_to_bring(source / each, target / each, target, place, force)]
+        return [
+            each
+            for each in files
+            if _has_to_be_transferred(source / each, target / each, target, place, force)
+        ]
 
 
-def _is_to_bring(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
-    home = new.resolve()
-    if home == place:
-        reason, remedy = "is the name of a file with weights of the model", "name another file to write"
+def _has_to_be_transferred(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
+    resolved = new.resolve()
+    if resolved == place:
+        reason, remedy = "is the name of a file with weights of the model", "choose another output file"
         raise UsageError(reason, place=str(new), remedy=remedy)
-    if not home.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
-        reason, remedy = "is where weights of the model have to be, and no plain file", "name another folder"
+    if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
+        reason, remedy = "is needed for weights of the model and not a regular file", "use another folder"
         raise UsageError(reason, place=str(new), remedy=remedy)
     if not new.exists():
         return True
@@ -178,18 +197,25 @@ def _is_to_bring(old: Path, new: Path, target: Path, place: Path, force: bool) -
     if force:
         return True
     raise UsageError(
-        "is there already, and weights of the model would replace it",
+        "already exists, and weights of the model would replace it",
         place=str(new),
-        remedy="replace it with --force, write to another folder, or bring no weights: --external keep",
+        remedy="replace it with --force, write to another folder, or keep them with --external keep",
     )
 
 
 def bring(locations: Iterable[str], source: Path, target: Path, how: External, files: Replacing) -> None:
-    """Copy files from one folder to another, or give them a second name there.
+    """Copy or link external data files to another folder.
+
+    Args:
+        locations: the files, relative to both folders.
+        source: the folder of the input model.
+        target: the folder of the output model.
+        how: `"copy"` or `"link"`.
+        files: the files that replace their destinations together.
 
     Raises:
-        CannotWrite: one cannot be written.
-        InvalidModel: one cannot be read, or changes meanwhile.
+        CannotWrite: a file cannot be written.
+        InvalidModel: a file cannot be read, or changes while it is copied.
     """
     for location in locations:
         new = target / location
@@ -197,10 +223,10 @@ def bring(locations: Iterable[str], source: Path, target: Path, how: External, f
             if how == "link":
                 files.link(source / location, new)
             else:
-                _copy(source / location, new, files)
+                _copy_file(source / location, new, files)
 
 
-def _copy(old: Path, new: Path, files: Replacing) -> None:
+def _copy_file(old: Path, new: Path, files: Replacing) -> None:
     with Source(old) as source, files.new(new) as (file, _):
         copy_range(source, Range(0, source.size), file)
         source.require_unchanged()

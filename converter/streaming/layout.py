@@ -1,4 +1,4 @@
-"""Where tensors lie in a serialized model, told by the descriptors of ONNX's messages."""
+"""Locations of tensors in serialized models, derived from the descriptors of ONNX's messages."""
 
 from __future__ import annotations
 
@@ -20,15 +20,21 @@ WIDTHS: Mapping[int, int] = MappingProxyType(
         }.items()
     }
 )  # fmt: skip
-"""The fields of TensorProto that hold its elements, with the bytes of an entry; 0 where these differ."""
+"""Width in bytes of the elements in each payload field of TensorProto; 0 if it varies."""
 PLAIN_LISTS = frozenset(
     AttributeProto.DESCRIPTOR.fields_by_name[name].number for name in ("floats", "ints", "strings")
 )
-"""The fields of AttributeProto that hold as many numbers or texts as there are; with them, no tensor."""
+"""Fields of AttributeProto with lists of numbers or strings of any length. An attribute with such a list has
+no tensor."""
 
 
 class Part(NamedTuple):
-    """A field that is, or may hold, tensors: the message that it is, and whether there are several."""
+    """Message field that is a tensor or may contain tensors.
+
+    Attributes:
+        message: name of the message type.
+        is_repeated: whether the field is repeated.
+    """
 
     message: str
     is_repeated: bool
@@ -36,33 +42,36 @@ class Part(NamedTuple):
 
 @cache
 def layout() -> Mapping[str, Mapping[int, Part]]:
-    """By message, the fields in which tensors may be, by number."""
+    """Return the fields that may contain tensors, by message name and field number."""
     messages = _reachable(ModelProto.DESCRIPTOR)
-    holding = {TENSOR}
+    with_tensors = {TENSOR}
+    # messages refer to each other (a graph has nodes, an attribute has graphs): repeat until no name is new
     while True:
-        more = {name for name, parts in messages.items() if any(p.message in holding for p in parts.values())}
-        if more <= holding:
+        found = {
+            name for name, parts in messages.items() if any(p.message in with_tensors for p in parts.values())
+        }
+        if found <= with_tensors:
             break
-        holding |= more
+        with_tensors |= found
     return MappingProxyType(
         {
-            name: {number: part for number, part in parts.items() if part.message in holding}
+            name: {number: part for number, part in parts.items() if part.message in with_tensors}
             for name, parts in messages.items()
-            if name in holding
+            if name in with_tensors
         }
     )
 
 
 @cache
 def merging() -> frozenset[str]:
-    """The messages in which such a field is single: written twice, protobuf makes one message of both."""
+    """Return the messages with a single field that may contain tensors: protobuf merges its repetitions."""
     return frozenset(
         name for name, parts in layout().items() if not all(part.is_repeated for part in parts.values())
     )
 
 
 def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
-    """Every message within one, by name: its fields that are messages."""
+    """Return the message fields of each message that is reachable from a descriptor, by name and number."""
     found: dict[str, dict[int, Part]] = {}
     waiting = [descriptor]
     while waiting:
@@ -78,6 +87,6 @@ def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
 
 
 def _is_repeated(field: Any) -> bool:
-    """Protobuf 6.31 brought the property, and 7 took the label out."""
+    """Return whether a field is repeated. Protobuf 6.31 added the property; version 7 removed the label."""
     found = getattr(field, "is_repeated", None)
     return bool(field.label == field.LABEL_REPEATED if found is None else found)

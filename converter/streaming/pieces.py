@@ -1,4 +1,4 @@
-"""A serialized message in pieces: bytes, and ranges of the file that the model was read from."""
+"""Serialized messages as pieces: bytes, and ranges of the file that the model was read from."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.converter.streaming.wire import fields, tagged
 
 
 class Range(NamedTuple):
-    """Bytes of a file."""
+    """Byte range of a file."""
 
     start: int
     end: int
@@ -18,46 +18,47 @@ class Range(NamedTuple):
 
 Piece = bytes | Range
 Change = Callable[[int, int, int], list[Piece] | None]
-"""What takes the place of a tensor, `None` if it stays. Given are the mark in it, its start and its end."""
+"""Function that returns the pieces that replace a tensor, or `None` to keep it. Its arguments are the mark in
+the tensor, and the start and end of the tensor."""
 
 
 def size(pieces: Sequence[Piece]) -> int:
-    """How many bytes the pieces make."""
+    """Return the total size of pieces in bytes."""
     return sum([each[1] - each[0] if each.__class__ is Range else len(each) for each in pieces])
 
 
 def rewritten(data: bytes, name: str, marks: Iterable[int], change: Change) -> list[Piece]:
-    """A serialized message, in which those tensors are changed that certain bytes lie in; all lengths fit.
+    """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
 
     Args:
         data: the message.
-        name: what it is, as `ModelProto`.
-        marks: the positions of the bytes, ascending.
-        change: what takes a tensor's place.
+        name: name of its type, such as `ModelProto`.
+        marks: the marked positions, in ascending order.
+        change: the replacement of a tensor.
 
     Raises:
-        InvalidModel: it is no message.
+        InvalidModel: the data is not a message.
     """
-    ahead = [len(data), *reversed(tuple(marks))]
-    return _Rewriting(data, ahead, change).inner(0, len(data), name) or [data]
+    remaining = [len(data), *reversed(tuple(marks))]
+    return _Rewriter(data, remaining, change).inner(0, len(data), name) or [data]
 
 
-class _Rewriting:
+class _Rewriter:
     def __init__(self, data: bytes, marks: list[int], change: Change) -> None:
         self._data = data
         self._marks = marks
-        """Those ahead, the next one last; beyond all of them, the end."""
+        """Remaining marks in descending order, after a sentinel at the end of the message."""
         self._change = change
 
     def inner(self, start: int, end: int, name: str) -> list[Piece] | None:
-        """A message, or one in it; `None` if it stays as it is."""
+        """Return the pieces of a message or of a nested message, or `None` if it stays unchanged."""
         if name == TENSOR:
             return self._change(self._marks[-1], start, end) if self._marks[-1] < end else None
         return self._message(start, end, name)
 
     def _message(self, start: int, end: int, name: str) -> list[Piece] | None:
-        found: list[Piece] = []
-        parts, marks, kept = layout()[name], self._marks, start
+        pieces: list[Piece] = []
+        parts, marks, copied_up_to = layout()[name], self._marks, start
         if marks[-1] >= end:
             return None
         for field in fields(self._read, start, end, marks=marks):
@@ -66,11 +67,11 @@ class _Rewriting:
             while marks[-1] < field.end:
                 marks.pop()
             if inner is not None:
-                found += [self._data[kept : field.start] + tagged(field.number, size(inner)), *inner]
-                kept = field.end
+                pieces += [self._data[copied_up_to : field.start] + tagged(field.number, size(inner)), *inner]
+                copied_up_to = field.end
             if marks[-1] >= end:
                 break
-        return [*found, self._data[kept:end]] if found else None
+        return [*pieces, self._data[copied_up_to:end]] if pieces else None
 
     def _read(self, start: int, end: int) -> bytes:
         return self._data[start:end]

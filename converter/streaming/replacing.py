@@ -1,4 +1,4 @@
-"""Files that are written beside their places and take them at the end: all of them, or none."""
+"""Files that are written under temporary names and moved into place together: all or none."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from opshift.converter.errors import CannotWrite, UsageError
 
 
 class Waiting(NamedTuple):
-    """A file that is written, or about to be, and its place."""
+    """Temporary file, and the path that it will replace."""
 
     temporary: Path
     place: Path
 
 
 class Replacing:
-    """New files, which get to their places when the block that made them ends without an error.
+    """New files that are moved to their paths when the `with` block ends without an error.
 
     Raises:
-        CannotWrite: one of them does not; then none does.
+        CannotWrite: a file cannot be moved. Files and folders that did not exist before are then removed.
     """
 
     def __init__(self) -> None:
         self._waiting: list[Waiting] = []
         self._undo: list[Path] = []
-        """Folders that were not there before, and then the files that took their places."""
+        """Created folders and newly created paths, to be removed after an error."""
 
     def __enter__(self) -> Replacing:
         return self
@@ -38,8 +38,9 @@ class Replacing:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
+            # in reverse order: external data, which is created after the model, is in place before it
             while error is None and self._waiting:
-                self._place(self._waiting[-1])
+                self._move_into_place(self._waiting[-1])
                 self._waiting.pop()
         except BaseException:
             self._discard()
@@ -49,19 +50,22 @@ class Replacing:
 
     @contextmanager
     def new(self, place: Path, *, is_safe: bool = False) -> Iterator[tuple[int, Path]]:
-        """A file to write, and where it is meanwhile; later ones get to their places before it.
+        """Create a temporary file, and yield its descriptor and path.
+
+        Files are moved into place in the reverse order of their creation.
 
         Args:
-            place: the path that it will have.
-            is_safe: wait until the disk has it; else a crash of the system may lose old and new.
+            place: the final path.
+            is_safe: wait until the data is on the disk; otherwise a system crash may lose the old and the new
+                file.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: the file cannot be created.
         """
         temporary = self._reserve(place)
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
         try:
-            _take_after(place, temporary)
+            _copy_permissions(place, temporary)
             yield file, temporary
             if is_safe:
                 os.fsync(file)
@@ -69,25 +73,25 @@ class Replacing:
             os.close(file)
 
     def link(self, existing: Path, place: Path) -> None:
-        """Give a file a second name.
+        """Create a hard link to a file.
 
         Raises:
-            OSError: it is on another file system, say.
+            OSError: the link cannot be created, for example because the file is on another file system.
         """
         os.link(existing.resolve(), self._reserve(place))
 
     def _reserve(self, place: Path) -> Path:
-        self._make_folder(place.parent)
+        self._create_folder(place.parent)
         temporary = place.parent / f".opshift-{os.urandom(8).hex()}.tmp"
         self._waiting.append(Waiting(temporary, place))
         return temporary
 
-    def _make_folder(self, folder: Path) -> None:
-        absent = [each for each in (folder, *folder.parents) if not each.exists()]
+    def _create_folder(self, folder: Path) -> None:
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
         folder.mkdir(parents=True, exist_ok=True)
-        self._undo += absent[::-1]
+        self._undo += missing[::-1]
 
-    def _place(self, waiting: Waiting) -> None:
+    def _move_into_place(self, waiting: Waiting) -> None:
         is_new = not os.path.lexists(waiting.place)
         with writing(waiting.place):
             os.replace(*waiting)
@@ -98,29 +102,29 @@ class Replacing:
         for temporary, _ in self._waiting:
             with suppress(OSError):
                 temporary.unlink(missing_ok=True)
-        for made in reversed(self._undo):
+        for created in reversed(self._undo):
             with suppress(OSError):
-                made.rmdir() if made.is_dir() else made.unlink()
+                created.rmdir() if created.is_dir() else created.unlink()
 
 
-def _take_after(place: Path, temporary: Path) -> None:
-    """Give a new file the permissions, and if possible the owner, of the one that it replaces."""
+def _copy_permissions(place: Path, temporary: Path) -> None:
+    """Copy the permissions and, if possible, the owner of the file that will be replaced."""
     try:
         old = place.stat()
     except FileNotFoundError:
         return
     temporary.chmod(old.st_mode & 0o777)
-    made = temporary.stat()
-    if (made.st_uid, made.st_gid) != (old.st_uid, old.st_gid):
+    created = temporary.stat()
+    if (created.st_uid, created.st_gid) != (old.st_uid, old.st_gid):
         with suppress(OSError):
             os.chown(temporary, old.st_uid, old.st_gid)
 
 
 def write_all(file: int, data: bytes | bytearray) -> None:
-    """Write bytes to a file, however few of them the system takes at once.
+    """Write all bytes to a file; a single system call may write only a part of them.
 
     Raises:
-        OSError: it cannot.
+        OSError: the file cannot be written.
     """
     with memoryview(data) as rest:
         written = 0
@@ -129,29 +133,31 @@ def write_all(file: int, data: bytes | bytearray) -> None:
 
 
 def place_of(path: str | os.PathLike[str]) -> Path:
-    """The file that is written to at a path: of a link, what it leads to.
+    """Return the file that a write to a path affects, which is the target of a symbolic link.
 
     Raises:
-        UsageError: it is no file, its folder does not exist, or it is a link in a circle.
-        CannotWrite: it cannot be told, because the name is too long, say.
+        UsageError: the path is not a regular file, its folder does not exist, or it is a circular link.
+        CannotWrite: the path cannot be resolved, for example because the name is too long.
     """
     with writing(path):
-        home = Path(os.path.realpath(path))
-        if home.is_symlink() or (home.exists() and not home.is_file()):
-            raise UsageError("is no file", place=str(path), remedy="name a file to write")
-        if not home.parent.is_dir():
+        resolved = Path(os.path.realpath(path))
+        if resolved.is_symlink() or (resolved.exists() and not resolved.is_file()):
+            raise UsageError("is not a regular file", place=str(path), remedy="choose a file to write")
+        if not resolved.parent.is_dir():
             raise UsageError(
-                "its folder does not exist", place=str(path), remedy=f"create {home.parent} first"
+                "is in a folder that does not exist",
+                place=str(path),
+                remedy=f"create {resolved.parent} first",
             )
-        return home
+        return resolved
 
 
 @contextmanager
 def writing(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Tell what the system says as the error that it is.
+    """Raise errors of the operating system as CannotWrite.
 
     Raises:
-        CannotWrite: the system refused something.
+        CannotWrite: the operating system reported an error.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""The weights of a model in a file: taken out of the message, and put back at their places."""
+"""Large weights of a model file: replaced with placeholders for parsing, and restored for writing."""
 
 from __future__ import annotations
 
@@ -20,33 +20,34 @@ from opshift.registry.errors import Place
 from opshift.registry.messages import ModelProto
 
 SMALL_FILE = 1 << 20
-"""Files of fewer bytes are read whole."""
+"""Smaller files, in bytes, are read as a whole."""
 LEAST = 1 << 10
-"""Tensors of fewer bytes stay in the message."""
+"""Smaller tensors, in bytes, stay in the message."""
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[ModelProto]:
-    """The model in a file of any size, with notes where large tensors have their elements.
+    """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors.
 
     Raises:
-        InvalidModel: it cannot be read, is cut off, or is no model.
+        InvalidModel: the file cannot be read, is truncated, or is not a model.
     """
     with Source(path) as source, Weights(source) as weights:
         yield read_bytes(weights.message(), str(path))
 
 
 class Weights:
-    """The large tensors of one model in a file.
+    """Large tensors of one model file.
 
-    In the message a note takes the place of a tensor's elements: a few bytes that no model holds, in
-    `raw_data`. Whoever needs the elements all the same asks `opshift.adapters.elsewhere`.
+    In the message, a placeholder in `raw_data` replaces the payload of each large tensor. It starts with a
+    random key, which does not occur in any model. `opshift.model.offloaded_tensors` provides access to the
+    payloads.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._key = os.urandom(KEY_SIZE)
-        self._cutting = Cutting(source.read, self._key, LEAST)
+        self._extractor = Cutting(source.read, self._key, LEAST)
 
     def __enter__(self) -> Weights:
         HOLDERS[self._key] = self
@@ -56,58 +57,60 @@ class Weights:
         del HOLDERS[self._key]
 
     def message(self) -> bytes:
-        """The serialized model, with notes where large tensors have their elements.
+        """Return the serialized model with placeholders instead of large payloads.
 
         Raises:
-            InvalidModel: it is cut off, or no model; or it is too large without its weights.
+            InvalidModel: the file is truncated or not a model, or the message is too large without its
+                weights.
         """
         whole = self._source.size
-        pieces = self._cut() if whole >= SMALL_FILE else None
+        pieces = self._extract() if whole >= SMALL_FILE else None
         if (whole if pieces is None else sum(map(len, pieces))) > LARGEST_MESSAGE:
             raise InvalidModel(
-                "is no ONNX model, or takes more than 2 GiB without its weights", place=str(self._source.path)
+                "is not an ONNX model, or is larger than 2 GiB without its weights",
+                place=str(self._source.path),
             )
         return self._source.read(0, whole) if pieces is None else b"".join(pieces)
 
-    def _cut(self) -> list[bytes] | None:
+    def _extract(self) -> list[bytes] | None:
         try:
-            return self._cutting.message(0, self._source.size)
+            return self._extractor.message(0, self._source.size)
         except InvalidModel as error:
             error.place = Place(node=str(self._source.path))
             raise
 
     def put_back(self, message: bytes, name: str = MODEL) -> list[Piece]:
-        """A serialized message as pieces, with ranges of the file where it has notes."""
+        """Return a serialized message as pieces, with ranges of the file instead of placeholders."""
         marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
 
         def restored(mark: int, start: int, end: int) -> list[Piece]:
-            return self._restored(message, mark, start, end)
+            return self._restored_tensor(message, mark, start, end)
 
         return rewritten(message, name, marks, restored)
 
     def whole(self, message: bytes, name: str) -> bytes:
-        """A serialized message, with elements where it has notes."""
+        """Return a serialized message with payloads instead of placeholders."""
         pieces = self.put_back(message, name)
         return b"".join(self._source.read(*each) if isinstance(each, Range) else each for each in pieces)
 
     def size(self, message: bytes, name: str) -> int:
-        """How many bytes a message has with its elements."""
+        """Return the size of a message with payloads, in bytes."""
         return size(self.put_back(message, name))
 
-    def _restored(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
-        """A tensor with its elements instead of the note, in the order in which protobuf writes fields."""
+    def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
+        """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
         (index,) = POSITION.unpack_from(message, mark + KEY_SIZE)
-        number, elements = self._cutting.payloads[index]
+        number, elements = self._extractor.payloads[index]
         head = tagged(number, elements.end - elements.start)
         before, after = message[start : mark - NOTE_HEAD], message[mark + NOTE_SIZE : end]
         if number != RAW_DATA:
             rest = before + after
-            before, after = _parted(rest, number)
+            before, after = _split_fields(rest, number)
         return [before + head, elements, after]
 
 
-def _parted(message: bytes, number: int) -> tuple[bytes, bytes]:
-    """The fields of a message up to those of higher numbers, and these."""
+def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
+    """Return the fields of a message with numbers up to `number`, and the remaining fields."""
     found = fields(lambda start, end: message[start:end], 0, len(message))
     at = next((each.start for each in found if each.number > number), len(message))
     return message[:at], message[at:]

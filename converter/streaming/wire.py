@@ -1,6 +1,6 @@
-"""Protobuf's wire format, as far as it takes to find fields: tags, lengths, and what to skip.
+"""Reader of protobuf's wire format, limited to finding fields: tags and lengths are read, values are skipped.
 
-Source: protobuf's encoding guide. Positions are offsets into whatever is read.
+Source: protobuf's encoding guide. Positions are offsets into the data that is read.
 """
 
 from __future__ import annotations
@@ -12,22 +12,31 @@ from typing import NamedTuple
 from opshift.converter.errors import InvalidModel
 
 Read = Callable[[int, int], bytes]
-"""Gives the bytes from one position to another."""
+"""Function that returns the bytes between two positions."""
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 LONGEST_VARINT = 10
 LONGEST_HEAD = 2 * LONGEST_VARINT
-"""A tag and a length."""
+"""Size limit of a tag and a length, in bytes."""
 WIDTHS = {FIXED32: 4, FIXED64: 8}
+"""Size of fixed values in bytes, by wire type."""
 FIRST_READ, READ_AFTER_JUMP, LARGEST_READ = 1 << 10, 1 << 12, 1 << 18
-"""How much is read at once: less at the beginning of a message, more where short fields follow each other."""
+"""Sizes of reads in bytes: small at the start of a message, larger where many short fields follow."""
 IS_LENGTH, IS_VARINT = (
     bytes(8 <= tag < 0x80 and tag & 7 == kind for tag in range(256)) for kind in (LENGTH, VARINT)
 )
-"""By byte, whether it is the whole tag of a field of that kind."""
+"""For each byte, whether it is the complete tag of a field of this wire type."""
 
 
 class Field(NamedTuple):
-    """One field: its number and wire type, where its tag starts, and its value from `value` to `end`."""
+    """Field of a message.
+
+    Attributes:
+        number: number of the field.
+        kind: wire type.
+        start: position of its tag.
+        value: position of its value.
+        end: position after its value.
+    """
 
     number: int
     kind: int
@@ -37,44 +46,55 @@ class Field(NamedTuple):
 
 
 def fields(read: Read, start: int, end: int, least: int = 0, marks: Sequence[int] = (-1,)) -> Iterator[Field]:
-    """The fields of the message between two positions, in order.
+    """Yield the fields of the message between two positions, in order.
 
     Args:
-        read: gives its bytes.
-        start: where it is from ...
-        end: ... and up to.
-        least: shorter values are passed over, ...
-        marks: ... and so are fields before the position that is last here, also if that changes meanwhile.
+        read: returns bytes of the message.
+        start: position of the first byte.
+        end: position after the last byte.
+        least: values that are shorter, in bytes, are skipped.
+        marks: fields that end before the last of these positions are skipped. The sequence may change during
+            the iteration.
 
     Raises:
-        InvalidModel: it is cut off, or no message.
+        InvalidModel: the message is truncated or malformed.
     """
     position, size = start, FIRST_READ
     groups: list[int] = []
     while position < end:
-        known = min(position + size, end)
-        window = read(position, known)
-        if known == end:
-            window += bytes(LONGEST_HEAD)  # whatever is cut off goes on with zeros, and so beyond the end
-        passed = yield from _in_window(window, position, end, least, marks, groups)
-        size = min(2 * size, LARGEST_READ) if passed <= 2 * size else READ_AFTER_JUMP
-        position += passed
+        window_end = min(position + size, end)
+        window = read(position, window_end)
+        if window_end == end:
+            # with padding, heads are parsed without bounds checks, and truncated fields end after `end`
+            window += bytes(LONGEST_HEAD)
+        consumed = yield from _in_window(window, position, end, least, marks, groups)
+        # read more at once after short fields, and little after a jump over a long value
+        size = min(2 * size, LARGEST_READ) if consumed <= 2 * size else READ_AFTER_JUMP
+        position += consumed
     if position > end or groups:
-        raise _broken(start, "ends within a field")
+        raise _malformed(start, "an incomplete message")
 
 
 def _in_window(
     window: bytes, position: int, end: int, least: int, marks: Sequence[int], groups: list[int]
 ) -> Generator[Field, None, int]:
-    """The fields whose head is in a window, which is of bytes from `position` on.
+    """Yield the fields with heads in a window.
 
-    `groups` are the numbers of those that are open: what lies in one is no field of the message.
+    Args:
+        window: bytes from `position` onwards.
+        position: position of the window.
+        end: position after the message.
+        least: as for `fields`.
+        marks: as for `fields`.
+        groups: numbers of the open groups. Fields in a group are not fields of the message.
 
-    Returns the offset behind the last of them.
+    Returns:
+        The offset after the last of these fields.
     """
     at, safe = 0, len(window) - LONGEST_HEAD
     while at < safe:
         start, tag, length = at, window[at], window[at + 1]
+        # fast paths: tags of one byte, with a length or number of one or two bytes
         if IS_LENGTH[tag] and length < 0x80:
             value = at + 2
             at = value + length
@@ -85,35 +105,35 @@ def _in_window(
             value = at + 1
             at += 2 if length < 0x80 else 3
         else:
-            tag, value, at = _any(window, at, position, groups)
+            tag, value, at = _read_head(window, at, position, groups)
         if at - value >= least and position + at > marks[-1] and not groups:
             if position + at > end:
-                raise _broken(position + start, "states a length beyond the end")
+                raise _malformed(position + start, "a field that ends after its message")
             yield Field(tag >> 3, tag & 7, position + start, position + value, position + at)
     return at
 
 
-def _any(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
-    """Of a field of any kind its tag, and where its value starts and ends."""
-    tag, value = _varint(window, at, position)
+def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
+    """Return the tag of any field, and the start and end of its value."""
+    tag, value = _read_varint(window, at, position)
     number, kind = tag >> 3, tag & 7
     end = value + WIDTHS.get(kind, 0)
     if kind == LENGTH:
-        length, value = _varint(window, value, position)
+        length, value = _read_varint(window, value, position)
         end = value + length
     elif kind == VARINT:
-        end = _varint(window, value, position)[1]
+        end = _read_varint(window, value, position)[1]
     elif kind == GROUP:
         groups.append(number)
     elif kind not in WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
-        raise _broken(position + at, "starts no field")
+        raise _malformed(position + at, "an invalid field")
     if not number:
-        raise _broken(position + at, "starts no field")
+        raise _malformed(position + at, "an invalid field")
     return tag, value, end
 
 
-def _varint(window: bytes, at: int, position: int) -> tuple[int, int]:
-    """The number at an offset, and where it ends."""
+def _read_varint(window: bytes, at: int, position: int) -> tuple[int, int]:
+    """Return the number at an offset, and the offset after it."""
     found = shift = 0
     for index in range(at, at + LONGEST_VARINT):
         byte = window[index]
@@ -121,24 +141,24 @@ def _varint(window: bytes, at: int, position: int) -> tuple[int, int]:
         if byte < 0x80:
             return found, index + 1
         shift += 7
-    raise _broken(position + at, "starts no number that ends")
+    raise _malformed(position + at, "an unterminated integer")
 
 
-def _broken(position: int, reason: str) -> InvalidModel:
+def _malformed(position: int, element: str) -> InvalidModel:
     return InvalidModel(
-        f"is not an ONNX model or is cut off: what is at byte {position:,} {reason}",
+        f"is not an ONNX model or is truncated: byte {position:,} starts {element}",
         remedy="check that it is the right file and was copied completely",
     )
 
 
+# cached, since most fields share few numbers and lengths
 @lru_cache(maxsize=1024)
 def tagged(number: int, length: int) -> bytes:
-    """The tag of a field of some length, and the length."""
-    return _encoded(number << 3 | LENGTH) + _encoded(length)
+    """Return the tag of a length-delimited field, and its length."""
+    return _encode_varint(number << 3 | LENGTH) + _encode_varint(length)
 
 
-def _encoded(number: int) -> bytes:
-    """A varint."""
+def _encode_varint(number: int) -> bytes:
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)

@@ -68,7 +68,7 @@ def test_weights_are_compared_too(run: Run, weights: bytes) -> None:
 def test_the_output_is_no_file_with_weights(run: Run, weights: bytes) -> None:
     result = run("convert", "old.onnx", "weights.bin", "-t", "17", "--force")
     assert result.exit_code == 2
-    assert "holds weights of the input" in result.stderr
+    assert "contains weights of the input model" in result.stderr
     assert Path("weights.bin").read_bytes() == weights
 
 
@@ -76,7 +76,7 @@ def test_missing_weights_are_told_before_anything_is_written(run: Run, weights: 
     Path("weights.bin").unlink()
     result = run(*ELSEWHERE)
     assert result.exit_code == 1
-    assert "weights.bin: holds weights of the model and is not there" in result.stderr
+    assert "weights.bin: contains weights of the model, but is not an existing file" in result.stderr
     assert os.listdir("sub") == []
 
 
@@ -84,7 +84,7 @@ def test_another_file_is_replaced_by_force_only(run: Run, weights: bytes) -> Non
     Path("sub/weights.bin").write_bytes(b"mine")
     refused = run(*ELSEWHERE)
     assert refused.exit_code == 2
-    assert "sub/weights.bin: is there already" in refused.stderr
+    assert "sub/weights.bin: already exists" in refused.stderr
     assert os.listdir("sub") == ["weights.bin"]
     assert Path("sub/weights.bin").read_bytes() == b"mine"
     assert run(*ELSEWHERE, "--force").exit_code == 0

@@ -37,12 +37,12 @@ def idle(*_: object) -> None:
 
 
 WAYS: dict[str, tuple[Copy, ...]] = {
-    "by the file system": (copying._by_file_system,),
-    "by the kernel": (failing, copying._by_kernel),
+    "by the file system": (copying._copy_in_file_system,),
+    "by the kernel": (failing, copying._copy_in_kernel),
     "through memory": (failing, failing, failing),
     "through memory where there is nothing else": (),
-    "by the file system until it cannot": (giving_up(copying._by_file_system), copying._by_kernel),
-    "by the kernel until it cannot": (failing, giving_up(copying._by_kernel)),
+    "by the file system until it cannot": (giving_up(copying._copy_in_file_system), copying._copy_in_kernel),
+    "by the kernel until it cannot": (failing, giving_up(copying._copy_in_kernel)),
     "through memory after something that does nothing": (idle, idle),
 }
 
@@ -84,7 +84,7 @@ def test_the_kernel_is_for_pages_that_lie_alike(
 
     def noted(*arguments: int) -> None:
         ways.append("kernel")
-        copying._by_kernel(*arguments)
+        copying._copy_in_kernel(*arguments)
 
     monkeypatch.setattr(copying, "KERNEL", (noted,))
     written(tmp_path, [bytes(before), Range(0, SIZE)], source)
@@ -133,7 +133,7 @@ def test_a_source_that_ends_too_early_is_told(
 ) -> None:
     monkeypatch.setattr(copying, "KERNEL", WAYS[way])
     os.truncate(source.path, SIZE // 2)
-    with pytest.raises(InvalidModel, match="got shorter while it was read"):
+    with pytest.raises(InvalidModel, match="was truncated while it was read"):
         written(tmp_path, [Range(0, SIZE)], source)
 
 

@@ -86,14 +86,14 @@ def test_what_only_looks_like_it_is_none() -> None:
     ["/etc/passwd", "../w.bin", "deep/../../w.bin", "", ".", "..\\w.bin", "\\w.bin", "a\0b"],
 )
 def test_files_out_of_the_folder_are_refused(location: str) -> None:
-    with pytest.raises(InvalidModel, match="not below the model's folder") as caught:
+    with pytest.raises(InvalidModel, match="outside the model's folder") as caught:
         found_in(outside(location))
     assert str(caught.value.place) == "model.onnx"
 
 
 @pytest.mark.parametrize("stated", ["-1", "1.5", "many", "٣", "9" * 30])
 def test_a_position_that_is_no_number_is_told(stated: str) -> None:
-    with pytest.raises(InvalidModel, match="has weights whose offset is"):
+    with pytest.raises(InvalidModel, match="has external data with the offset"):
         found_in(outside(offset=stated))
 
 
@@ -179,15 +179,15 @@ def name_at_length(folder: Path) -> None:
 
 REFUSED = {
     "a name that is too long": (name_at_length, InvalidModel, "cannot be read: File name too long"),
-    "a file that is not there": (drop, InvalidModel, "is not there"),
-    "a file that is too short": (shorten, InvalidModel, "has 1,279 bytes; .* end at 1,280"),
-    "a folder": (make_folder, InvalidModel, "is not there"),
-    "a link out of the folder": (link_out, InvalidModel, "a link out of its folder"),
-    "a folder that is a link out of the folder": (link_folder_out, InvalidModel, "a link out of its folder"),
-    "another file in the place": (occupy, UsageError, "is there already"),
-    "another file of that size in the place": (occupy_alike, UsageError, "is there already"),
-    "a folder in the place": (occupy_by_folder, UsageError, "no plain file"),
-    "a link out of the folder in the place": (lead_away, UsageError, "no plain file"),
+    "a file that is not there": (drop, InvalidModel, "not an existing file"),
+    "a file that is too short": (shorten, InvalidModel, "has 1,279 bytes; .* end at byte 1,280"),
+    "a folder": (make_folder, InvalidModel, "not an existing file"),
+    "a link out of the folder": (link_out, InvalidModel, "a link to a file outside"),
+    "a folder that is a link out of the folder": (link_folder_out, InvalidModel, "a link to a file outside"),
+    "another file in the place": (occupy, UsageError, "already exists"),
+    "another file of that size in the place": (occupy_alike, UsageError, "already exists"),
+    "a folder in the place": (occupy_by_folder, UsageError, "not a regular file"),
+    "a link out of the folder in the place": (lead_away, UsageError, "not a regular file"),
 }
 
 

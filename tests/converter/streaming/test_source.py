@@ -50,7 +50,7 @@ def test_a_file_that_got_shorter_is_told(path: Path) -> None:
     with Source(path) as source:
         os.truncate(path, 50)
         assert source.read(0, 50) == bytes(range(50))
-        with pytest.raises(InvalidModel, match="got shorter while it was read") as caught:
+        with pytest.raises(InvalidModel, match="was truncated while it was read") as caught:
             source.read(0, 60)
     assert str(caught.value.place) == str(path)
 

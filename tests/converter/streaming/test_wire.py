@@ -65,7 +65,7 @@ def test_fields_are(data: bytes, expected: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_what_is_no_message_is_told(data: bytes) -> None:
-    with pytest.raises(InvalidModel, match="is not an ONNX model or is cut off"):
+    with pytest.raises(InvalidModel, match="is not an ONNX model or is truncated"):
         found_in(data)
     with pytest.raises(DecodeError):
         GraphProto.FromString(data)
