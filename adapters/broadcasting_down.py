@@ -103,12 +103,12 @@ def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]
 
     Adding -0.0 changes no number, not even the sign of a zero.
     """
-    type_number = BY_NAME[out.element_type(names[0])].type_number
+    number = BY_NAME[out.element_type(names[0])].number
     total = ""
     for name in (each for each in names if out.shape(each) != ()):
         # No value is less than itself, NaN included: this yields False in the shape of the input.
         always_false = out.emit("Less", [name, name], opset=7)
-        zeros = out.emit("Neg", [out.emit("Cast", [always_false], opset=6, to=type_number)], opset=6)
+        zeros = out.emit("Neg", [out.emit("Cast", [always_false], opset=6, to=number)], opset=6)
         total = out.emit("Add", [total, zeros], opset=7) if total else zeros
     return [out.emit("Add", [name, total], opset=7) for name in names]
 

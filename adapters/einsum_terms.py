@@ -1,4 +1,4 @@
-"""Operands of Einsum: values with a label for each dimension, and what is done to them by label."""
+"""Operands of Einsum: values with a label for each dimension, and operations on them by label."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from opshift.adapters.sizes import Size, dimension
 
 
 class Term(NamedTuple):
-    """A value, a label for each of its dimensions, and which dimension of which input has the same size.
+    """A value, a label for each of its dimensions, and an input dimension of the same size for each label.
 
-    What an ellipsis stands for may be one in either factor: only the product itself has the size then.
+    The origin of an ellipsis label is `None` if both factors of a product have it: either may have size 1
+    there, so only the product itself has its size.
     """
 
     value: str
@@ -21,7 +22,7 @@ class Term(NamedTuple):
 
 
 def sizes_of(term: Term, labels: Sequence[str], out: Rewriter) -> list[Size]:
-    """The sizes of some dimensions."""
+    """Return the sizes of the dimensions with some labels."""
     return [_size(term, label, out) for label in labels]
 
 
@@ -29,45 +30,49 @@ def _size(term: Term, label: str, out: Rewriter) -> Size:
     origin = term.origins[label]
     if origin is not None:
         return dimension(*origin, out)
-    place = out.constant([term.labels.index(label)], "int64")
-    return out.emit("Gather", [out.emit("Shape", [term.value]), place], axis=0)
+    axis = out.constant([term.labels.index(label)], "int64")
+    return out.emit("Gather", [out.emit("Shape", [term.value]), axis], axis=0)
 
 
 def whole(sizes: list[Size], out: Rewriter) -> Size:
-    """The product of sizes."""
-    known = 1
-    names = []
+    """Return the product of sizes: a number if all are known, else the name of a computed value."""
+    factor = 1
+    computed = []
     for size in sizes:
         if isinstance(size, int):
-            known *= size
+            factor *= size
         else:
-            names.append(size)
-    if not names:
-        return known
-    total = out.constant([known], "int64")
-    for name in names:
-        total = out.emit("Mul", [total, name])
+            computed.append(size)
+    if not computed:
+        return factor
+    total = out.constant([factor], "int64")
+    for size_name in computed:
+        total = out.emit("Mul", [total, size_name])
     return total
 
 
-def agree(one: Term, other: Term, label: str, out: Rewriter) -> bool:
-    """Whether both have the same number of elements under a label, none being broadcast or empty."""
+def agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
+    """Whether both operands have the same nonzero size under a label.
+
+    Ellipsis labels do not count, because they may be broadcast. Sizes of named labels are assumed to be equal
+    where one is unknown.
+    """
     if label.isdigit():
         return False
-    known = [known_size(term, label, out) for term in (one, other)]
+    known = [known_size(term, label, out) for term in (first, second)]
     return 0 not in known and (None in known or known[0] == known[1])
 
 
 def known_size(term: Term, label: str, out: Rewriter) -> int | None:
-    """The size of a dimension, if it is known."""
+    """Return the size of a dimension, or `None` if it is unknown."""
     origin = term.origins[label]
     shape = out.shape(origin[0]) if origin is not None else None
     return shape[origin[1]] if origin is not None and shape is not None else None
 
 
 def summed(term: Term, needed: set[str], out: Rewriter) -> Term:
-    """Without the dimensions that are not needed."""
-    axes = [place for place, label in enumerate(term.labels) if label not in needed]
+    """Sum over the dimensions that are not needed."""
+    axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
         return term
     value = out.emit("ReduceSum", [term.value], axes=axes, keepdims=0)
@@ -75,7 +80,7 @@ def summed(term: Term, needed: set[str], out: Rewriter) -> Term:
 
 
 def arranged(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
-    """With its dimensions in another order."""
+    """Transpose to the order of some labels."""
     if term.labels == tuple(labels):
         return term
     order = [term.labels.index(label) for label in labels]
@@ -83,13 +88,13 @@ def arranged(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
 
 
 def spread(term: Term, labels: Sequence[str], out: Rewriter) -> str:
-    """The value with a dimension for every label, of one where it has none."""
-    own = arranged(term, [label for label in labels if label in term.labels], out)
-    axes = [place for place, label in enumerate(labels) if label not in term.labels]
-    return out.emit("Unsqueeze", [own.value], axes=axes) if axes else own.value
+    """Return the value with a dimension of size 1 for every label that the operand lacks."""
+    arranged_term = arranged(term, [label for label in labels if label in term.labels], out)
+    axes = [axis for axis, label in enumerate(labels) if label not in term.labels]
+    return out.emit("Unsqueeze", [arranged_term.value], axes=axes) if axes else arranged_term.value
 
 
-def origins_of(one: Term, other: Term) -> Mapping[str, tuple[str, int] | None]:
-    """Where the sizes of a product come from."""
-    both = {label for label in one.labels if label.isdigit() and label in other.labels}
-    return {**one.origins, **other.origins, **dict.fromkeys(both)}
+def origins_of(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
+    """Return the origins of the sizes of a product."""
+    shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
+    return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}

@@ -1,4 +1,4 @@
-"""Expand: values repeated, which Tile does where it is known how often, and a product with ones elsewhere."""
+"""Expand before opset 8: Tile for known ranks, otherwise a product with ones or a conjunction with True."""
 
 from __future__ import annotations
 
@@ -9,61 +9,64 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 PRODUCTS = frozenset({"float16", "float", "double", "int32", "int64", "uint32", "uint64", *WIDER})
+"""Element types that Mul supports before opset 14, directly or after a cast to a wider type."""
 
 
 @adapter("Expand", 8, 7)
 def repeated_as_often_as_needed(node: Node, out: Rewriter) -> None:
-    """Dimensions of one are repeated; without known ranks a product, or a conjunction, expands."""
+    """Repeat dimensions of size 1 by Tile; if ranks are unknown, use Mul with ones, or And with True."""
     data, shape = node.inputs
     rank, length = out.known_rank(data), out.shape(shape)
     if rank is not None and length and length[0] is not None:
-        _repeat(node, rank, length[0], out)
+        _emit_tile(node, rank, length[0], out)
         return
     element_type = out.element_type(data)
     if element_type == "bool":
-        out.emit("And", [data, _filled(shape, "bool", True, out)], node.outputs)
+        out.emit("And", [data, _full(shape, "bool", True, out)], node.outputs)
     elif element_type in PRODUCTS:
-        wide = WIDER.get(element_type, element_type)
-        value = data if wide == element_type else cast(data, wide, out)
-        product = out.emit("Mul", [value, _filled(shape, wide, 1, out)])
+        compute_type = WIDER.get(element_type, element_type)
+        value = data if compute_type == element_type else cast(data, compute_type, out)
+        product = out.emit("Mul", [value, _full(shape, compute_type, 1, out)])
         cast(product, element_type, out, node.outputs)
     else:
         raise CannotConvert(
-            f"the rank of {data!r}, or of what it expands to, is not known",
-            remedy="state the shapes of its inputs, or convert to opset 8 or later",
+            f"the rank of {data!r} or the length of {shape!r} is unknown",
+            remedy="declare the shapes of the inputs, or convert to opset 8 or later",
         )
 
 
-def _repeat(node: Node, rank: int, length: int, out: Rewriter) -> None:
+def _emit_tile(node: Node, rank: int, length: int, out: Rewriter) -> None:
     data, shape = node.inputs
-    count = max(rank, length)
-    if rank < count:
-        data = out.emit("Unsqueeze", [data], axes=list(range(count - rank)))
-    sizes, wanted = out.shape(node.inputs[0]), out.constant_value(shape)
-    if wanted is not None and sizes is not None:
-        given = [*[1] * (count - length), *wanted.values]
-        pairs = list(zip([*[1] * (count - rank), *sizes], given, strict=True))
+    result_rank = max(rank, length)
+    if rank < result_rank:
+        data = out.emit("Unsqueeze", [data], axes=list(range(result_rank - rank)))
+    sizes, constant_shape = out.shape(node.inputs[0]), out.constant_value(shape)
+    if constant_shape is not None and sizes is not None:
+        targets = [*[1] * (result_rank - length), *constant_shape.values]
+        pairs = list(zip([*[1] * (result_rank - rank), *sizes], targets, strict=True))
+        # A target of 1 never repeats a dimension, even if its size is unknown.
         if all(size is not None or target == 1 for size, target in pairs):
-            times = out.constant([target if size == 1 else 1 for size, target in pairs], "int64")
-            out.emit("Tile", [data, times], node.outputs)
+            repeats = out.constant([target if size == 1 else 1 for size, target in pairs], "int64")
+            out.emit("Tile", [data, repeats], node.outputs)
             return
-    if length < count:
-        ones = out.constant([1] * (count - length), "int64")
+    if length < result_rank:
+        ones = out.constant([1] * (result_rank - length), "int64")
         shape = out.emit("Concat", [ones, shape], axis=0)
-    out.emit("Tile", [data, _times(data, shape, out)], node.outputs)
+    out.emit("Tile", [data, _repeats(data, shape, out)], node.outputs)
 
 
-def _times(data: str, shape: str, out: Rewriter) -> str:
-    """How often each dimension is repeated: as the shape says if it is one, else once."""
+def _repeats(data: str, shape: str, out: Rewriter) -> str:
+    """Return the number of repetitions of each dimension: the target size where its size is 1, else 1."""
     one = out.constant([1], "int64")
     is_one = cast(out.emit("Equal", [out.emit("Shape", [data]), one]), "int64", out)
-    more = out.emit("Mul", [is_one, out.emit("Sub", [shape, one])])
-    return out.emit("Add", [more, one])
+    additional = out.emit("Mul", [is_one, out.emit("Sub", [shape, one])])
+    return out.emit("Add", [additional, one])
 
 
-def _filled(shape: str, element_type: str, value: int, out: Rewriter) -> str:
-    """A tensor of a computed shape that holds one value."""
-    none = out.emit("Sub", [shape, shape])
-    ones = out.emit("Add", [none, out.constant([1], "int64")])
+def _full(shape: str, element_type: str, value: int, out: Rewriter) -> str:
+    """Return a tensor of a computed shape filled with one value."""
+    # ConstantOfShape exists since opset 9 only: tile a single element of the same rank.
+    zeros = out.emit("Sub", [shape, shape])
+    ones = out.emit("Add", [zeros, out.constant([1], "int64")])
     single = out.emit("Reshape", [out.constant([value], element_type), ones])
     return out.emit("Tile", [single, shape])

@@ -1,4 +1,4 @@
-"""DFT: `axis` was an attribute, with another default, until 20 made it an input."""
+"""DFT: `axis` became an input in version 20, with a new default."""
 
 from __future__ import annotations
 
@@ -10,53 +10,58 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 INT64 = BY_NAME["int64"].number
+"""The value of TensorProto.DataType that Cast requires."""
 
 
 @adapter("DFT", 17, 20)
 def axis_becomes_an_input(node: Node, out: Rewriter) -> None:
-    """The axis is always written: absent, it meant 1, and from 20 on the last but one."""
+    """Move `axis` to an input and always write it: its default changed from 1 to -2 in version 20."""
     axis = out.constant(node.attribute("axis", 1), "int64")
     out.become(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
 
 
 @adapter("DFT", 20, 17)
 def axis_becomes_an_attribute(node: Node, out: Rewriter) -> None:
-    """Absent, it means the last but one, which `axis` may name as -2; a computed one is looked for."""
+    """Move the axis to an attribute; for a computed axis, emit one DFT for each possible value."""
     inputs = node.inputs[:2] if node.input(1) else node.inputs[:1]
-    plain = node.with_(inputs=inputs)
+    without_axis = node.with_(inputs=inputs)
     axis = out.constant_value(node.input(2))
     if axis is None and node.input(2):
-        place = out.emit("Cast", node.inputs[2:3], to=INT64)
+        computed_axis = out.emit("Cast", node.inputs[2:3], to=INT64)
         rank = out.constant(out.rank(inputs[0]), "int64")
-        _look_for(shifted_if_negative(place, rank, "int64", out), plain, out)
+        _emit_loops(shifted_if_negative(computed_axis, rank, "int64", out), without_axis, out)
     else:
-        _along(-2 if axis is None else int(axis.scalar), plain, out)
+        _emit_dft(-2 if axis is None else int(axis.scalar), without_axis, out)
 
 
-def _along(axis: int, node: Node, out: Rewriter) -> None:
+def _emit_dft(axis: int, node: Node, out: Rewriter) -> None:
     out.emit(node.op_type, node.inputs, node.outputs, **{**node.attributes, "axis": axis})
 
 
-def _places(node: Node, out: Rewriter) -> list[int]:
-    """The axes that can be meant: half a spectrum of one element stands for no signal."""
+def _possible_axes(node: Node, out: Rewriter) -> list[int]:
+    """Return the axes that a computed axis can name.
+
+    An inverse transform of a one-sided spectrum with one element has length 0, so that axis is not possible.
+    """
     shape = out.shape(node.inputs[0]) or ()
-    is_half = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
-    return [axis for axis, size in enumerate(shape[:-1]) if not (is_half and size == 1)]
+    is_half_spectrum = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
+    return [axis for axis, size in enumerate(shape[:-1]) if not (is_half_spectrum and size == 1)]
 
 
-def _look_for(axis: str, node: Node, out: Rewriter) -> None:
-    """Each place has a loop of one turn if the axis is that one, and of none if not.
+def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
+    """Emit a Loop for each possible axis, with one iteration if the axis has this value, else with none.
 
-    A loop may change the shape of what it carries; the branches of an If may not differ in it before 11.
+    A Loop may change the shape of a loop-carried value. An If cannot replace it: before version 11 the shapes
+    of its branches must be equal.
     """
     value, element_type = node.inputs[0], out.element_type(node.inputs[0])
-    places = _places(node, out)
-    for place in places:
-        is_here = out.emit("Equal", [axis, out.constant(place, "int64")])
+    candidates = _possible_axes(node, out)
+    for candidate in candidates:
+        is_axis = out.emit("Equal", [axis, out.constant(candidate, "int64")])
         body = LoopBody(out)
         body.input(element_type)
         result = out.fresh("dft")
-        _along(place, node.with_(outputs=[result]), body)
+        _emit_dft(candidate, node.with_(outputs=[result]), body)
         body.output(result, element_type)
-        outputs = node.outputs if place == places[-1] else 1
-        (value,) = body.run(out.emit("Cast", [is_here], to=INT64), [value], out, outputs)
+        outputs = node.outputs if candidate == candidates[-1] else 1
+        (value,) = body.run(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)

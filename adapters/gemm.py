@@ -1,4 +1,4 @@
-"""Gemm: the addend may be left out from 11 on, and is stretched unasked from 7 on."""
+"""Gemm: `C` is optional since version 11, and broadcasts without an attribute since version 7."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.adapters.table import adapter
 
 @adapter("Gemm", 11, 9)
 def addend_is_zero(node: Node, out: Rewriter) -> None:
-    """Left out, `C` counts as 0."""
+    """Add a `C` of 0 if it is absent."""
     if node.input(2):
         out.become(node)
         return
@@ -21,14 +21,17 @@ def addend_is_zero(node: Node, out: Rewriter) -> None:
 
 @adapter("Gemm", 7, 6)
 def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
-    """Before 7, `broadcast` stretched a scalar or a row; a column is added by a node of its own."""
+    """Set `broadcast` for a scalar or row `C`; add a column by separate nodes.
+
+    Before version 7 `broadcast` expands scalars and rows only.
+    """
     require_types(node, out)
     *factors, addend = node.inputs
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
         raise CannotConvert(
-            f"the shape of {addend!r} is not known, so neither is whether it is stretched",
-            remedy=f"state it: add a value_info for {addend!r}",
+            f"the shape of {addend!r} is unknown, so it may or may not have to be broadcast",
+            remedy=f"add a value_info for {addend!r}",
         )
     if len(shape) < 2:
         out.become(node, attributes={**node.attributes, "broadcast": 1})
@@ -42,7 +45,7 @@ def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
 
 
 def _add_column(node: Node, out: Rewriter) -> None:
-    """The product with 0 added, and the scaled column after it."""
+    """Emit a Gemm with a `C` of 0, and add the scaled column to its result."""
     element_type = out.element_type(node.inputs[0])
     product = out.fresh("gemm")
     inputs = [*node.inputs[:2], out.constant([0], element_type)]

@@ -1,4 +1,4 @@
-"""CumSum and CumProd: each element has taken up all before it after a few rounds of doubled distance."""
+"""CumSum and CumProd as scans that combine elements at distances 1, 2, 4 and so on."""
 
 from __future__ import annotations
 
@@ -13,82 +13,92 @@ from opshift.adapters.table import adapter
 
 @adapter("CumSum", 11, 10)
 def sums_over_doubled_distances(node: Node, out: Rewriter) -> None:
-    """Every round adds what is 1, 2, 4 and so on places before; as many rounds as double up to the size."""
+    """Repeatedly add partial sums shifted by 1, 2, 4, ... positions, up to the size of the axis."""
     _accumulate(node, "Add", 0, out)
 
 
 @adapter("CumProd", 26, 25)
 def products_over_doubled_distances(node: Node, out: Rewriter) -> None:
-    """Every round multiplies by what is 1, 2, 4 and so on places before."""
+    """Repeatedly multiply partial products shifted by 1, 2, 4, ... positions, up to the size of the axis."""
     _accumulate(node, "Mul", 1, out)
 
 
 def _accumulate(node: Node, op_type: str, neutral: int, out: Rewriter) -> None:
-    """Along the axis; if that is computed, along each, of which the axis chooses."""
+    """Accumulate along the axis; along a computed axis, accumulate along all and select one result."""
     rank = out.rank(node.inputs[0])
     axis = out.constant_value(node.inputs[1])
     if axis is not None or rank == 1:
-        place = int(axis.values[0]) % rank if axis is not None else 0
-        out.emit("Identity", [_along(place, node, op_type, neutral, out)], node.outputs)
+        index = int(axis.values[0]) % rank if axis is not None else 0
+        out.emit("Identity", [_accumulate_along(index, node, op_type, neutral, out)], node.outputs)
         return
-    front = out.constant([1], "int64"), out.emit("Shape", [node.inputs[0]])
-    shape = out.emit("Concat", front, axis=0)
-    found = [_along(place, node, op_type, neutral, out) for place in range(rank)]
-    every = out.emit("Concat", [out.emit("Reshape", [value, shape]) for value in found], axis=0)
-    number = out.emit("Reshape", [cast(node.inputs[1], "int64", out), out.constant([], "int64")])
-    out.emit("Gather", [every, out.emit("Mod", [number, out.constant(rank, "int64")])], node.outputs, axis=0)
+    parts = out.constant([1], "int64"), out.emit("Shape", [node.inputs[0]])
+    shape = out.emit("Concat", parts, axis=0)
+    results = [_accumulate_along(index, node, op_type, neutral, out) for index in range(rank)]
+    # Each result gets a leading dimension of size 1, along which Gather selects one of them.
+    stacked = out.emit("Concat", [out.emit("Reshape", [value, shape]) for value in results], axis=0)
+    computed_axis = out.emit("Reshape", [cast(node.inputs[1], "int64", out), out.constant([], "int64")])
+    out.emit(
+        "Gather",
+        [stacked, out.emit("Mod", [computed_axis, out.constant(rank, "int64")])],
+        node.outputs,
+        axis=0,
+    )
 
 
-def _along(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
-    """What each element of one dimension has taken up."""
+def _accumulate_along(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
+    """Return the running sums or products along one axis."""
     value = node.inputs[0]
     shape = out.shape(value)
     size = shape[axis] if shape is not None else None
     if size is None:
+        # The number of rounds depends on the size: a Loop handles an unknown one.
         return accumulated_in_turn(axis, node, op_type, neutral, out)
-    line = _Line(axis, size, bool(node.attribute("reverse", 0)), out)
+    dimension = _Dimension(axis, size, bool(node.attribute("reverse", 0)), out)
+    # An exclusive scan is an inclusive one of the input shifted by one position.
     if node.attribute("exclusive", 0) and size:
-        first = _filled_as(line.first(value, 1), neutral, out.element_type(value), out)
-        value = line.joined(first, line.without_last(value, 1))
+        head = _full_like(dimension.head(value, 1), neutral, out.element_type(value), out)
+        value = dimension.join(head, dimension.drop_tail(value, 1))
     distance = 1
     while distance < size:
-        added = out.emit(op_type, [line.without_first(value, distance), line.without_last(value, distance)])
-        value = line.joined(line.first(value, distance), added)
+        combined = out.emit(
+            op_type, [dimension.drop_head(value, distance), dimension.drop_tail(value, distance)]
+        )
+        value = dimension.join(dimension.head(value, distance), combined)
         distance *= 2
     return value
 
 
-class _Line:
-    """A dimension in the direction that is accumulated: its parts, and how they are put together."""
+class _Dimension:
+    """A dimension in the direction of accumulation: slices of it and their concatenation."""
 
-    def __init__(self, axis: int, size: int, backwards: bool, out: Rewriter) -> None:
-        self._axis, self._size, self._backwards, self._out = axis, size, backwards, out
+    def __init__(self, axis: int, size: int, reverse: bool, out: Rewriter) -> None:
+        self._axis, self._size, self._reverse, self._out = axis, size, reverse, out
 
-    def first(self, value: str, count: int) -> str:
-        """As many elements from where the line begins."""
+    def head(self, value: str, count: int) -> str:
+        """Return the first `count` elements."""
         return self._part(value, 0, count)
 
-    def without_first(self, value: str, count: int) -> str:
-        """All but as many elements where the line begins."""
+    def drop_head(self, value: str, count: int) -> str:
+        """Return all elements after the first `count`."""
         return self._part(value, count, self._size)
 
-    def without_last(self, value: str, count: int) -> str:
-        """All but as many elements where the line ends."""
+    def drop_tail(self, value: str, count: int) -> str:
+        """Return all elements before the last `count`."""
         return self._part(value, 0, self._size - count)
 
-    def joined(self, begin: str, end: str) -> str:
-        """Two parts behind each other."""
-        parts = [end, begin] if self._backwards else [begin, end]
+    def join(self, head: str, tail: str) -> str:
+        """Concatenate two parts in the direction of accumulation."""
+        parts = [tail, head] if self._reverse else [head, tail]
         return self._out.emit("Concat", parts, axis=self._axis)
 
     def _part(self, value: str, start: int, end: int) -> str:
-        if self._backwards:
+        if self._reverse:
             start, end = self._size - end, self._size - start
         bounds: Sequence[int] = (start, end, self._axis)
         return self._out.emit("Slice", [value, *(self._out.constant([each], "int64") for each in bounds)])
 
 
-def _filled_as(value: str, number: int, element_type: str, out: Rewriter) -> str:
-    """A tensor of the same shape that holds one number."""
-    filling = Tensor(element_type, (1,), (number,))
-    return out.emit("ConstantOfShape", [out.emit("Shape", [value])], value=filling)
+def _full_like(value: str, number: int, element_type: str, out: Rewriter) -> str:
+    """Return a tensor of the same shape filled with one number."""
+    fill_value = Tensor(element_type, (1,), (number,))
+    return out.emit("ConstantOfShape", [out.emit("Shape", [value])], value=fill_value)

@@ -34,7 +34,7 @@ def legacy(first: Shape | None, second: Shape | None) -> Legacy | None:
     non_unit = [i for i, dim in enumerate(second) if dim != 1]
     if not non_unit:
         return Legacy({"broadcast": 1}, None)
-    # Refuse unknown dimensions, and dimensions of size 0, which Reshape would replace by those of its input.
+    # Refuse unknown dimensions, and dimensions of size 0, which Reshape would copy from its input.
     core = tuple(dim for dim in second[non_unit[0] : non_unit[-1] + 1] if dim)
     start = len(first) - len(second) + non_unit[0]
     if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:

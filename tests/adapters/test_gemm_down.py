@@ -69,7 +69,7 @@ def test_stretching(addend: tuple[int, ...], nodes: Sequence[str], target: int) 
 
 def test_an_unknown_shape_is_refused(refusal: Refusing) -> None:
     model, _ = _model(7, (2, 4), shapes=False)
-    assert refusal(model, 6).reason == "the shape of 'c' is not known, so neither is whether it is stretched"
+    assert refusal(model, 6).reason == "the shape of 'c' is unknown, so it may or may not have to be broadcast"
 
 
 def test_integers_are_refused_before_9(refusal: Refusing) -> None:
