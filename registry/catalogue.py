@@ -1,4 +1,4 @@
-"""The registry: which operator a name means at an opset, read from folders of definitions on demand."""
+"""Registry of operator definitions: resolve a name at an opset; read definitions from folders on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class NodeLike(Protocol):
-    """What `resolve` reads of a node: any NodeProto will do."""
+    """The fields of a node that `resolve` reads; any NodeProto has them."""
 
     @property
     def op_type(self) -> str:
@@ -41,7 +41,7 @@ class NodeLike(Protocol):
 
 
 class LocalFunction(NamedTuple):
-    """A node that calls a function of its own model: (domain, name, overload)."""
+    """Identity of a function that is defined in the model itself: (domain, name, overload)."""
 
     domain: str
     name: str
@@ -49,10 +49,10 @@ class LocalFunction(NamedTuple):
 
 
 class Registry:
-    """Operator definitions from folders, each `<domain>/<operator>.yaml`, and from operator-set documents.
+    """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
-    A registry never changes: `with_folder` and `with_document` return another. The files of folders are read
-    when first asked for.
+    A registry is immutable: `with_folder` and `with_document` return a new one. The file of an operator is
+    read when the operator is first used.
     """
 
     def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...] = ()) -> None:
@@ -61,36 +61,37 @@ class Registry:
         self._files = definition_files(folders)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._newest: dict[str, int] = {}
-        self._in_force: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
-        """The versions found so far, by domain as nodes spell it, opset (`None`: the newest) and name."""
+        # Cache by domain, opset and name, because every node of a model is resolved. The domain is spelled as
+        # in the node, so that a hit skips its normalization. Opset None means the newest.
+        self._resolved: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
         for document in documents:
-            self._take(document)
+            self._add_document(document)
 
     def with_folder(self, folder: Path | str) -> Registry:
-        """This registry and the definitions in `folder`, under the same rules.
+        """Return a registry with the definitions in `folder` added.
 
         Raises:
-            DefinitionError: the folder holds none, or defines an operator that is there already.
+            DefinitionError: the folder contains no definitions, or redefines an operator.
         """
         return Registry((*self._folders, Path(folder)), self._documents)
 
     def with_document(self, path: Path | str) -> Registry:
-        """This registry and the operator set in a document, which is all that there is of its domain.
+        """Return a registry with an operator-set document added, as the only source of its domain.
 
         Raises:
-            DocumentError: the file is no such document, or its domain is defined already.
-            DefinitionError: a definition in it is wrong.
+            DocumentError: the file is not a valid operator-set document, or its domain is already defined.
+            DefinitionError: a definition in it is invalid.
         """
         return Registry(self._folders, (*self._documents, Path(path)))
 
     @property
     def folders(self) -> tuple[Path, ...]:
-        """Where the definitions come from, the project's own first."""
+        """The folders that definitions are read from; the project's own folder is first."""
         return self._folders
 
     @property
     def documents(self) -> tuple[Path, ...]:
-        """The documents whose domains are there too."""
+        """The operator-set documents that were added to the folders."""
         return self._documents
 
     @cached_property
@@ -105,7 +106,7 @@ class Registry:
 
     @cached_property
     def releases(self) -> Releases:
-        """ONNX's releases, the runtimes', and what other programs take."""
+        """The releases of ONNX, of runtimes and of other consumers, with the opsets they support."""
         if not self._folders:
             return Releases()
         base, *others = self._folders
@@ -116,18 +117,18 @@ class Registry:
         return found
 
     def domains(self) -> tuple[str, ...]:
-        """All domains that have definitions."""
+        """Return all domains that have definitions."""
         return tuple(self._files)
 
     def names(self, domain: str = "") -> tuple[str, ...]:
-        """The names of a domain's operators, sorted."""
+        """Return the names of a domain's operators, sorted."""
         return tuple(self._files.get(canonical_domain(domain), ()))
 
     def operator(self, op_type: str, domain: str = "") -> Operator | None:
-        """An operator with all its versions; `None` if there is none of this name.
+        """Return an operator with all its versions, or `None` if the domain has no operator of this name.
 
         Raises:
-            DefinitionError: its file is wrong.
+            DefinitionError: its file is invalid.
         """
         key = (canonical_domain(domain), op_type)
         if key not in self._operators:
@@ -144,11 +145,11 @@ class Registry:
         return load_operator(path, self.types)
 
     def file_of(self, op_type: str, domain: str = "") -> Path:
-        """The file that defines an operator, of which there is one."""
+        """Return the file that defines an existing operator."""
         return self._files[canonical_domain(domain)][op_type]
 
     def operators(self, domain: str | None = None) -> Iterator[Operator]:
-        """Every operator of a domain, or of all."""
+        """Yield every operator of a domain, or of all domains."""
         for each in self.domains() if domain is None else (canonical_domain(domain),):
             for name in self.names(each):
                 operator = self.operator(name, each)
@@ -156,14 +157,16 @@ class Registry:
                 yield operator
 
     def newest_opset(self, domain: str = "") -> int:
-        """The newest opset version that the registry knows of a domain.
+        """Return the newest opset version of a domain.
 
         Raises:
-            UnknownDomain: it has no definitions of the domain.
+            UnknownDomain: the registry has no definitions for the domain.
         """
         domain = canonical_domain(domain)
         if domain not in self._files:
-            raise UnknownDomain(f"no definitions for domain {domain!r}", remedy="add a folder that has them")
+            raise UnknownDomain(
+                f"no definitions for domain {domain!r}", remedy="add a folder with definitions of it"
+            )
         if domain not in self._newest:
             self._newest[domain] = self.releases.newest_opset(domain) or max(
                 max(version.since_version, version.removal.removed_in if version.removal else 0)
@@ -173,7 +176,7 @@ class Registry:
         return self._newest[domain]
 
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
-        """The version of an operator in force at an opset, or `None`."""
+        """Return the version of an operator in effect at an opset, or `None`."""
         operator = self.operator(op_type, domain)
         return operator.at(opset) if operator else None
 
@@ -183,20 +186,20 @@ class Registry:
         opset_imports: Mapping[str, int],
         functions: Collection[tuple[str, str, str]] = (),
     ) -> OperatorVersion | LocalFunction:
-        """The operator that a node means under its model's opset imports.
+        """Return the operator version or local function that a node refers to.
 
         Args:
-            node: anything with `op_type` and `domain` (and `overload`, for functions).
-            opset_imports: domain to opset version; `""` and `ai.onnx` are one domain.
-            functions: (domain, name, overload) of the model's own functions; these bind first.
+            node: any object with `op_type` and `domain` (and `overload`, for functions).
+            opset_imports: domain to opset version; `""` and `ai.onnx` are the same domain.
+            functions: (domain, name, overload) of the model's local functions, which take precedence.
 
         Raises:
-            ResolveError: one of its kinds, with a remedy.
+            ResolveError: one of its subclasses, with a remedy.
         """
         if not functions:
             try:
                 domain = node.domain
-                return self._in_force[domain][opset_imports[domain]][node.op_type]
+                return self._resolved[domain][opset_imports[domain]][node.op_type]
             except KeyError:
                 pass
         call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
@@ -209,7 +212,7 @@ class Registry:
         opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
         if opset is None:
             raise DomainNotImported(
-                f"{node.op_type} is of domain {domain!r}, which has no opset import",
+                f"{node.op_type} belongs to domain {domain!r}, which has no opset import",
                 remedy=f"add an opset import for {domain!r}",
             )
         return self.get_schema(node.op_type, opset, node.domain)
@@ -217,16 +220,16 @@ class Registry:
     def get_schema(
         self, op_type: str, max_inclusive_version: int | None = None, domain: str = ""
     ) -> OperatorVersion:
-        """The version in force at an opset (by default the newest), as `onnx.defs.get_schema` gives it.
+        """Return the version in effect at an opset (the newest by default), like `onnx.defs.get_schema`.
 
         Raises:
             UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved.
         """
         try:
-            return self._in_force[domain][max_inclusive_version][op_type]
+            return self._resolved[domain][max_inclusive_version][op_type]
         except KeyError:
             found = self._find(op_type, max_inclusive_version, canonical_domain(domain))
-        self._in_force.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
+        self._resolved.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
         return found
 
     def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
@@ -235,11 +238,11 @@ class Registry:
         operator = self.operator(op_type, domain)
         found = operator.at(opset) if operator and 1 <= opset <= newest else None
         if found is None:
-            raise self._why_not(operator, op_type, opset, domain)
+            raise self._resolve_error(operator, op_type, opset, domain)
         return found
 
     def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
-        """Whether `get_schema` would find one."""
+        """Return whether `get_schema` finds a version."""
         try:
             self.get_schema(op_type, max_inclusive_version, domain)
         except ResolveError:
@@ -247,47 +250,48 @@ class Registry:
         return True
 
     def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
-        """Every version of every operator, also of those that were removed."""
+        """Return every version of every operator, including operators that were removed."""
         return tuple(version for operator in self.operators() for version in operator.versions)
 
-    def _take(self, document: Path) -> None:
-        """Add the operators of a document."""
+    def _add_document(self, document: Path) -> None:
         from opshift.registry.documents.errors import WrongDomain
         from opshift.registry.documents.files import read_document
 
         found = read_document(document)
         if found.domain in self._files:
-            raise WrongDomain(f"{found.domain} is defined already", place=Place(str(document)))
+            raise WrongDomain(f"domain {found.domain} is already defined", place=Place(str(document)))
         self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), document)
         self._operators |= {(each.domain, each.name): each for each in found.operators}
         self._newest[found.domain] = found.opset_version
 
-    def _why_not(self, operator: Operator | None, op_type: str, opset: int, domain: str) -> ResolveError:
+    def _resolve_error(
+        self, operator: Operator | None, op_type: str, opset: int, domain: str
+    ) -> ResolveError:
         newest = self.newest_opset(domain)
         if not 1 <= opset <= newest:
             return UnknownOpset(
-                f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
+                f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
             )
         if operator is None:
             spellings = {name.lower(): name for name in self.names(domain)}
-            near = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
-            hint = f"did you mean {' or '.join(near)}?" if near else "check the name and its domain"
+            similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
+            hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
             return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
         removal = next((v.removal for v in operator.versions if v.removal), None)
         if removal and removal.removed_in <= opset:
-            instead = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
+            replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
             return OperatorRemoved(
-                f"{op_type} was removed from {domain} in {removal.removed_in}", remedy=instead
+                f"{op_type} was removed from {domain} in opset {removal.removed_in}", remedy=replacement
             )
         since = operator.versions[0].since_version
         return NotYetIntroduced(
-            f"{op_type} is not in opset {opset} of {domain}", remedy=f"it came with opset {since}"
+            f"{op_type} is not in opset {opset} of {domain}", remedy=f"it was introduced in opset {since}"
         )
 
 
 @cache
 def default_registry() -> Registry:
-    """The registry over the project's own `opsets/`."""
+    """Return the registry of the definitions in `opsets/`."""
     return Registry((OPSETS,))
 
 

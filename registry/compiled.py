@@ -1,8 +1,7 @@
-"""The project's own definitions as they were read and checked in advance.
+"""Read operator definitions that were parsed and validated in advance.
 
-`compiled.json` beside this file is written by `tools/generate.py`. It saves a conversion to import pydantic
-and a YAML parser. It is a shortcut only: an entry counts for the very bytes that it was made of; where the
-files hold others, they are read.
+`tools/generate.py` writes `compiled.json`, which saves a conversion the import of pydantic and of a YAML
+parser. An entry is keyed by a checksum of its source files: if they differ, the files themselves are read.
 """
 
 from __future__ import annotations
@@ -20,49 +19,56 @@ from opshift.registry.record import Record
 
 FILE: Final = Path(__file__).with_name("compiled.json")
 KIND: Final = ""
-"""The key of the name of a record's class; no field and no attribute of an operator is called this."""
+"""JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
 Content = TypeVar("Content")
 
 
 def compiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
-    """What `read` makes of a file and of the others that it looks at; it is called if that is not at hand."""
+    """Return the precompiled content of a file, or the result of `read` if there is no entry for it.
+
+    Args:
+        path: the file.
+        sources: other files that `read` depends on.
+        read: reads and validates the file.
+    """
     text = _entry(name_of(path, sources)) if path.is_relative_to(OPSETS) else None
     if text is None:
         return read()
-    kinds = {each.__name__: each for each in _kinds(Record)}
-    found: Content = json.loads(text, object_hook=lambda data: _content(data, kinds))
-    return found
+    classes = {each.__name__: each for each in _record_classes(Record)}
+    content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
+    return content
 
 
 def name_of(path: Path, sources: Iterable[Path]) -> str:
-    """The name of an entry: the file's, and what tells its bytes and those of the others from any others."""
-    held = b"\0".join(each.read_bytes() for each in (path, *sources) if each.exists())
-    return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(held):08x}"
+    """Return the key of an entry: the file's path and a checksum of the file and its sources."""
+    content = b"\0".join(each.read_bytes() for each in (path, *sources) if each.exists())
+    return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(content):08x}"
 
 
 def stated(record: Any) -> dict[str, Any]:
-    """A record as JSON holds it: with the name of its class, and without what is at its default."""
-    held = {each: getattr(record, each.name) for each in fields(record)}
-    return {KIND: type(record).__name__, **{f.name: v for f, v in held.items() if v not in (f.default, {})}}
+    """Return a record as a JSON object: its class name and the fields that differ from their defaults."""
+    values = {each: getattr(record, each.name) for each in fields(record)}
+    return {KIND: type(record).__name__, **{f.name: v for f, v in values.items() if v not in (f.default, {})}}
 
 
-def _content(data: dict[str, Any], kinds: dict[str, type[Record]]) -> Any:
-    """The inverse of `stated`, and lists are tuples again."""
-    held: dict[str, Any] = {
+def _decode(data: dict[str, Any], classes: dict[str, type[Record]]) -> Any:
+    """Decode an object that `stated` encoded, and turn lists into tuples."""
+    values: dict[str, Any] = {
         key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
     }
-    kind = held.pop(KIND, None)
-    return held if kind is None else kinds[kind](**held)
+    class_name = values.pop(KIND, None)
+    return values if class_name is None else classes[class_name](**values)
 
 
-def _kinds(base: type[Record]) -> Iterator[type[Record]]:
+def _record_classes(base: type[Record]) -> Iterator[type[Record]]:
     for each in base.__subclasses__():
         yield each
-        yield from _kinds(each)
+        yield from _record_classes(each)
 
 
 def _entry(name: str) -> str | None:
-    """The content of an entry, which has a line of its own."""
+    """Return the JSON text of an entry, or `None`."""
+    # Each entry has a line of its own, so one entry is found without parsing the whole file.
     key = f'\n "{name}": '
     start = _text().find(key)
     return None if start < 0 else _text()[start + len(key) : _text().find("\n", start + 1)].rstrip(",")

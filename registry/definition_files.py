@@ -1,4 +1,4 @@
-"""Which files of some folders define what."""
+"""Locate the definition file of each operator in a list of folders."""
 
 from __future__ import annotations
 
@@ -9,28 +9,29 @@ from opshift import opsets
 from opshift.registry.errors import DefinitionError, Place
 
 OPSETS: Final = Path(opsets.__path__[0])
-"""The folder of the project's own definitions."""
+"""The project's own folder of definitions."""
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
 
 
 def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
-    """The file of each operator, by domain and name.
+    """Return the file of each operator, by domain and name.
 
     Raises:
-        DefinitionError: a folder holds none, or two define one operator.
+        DefinitionError: a folder contains no definitions, or an operator is defined twice.
     """
     found: dict[str, dict[str, Path]] = {}
     for folder in folders:
         paths = sorted(folder.glob("*/*.yaml"))
+        # A folder may contain nothing but a list of consumers.
         if not paths and not (folder / CONSUMERS).exists():
             raise DefinitionError(
-                "holds no operator definitions",
+                "contains no operator definitions",
                 place=Place(str(folder)),
-                remedy="lay them out as <domain>/<operator>.yaml",
+                remedy="name the files <domain>/<operator>.yaml",
             )
         for path in paths:
             names = found.setdefault(path.parent.name, {})
             if path.stem in names:
-                raise DefinitionError(f"is defined in {names[path.stem]} too", place=Place(str(path)))
+                raise DefinitionError(f"is also defined in {names[path.stem]}", place=Place(str(path)))
             names[path.stem] = path
     return found

@@ -1,4 +1,4 @@
-"""What differs between two versions of one operator, a `Change` each."""
+"""Differences between the signatures of two operator versions, one `Change` each."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ KINDS = (
     "status",
     "deprecation",
 )
-"""Every kind of change there is."""
+"""All kinds of change."""
 
 
 class Change(NamedTuple):
-    """One difference: what kind, of which attribute or parameter, and both sides."""
+    """One difference: its kind, the attribute or parameter concerned, and the values on both sides."""
 
     kind: str
     subject: str
@@ -30,25 +30,25 @@ class Change(NamedTuple):
     new: Any
 
     def __str__(self) -> str:
-        what = self.kind.replace("_", " ")
+        kind_text = self.kind.replace("_", " ")
         return (
-            f"{what}: {self.subject}"
+            f"{kind_text}: {self.subject}"
             if self.old is None and self.new is None
-            else (f"{what}: {self.subject}: {_shown(self.old)} -> {_shown(self.new)}")
+            else (f"{kind_text}: {self.subject}: {_format_value(self.old)} -> {_format_value(self.new)}")
         )
 
 
 def diff(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
-    """Every difference of signature between two versions, attributes first."""
+    """Return all differences between the signatures of two versions, attributes first."""
     return (
-        *_attributes(old.attributes, new.attributes),
-        *_parameters("input", old, old.inputs, new, new.inputs),
-        *_parameters("output", old, old.outputs, new, new.outputs),
-        *_facts(old, new),
+        *_attribute_changes(old.attributes, new.attributes),
+        *_parameter_changes("input", old, old.inputs, new, new.inputs),
+        *_parameter_changes("output", old, old.outputs, new, new.outputs),
+        *_version_changes(old, new),
     )
 
 
-def _attributes(old: dict[str, Attribute], new: dict[str, Attribute]) -> Iterator[Change]:
+def _attribute_changes(old: dict[str, Attribute], new: dict[str, Attribute]) -> Iterator[Change]:
     for name in sorted({*old, *new}):
         before, after = old.get(name), new.get(name)
         if before is None:
@@ -56,10 +56,10 @@ def _attributes(old: dict[str, Attribute], new: dict[str, Attribute]) -> Iterato
         elif after is None:
             yield Change("attribute_removed", name, before.default, None)
         else:
-            yield from _attribute(name, before, after)
+            yield from _changes_of_attribute(name, before, after)
 
 
-def _attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
+def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
     if old.type != new.type:
         yield Change("attribute_type", name, old.type, new.type)
     if old.default != new.default:
@@ -67,10 +67,10 @@ def _attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
     if old.required != new.required:
         yield Change("attribute_required", name, old.required, new.required)
     if (old.values, old.minimum, old.maximum) != (new.values, new.minimum, new.maximum):
-        yield Change("attribute_values", name, _legal(old), _legal(new))
+        yield Change("attribute_values", name, _format_allowed_values(old), _format_allowed_values(new))
 
 
-def _legal(attribute: Attribute) -> str:
+def _format_allowed_values(attribute: Attribute) -> str:
     if attribute.values is not None:
         return ", ".join(map(str, attribute.values))
     low, high = attribute.minimum, attribute.maximum
@@ -81,7 +81,7 @@ def _legal(attribute: Attribute) -> str:
     )
 
 
-def _parameters(
+def _parameter_changes(
     side: str,
     old_version: OperatorVersion,
     old: tuple[Parameter, ...],
@@ -106,7 +106,7 @@ def _arity(parameter: Parameter) -> tuple[str, int, bool]:
     return (parameter.option, parameter.min_arity, parameter.homogeneous)
 
 
-def _facts(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+def _version_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     if old.determinism != new.determinism:
         yield Change("determinism", old.name, old.determinism, new.determinism)
     if old.status != new.status:
@@ -115,7 +115,7 @@ def _facts(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
         yield Change("deprecation", old.name, old.deprecated, new.deprecated)
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, frozenset):
         return "{" + ", ".join(sorted(value)) + "}"
     return "nothing" if value is None else str(value)

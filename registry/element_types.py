@@ -1,4 +1,4 @@
-"""Element types of tensors: ONNX's numbers, the names used in type strings, and how values are packed."""
+"""Element types of tensors: their ONNX numbers, their names in type strings, and their storage format."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class ElementType(NamedTuple):
     number: int
     name: str
     code: str
-    """The `struct` code of one element in `raw_data`; empty where an element is no whole machine number."""
+    """`struct` format of one element in `raw_data`; empty if `struct` has no format for the type."""
     field: str
-    """The typed field of TensorProto that holds such elements when `raw_data` does not."""
+    """The typed field of TensorProto that stores the elements if `raw_data` is not used."""
 
 
-_ALL = (
+_ELEMENT_TYPES = (
     ElementType(1, "float", "f", "float_data"),
     ElementType(2, "uint8", "B", "int32_data"),
     ElementType(3, "int8", "b", "int32_data"),
@@ -50,16 +50,16 @@ _ALL = (
     ElementType(28, "float6e3m2", "", "int32_data"),
 )
 
-BY_NUMBER = MappingProxyType({each.number: each for each in _ALL})
-BY_NAME = MappingProxyType({each.name: each for each in _ALL})
+BY_NUMBER = MappingProxyType({each.number: each for each in _ELEMENT_TYPES})
+BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
 
 
 def type_string(number: int) -> str | None:
-    """`tensor(float)` for 1; `None` for a number that is no element type."""
+    """Return the tensor type for an element type number, such as `tensor(float)` for 1; `None` if unknown."""
     found = BY_NUMBER.get(number)
     return f"tensor({found.name})" if found else None
 
 
 def element_names(type_text: str) -> Iterator[str]:
-    """The element types within a type string: `int64` and `float` of `map(int64, tensor(float))`."""
+    """Yield the element types in a type string: `int64` and `float` for `map(int64, tensor(float))`."""
     return (word for word in re.findall(r"\w+", type_text) if word in BY_NAME)

@@ -1,4 +1,4 @@
-"""Errors as values: fields first, one sentence, the place, and what to do about it."""
+"""Errors with fields (reason, place, remedy), and errors of definitions and name resolution."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Place:
-    """Where something is: a line of a file, or a node of a model."""
+    """A location: a line of a file, or a node of a model."""
 
     file: str = ""
     line: int = 0
@@ -19,12 +19,12 @@ class Place:
 
 
 class OpshiftError(Exception):
-    """The root of every error that opshift raises on purpose.
+    """Base class of all errors that opshift raises deliberately.
 
     Attributes:
-        reason: what is wrong, in one sentence.
-        place: where, as `Place`; empty if it concerns the whole input.
-        remedy: what the reader can do about it; may be empty.
+        reason: the problem, in one sentence.
+        place: the location as a `Place`; empty if the whole input is concerned.
+        remedy: advice on how to fix the problem; may be empty.
     """
 
     def __init__(self, reason: str, *, place: Place | str = "", remedy: str = "") -> None:
@@ -39,7 +39,7 @@ class OpshiftError(Exception):
         return f"{where}{self.reason}{advice}"
 
     def as_dict(self) -> dict[str, str]:
-        """The fields, for `--format json`."""
+        """Return the fields for JSON output."""
         return {
             "error": type(self).__name__,
             "reason": self.reason,
@@ -49,11 +49,11 @@ class OpshiftError(Exception):
 
 
 class DefinitionError(OpshiftError):
-    """A file of operator definitions cannot be used; the place is its file and line."""
+    """A definition file is invalid or cannot be read; the place is its file and line."""
 
 
 class ResolveError(OpshiftError):
-    """A node names no operator under its opset imports."""
+    """A node does not refer to any operator under its opset imports."""
 
 
 class DomainNotImported(ResolveError):
@@ -61,20 +61,20 @@ class DomainNotImported(ResolveError):
 
 
 class NotYetIntroduced(ResolveError):
-    """The operator exists, but only from a later opset on."""
+    """The operator was introduced in a later opset."""
 
 
 class OperatorRemoved(ResolveError):
-    """The operator existed in an earlier opset and was taken out."""
+    """The operator was removed in this opset or an earlier one."""
 
 
 class UnknownOperator(ResolveError):
-    """No operator of this name in the domain."""
+    """The domain has no operator of this name."""
 
 
 class UnknownDomain(ResolveError):
-    """The registry holds no definitions for the domain."""
+    """The registry has no definitions for the domain."""
 
 
 class UnknownOpset(ResolveError):
-    """The opset version is below 1, or newer than the registry knows."""
+    """The opset version is below 1, or newer than the registry supports."""

@@ -1,11 +1,11 @@
-"""Fingerprints: a published operator version never changes, and what it was is on record.
+"""Fingerprints, which detect changes to published operator versions.
 
-A fingerprint is taken of the canonical form: everything that a definition says, spelled out (type sets, what
-the top of the file says for all versions, defaults left out), as JSON with sorted keys. So the layout of the
-file, its comments and the order of its keys are not part of it, and every word and number is.
+A fingerprint is a hash of the canonical form: JSON with sorted keys that contains the complete definition,
+with type sets expanded, the keys shared by all versions of a file merged in, and defaults omitted. Layout,
+comments and key order of a file do not affect it; every word and number does.
 
-Facts that come later than the version are kept apart from it, with fingerprints of their own: the removal of
-the operator, and the steps, which say how the registry converts and may be improved.
+Information that is added after publication has separate fingerprints: the removal of the operator, and the
+steps, which define how the registry converts nodes and may be improved.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from opshift.registry.written import STATED_ONCE, written_operator, written_vers
 
 LOCK: Final = "fingerprints.yaml"
 LATER: Final = ("step", "before", "removal")
-"""What is no part of a version's own fingerprint."""
+"""Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 HEAD: Final = (
     "# Written by tools/write_fingerprints.py; what a published version is, so that none changes unseen"
 )
@@ -33,76 +33,80 @@ Lock = dict[str, dict[str, dict[str, str]]]
 
 
 def fingerprint(version: OperatorVersion) -> str:
-    """What identifies a version's definition: 32 hexadecimal digits.
+    """Return the fingerprint of a version's definition: 32 hexadecimal digits.
 
-    Steps and removal are not part of it; all else is, down to the description's last character.
+    It covers everything except the steps and the removal.
     """
-    return digest({"id": str(version.id), **_without(written_version(version), LATER)})
+    return digest({"id": str(version.id), **_exclude(written_version(version), LATER)})
 
 
 def operator_fingerprints(operator: Operator) -> dict[str, str]:
-    """Every entry of an operator's in `fingerprints.yaml`.
+    """Return all entries of an operator in `fingerprints.yaml`.
 
-    `shared` is what stands once at the top of the file; a version's own entry has of these only what it
-    says otherwise, so that a new version may come with a new description.
+    The entry `shared` covers the keys at the top of the file. The entry of a version covers these keys only
+    if the version overrides them, so that a new version may update the description at the top.
     """
     return dict(_entries(written_operator(operator)))
 
 
 def digest(content: Any) -> str:
-    """The fingerprint of plain data: 32 hexadecimal digits."""
+    """Return a hash of plain data: 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def load_lock(path: Path) -> Lock:
-    """Read a `fingerprints.yaml`; a missing file holds none.
+    """Read `fingerprints.yaml`; a missing file is an empty lock.
 
     Raises:
-        DefinitionError: it is not YAML, or breaks the format.
+        DefinitionError: the file is not YAML, or has the wrong format.
     """
     from opshift.registry.yaml_files import load_yaml
 
     content = (load_yaml(path) or {}) if path.exists() else {}
     try:
-        return _LOCK.validate_python(content)
+        return _LOCK_ADAPTER.validate_python(content)
     except ValidationError as error:
         first = error.errors()[0]
         raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
 
 
 class Moved(NamedTuple):
-    """One entry that is not as the lock has it."""
+    """An entry whose fingerprint differs between the definitions and the lock."""
 
     domain: str
     op_type: str
     entry: str
     why: Literal["changed", "missing", "new"]
-    """`missing` from the definitions, `new` to the lock."""
+    """`missing` in the definitions, or `new` and therefore not in the lock."""
     now: str = ""
 
     @property
     def is_step(self) -> bool:
-        """Whether it is about how nodes are converted, not about what the operator is."""
+        """Whether the entry covers the conversion of nodes, not the definition of the operator."""
         return self.entry.endswith(" step")
 
     def __str__(self) -> str:
-        told = {"changed": "is not what was published", "missing": "is gone", "new": "is not on record"}
-        return f"{self.domain}.{self.op_type}: {self.entry} {told[self.why]}"
+        problems = {
+            "changed": "differs from the published one",
+            "missing": "is missing",
+            "new": "is not recorded",
+        }
+        return f"{self.domain}.{self.op_type}: entry {self.entry!r} {problems[self.why]}"
 
 
 def moved(operators: Iterable[Operator], lock: Lock) -> Iterator[Moved]:
-    """Every entry that differs between definitions and a lock."""
-    left = {(domain, name) for domain, names in lock.items() for name in names}
+    """Yield every entry that differs between definitions and a lock."""
+    remaining = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
         locked = lock.get(operator.domain, {}).get(operator.name, {})
-        left.discard((operator.domain, operator.name))
-        yield from _moved(operator, operator_fingerprints(operator), locked)
-    yield from (Moved(domain, name, "the operator", "missing") for domain, name in sorted(left))
+        remaining.discard((operator.domain, operator.name))
+        yield from _entry_differences(operator, operator_fingerprints(operator), locked)
+    yield from (Moved(domain, name, "the operator", "missing") for domain, name in sorted(remaining))
 
 
 def locked(operators: Iterable[Operator]) -> Lock:
-    """The lock of some definitions as they are, sorted."""
+    """Build the lock of some definitions, sorted by domain and name."""
     found: Lock = {}
     for operator in sorted(operators, key=lambda each: (each.domain, each.name)):
         found.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
@@ -110,7 +114,7 @@ def locked(operators: Iterable[Operator]) -> Lock:
 
 
 def lock_text(lock: Lock) -> str:
-    """The content of a `fingerprints.yaml`."""
+    """Return the content of `fingerprints.yaml` for a lock."""
     lines = [HEAD]
     for domain, operators in lock.items():
         lines.append(f"{domain}:")
@@ -120,7 +124,9 @@ def lock_text(lock: Lock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _moved(operator: Operator, now: Mapping[str, str], locked: Mapping[str, str]) -> Iterator[Moved]:
+def _entry_differences(
+    operator: Operator, now: Mapping[str, str], locked: Mapping[str, str]
+) -> Iterator[Moved]:
     for entry, value in now.items():
         if entry not in locked:
             yield Moved(operator.domain, operator.name, entry, "new", value)
@@ -130,11 +136,11 @@ def _moved(operator: Operator, now: Mapping[str, str], locked: Mapping[str, str]
         yield Moved(operator.domain, operator.name, entry, "missing")
 
 
-def _entries(written: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "shared", digest({key: written[key] for key in STATED_ONCE if key in written})
-    for version in written["versions"]:
+def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "shared", digest({key: data[key] for key in STATED_ONCE if key in data})
+    for version in data["versions"]:
         since = str(version["since_version"])
-        yield since, digest(_without(version, LATER))
+        yield since, digest(_exclude(version, LATER))
         steps = {key: version[key] for key in ("step", "before") if key in version}
         if steps:
             yield f"{since} step", digest(steps)
@@ -142,8 +148,8 @@ def _entries(written: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "removal", digest(version["removal"])
 
 
-def _without(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _exclude(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in keys}
 
 
-_LOCK: Final = TypeAdapter(Lock)
+_LOCK_ADAPTER: Final = TypeAdapter(Lock)

@@ -1,4 +1,4 @@
-"""The base of pydantic models that are no part of a definition."""
+"""Base class of pydantic models outside operator definitions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Frozen(BaseModel):
-    """Immutable, and strict about keys it does not know."""
+    """Immutable model that refuses unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -1,4 +1,4 @@
-"""A function body as a definition states it."""
+"""Function bodies as data."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from opshift.registry.steps import Literals
 
 @dataclass(frozen=True, kw_only=True)
 class FromAttribute(Record):
-    """In a body: the value that the node's own attribute has, stated or by default."""
+    """In a body: a reference to an attribute of the calling node, or to its default."""
 
     attribute: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class BodyNode(Record):
-    """One node of a body."""
+    """One node of a function body."""
 
     op_type: str
     domain: str = DEFAULT_DOMAIN
@@ -30,9 +30,9 @@ class BodyNode(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Body(Record):
-    """A function body: nodes from the operator's inputs to its outputs, which they name as it does."""
+    """A function body: nodes that compute the operator's outputs from its inputs."""
 
     opset_imports: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
-    """What the nodes are written for, by domain."""
+    """Domain to the opset version that the nodes are written for."""
     nodes: Annotated[tuple[BodyNode, ...], Checked(min_length=1)]
-    """In order."""
+    """The nodes in topological order."""

@@ -1,4 +1,4 @@
-"""What each IR version added to what a model may hold."""
+"""IR versions and the features and element types that each of them added."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"
 
 @dataclass(frozen=True, kw_only=True)
 class IrVersion(Record):
-    """One IR version: the first ONNX release that has it, and what it added.
+    """One IR version: the first ONNX release with it, and its additions.
 
-    `features` are the additions by name, with how messages call them.
+    `features` maps the name of each added feature to the noun that messages use for it.
     """
 
     onnx: str
@@ -30,26 +30,26 @@ class IrVersion(Record):
 
 
 class IrVersions:
-    """`ir_versions.yaml`: the IR versions that the project knows, oldest first."""
+    """The supported IR versions, oldest first, from `ir_versions.yaml`."""
 
     def __init__(self, versions: dict[int, IrVersion]) -> None:
         self.versions = MappingProxyType(versions)
         features = {name: number for number, each in versions.items() for name in each.features}
         elements = {name: number for number, each in versions.items() for name in each.element_types}
         self.features = MappingProxyType(features)
-        """The first IR version with each feature."""
+        """Feature to the IR version that introduced it."""
         self.element_types = MappingProxyType(elements)
-        """The first IR version with each element type that the oldest version lacks."""
+        """Element type to the IR version that introduced it; types of the oldest version are not listed."""
 
     @classmethod
     def load(cls, path: Path) -> IrVersions:
         """Read the file.
 
         Raises:
-            DefinitionError: it is not YAML, or breaks the format.
+            DefinitionError: the file is not YAML, or has the wrong format.
         """
-        found = compiled(path, (), lambda: read_ir_versions(path))
-        return cls({int(number): each for number, each in found.items()})
+        versions = compiled(path, (), lambda: read_ir_versions(path))
+        return cls({int(number): each for number, each in versions.items()})
 
     @property
     def oldest(self) -> int:
@@ -62,31 +62,31 @@ class IrVersions:
         return max(self.versions)
 
     def meaning(self, feature: str) -> str:
-        """How messages call a feature."""
+        """Return the noun that messages use for a feature."""
         return self.versions[self.features[feature]].features[feature]
 
 
 @cache
 def ir_versions() -> IrVersions:
-    """ONNX's IR versions, as the project's own data has them."""
+    """Return the IR versions of ONNX, from the project's own data."""
     return IrVersions.load(IR_VERSIONS)
 
 
 def read_ir_versions(path: Path) -> dict[str, IrVersion]:
-    """What a file says of each IR version.
+    """Read and validate each IR version of a file.
 
     Raises:
-        DefinitionError: it is not YAML, or breaks the format.
+        DefinitionError: the file is not YAML, or has the wrong format.
     """
     from pydantic import ValidationError
 
     from opshift.registry.yaml_files import line_of, load_yaml
 
-    found = {}
+    versions = {}
     for number, content in load_yaml(path).items():
         try:
-            found[str(int(number))] = checked(IrVersion, content)
+            versions[str(int(number))] = checked(IrVersion, content)
         except (ValidationError, ValueError) as error:
             place = Place(str(path), line_of(path, (number,)))
             raise DefinitionError(f"{number}: {error}", place=place) from error
-    return found
+    return versions

@@ -1,4 +1,4 @@
-"""The project's definitions with those of other folders, or others in their place."""
+"""Combine the project's definitions with definitions from other folders."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from opshift.registry.catalogue import Registry, default_registry
 
 
 def registry_over(folders: Iterable[Path]) -> Registry:
-    """The project's definitions and those in `folders`.
+    """Return a registry of the project's definitions and those in `folders`.
 
-    A folder that has a `releases.yaml` is a whole tree of its own: it takes the place of the project's.
+    The first folder with a `releases.yaml` is a complete tree and replaces the project's definitions.
 
     Raises:
-        DefinitionError: a folder holds none, or defines what another does.
+        DefinitionError: a folder contains no definitions, or redefines an operator.
     """
-    given = list(folders)
-    base = next((each for each in given if (each / "releases.yaml").exists()), None)
+    paths = list(folders)
+    base = next((each for each in paths if (each / "releases.yaml").exists()), None)
     registry = default_registry() if base is None else Registry((base,))
-    for folder in given:
+    for folder in paths:
         registry = registry if folder is base else registry.with_folder(folder)
     return registry

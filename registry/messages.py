@@ -1,8 +1,8 @@
 """ONNX's protobuf messages, up to IR version 14.
 
-The classes are made from ``opsets/onnx.binpb`` in a descriptor pool of their own. So they work beside an
-imported ``onnx`` (the two exchange bytes, never objects), and with any protobuf release and backend: nothing
-here was generated for one of them. What a message holds that IR 14 does not know, it keeps and writes back.
+The classes are created from ``opsets/onnx.binpb`` in a private descriptor pool. They therefore work next to
+an imported ``onnx`` (the two exchange serialized bytes, not objects) and with any protobuf release and
+backend, because no generated code is involved. Fields added after IR version 14 survive parsing and writing.
 
 No other module of the project imports ``google.protobuf``. The fields and their types are in
 ``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
@@ -61,9 +61,12 @@ IR_VERSION: Final = Version.Value("IR_VERSION")
 
 
 def parse_model(data: bytes | memoryview) -> ModelProto:
-    """The model serialized in `data`; DecodeError if `data` is not one serialized message.
+    """Return the model serialized in `data`.
 
-    Text that is not UTF-8 may pass here and raise UnicodeDecodeError where it is read.
+    Strings that are not UTF-8 may pass here and raise UnicodeDecodeError when they are read.
+
+    Raises:
+        DecodeError: `data` is not one serialized message.
     """
     try:
         return ModelProto.FromString(bytes(data))

@@ -1,7 +1,7 @@
-"""The registry's data types: what one operator version is, as frozen dataclasses.
+"""Data types of the registry: operators, their versions and their parameters, as frozen dataclasses.
 
-Field names follow `onnx.defs.OpSchema` where it has them. As YAML is read, pydantic checks all that the
-annotations say; however it is built, an instance checks that it does not contradict itself.
+Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is read, pydantic validates the
+annotations. Each constructor checks that the instance is consistent.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ AttributeType = Literal[
 Scalar = int | float | str
 Value = Scalar | tuple[Scalar, ...]
 Bridge = Literal["order", "extreme", "ring", "real"]
-"""What an operator does with the values of a type, and so in which wider types its result is the same.
+"""The condition under which a wider type can replace a narrow one without changing an operator's result.
 
-`order`  it moves, selects or compares them: any type that holds them all, in their order.
-`extreme` it takes the least or the greatest, and of no values the type's own limit: types whose limits,
-         cast back, are those of the narrow one.
-`ring`   it adds and multiplies them: wider integers, since a cast back wraps as the narrow type does;
-         and wider floats, rounded once at the end.
-`real`   it computes a function of real numbers: wider floats, rounded once at the end.
+`order`    moves, selects or compares values: any type that represents all of them in the same order.
+`extreme`  returns the minimum or maximum, and a limit of the type for an empty input: types with limits
+           that become those of the narrow type when they are cast back.
+`ring`     adds and multiplies: wider integers, because a cast back wraps like the narrow type; and wider
+           floats, rounded once at the end.
+`real`     computes a real function: wider floats, rounded once at the end.
 """
 UNBOUNDED = 2**31 - 1
-"""The arity of a variadic parameter, as ONNX counts it."""
+"""The maximum arity of a variadic parameter, as in ONNX."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,50 +45,50 @@ class Parameter(Record):
     """A type variable of the operator, or a type such as `tensor(int64)`."""
     option: Literal["single", "optional", "variadic"] = "single"
     homogeneous: Annotated[bool, Checked(strict=True)] = True
-    """Of a variadic parameter: whether all its values have the same type."""
+    """Whether all values of a variadic parameter have the same type."""
     min_arity: int = 1
     differentiation: Literal["unknown", "differentiable", "non_differentiable"] = "unknown"
     type_attribute: str | None = None
-    """Of an output: the attribute that names its element type (a number, or a tensor of that type)."""
+    """The attribute that sets an output's element type, by number or as a tensor of that type."""
     absent_type: str | None = None
-    """Of an output: the type without that attribute: a type, or the name of an input that has it."""
+    """The output's type if that attribute is absent: a type, or the name of an input with this type."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Attribute(Record):
-    """An attribute's type, whether it has to be there, and what it may hold."""
+    """The type, default and allowed values of an attribute."""
 
     type: AttributeType
     required: Annotated[bool, Checked(strict=True)] = False
     default: Value | None = None
-    """What an absent attribute means; `None` if the definition states no default."""
+    """The value of an absent attribute; `None` if the definition has no default."""
     values: tuple[Scalar, ...] | None = None
-    """The only legal values (of each element, if the attribute is a list)."""
+    """The allowed values (of each element, for a list attribute)."""
     minimum: int | float | None = None
     maximum: int | float | None = None
     absent: str = ""
-    """What leaving the attribute out means where no single default value says it."""
+    """The meaning of an absent attribute that no single default value expresses."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "default", _typed(self.default, self.type))
+        object.__setattr__(self, "default", _convert_default(self.default, self.type))
         if self.required and self.default is not None:
-            raise ValueError("a required attribute has no default")
-        if self.default is not None and not _is_of(self.default, self.type):
-            raise ValueError(f"the default {self.default!r} is no {self.type}")
+            raise ValueError("a required attribute cannot have a default")
+        if self.default is not None and not _has_type(self.default, self.type):
+            raise ValueError(f"the default {self.default!r} does not have the type {self.type}")
 
     def allows(self, value: Scalar) -> bool:
-        """Whether `value` (one element of a list attribute) lies in the declared set and range."""
+        """Return whether `value` (one element of a list attribute) is in the declared set and range."""
         if self.values is not None and value not in self.values:
             return False
         if isinstance(value, str):
             return True
-        above = self.minimum is None or value >= self.minimum
-        return above and (self.maximum is None or value <= self.maximum)
+        is_above_minimum = self.minimum is None or value >= self.minimum
+        return is_above_minimum and (self.maximum is None or value <= self.maximum)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deprecation(Record):
-    """From this version on the operator is in the set only to say what replaced it."""
+    """Marks a version that is deprecated, with the operator that replaces it."""
 
     replaced_by: str | None = None
     mapping: str = ""
@@ -96,18 +96,18 @@ class Deprecation(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Removal(Record):
-    """The operator left its domain's set at opset `removed_in`."""
+    """The removal of an operator from its domain at opset `removed_in`."""
 
     removed_in: Annotated[int, Checked(ge=2)]
     replaced_by: str | None = None
     mapping: str = ""
     up: Annotated[Answer, Checked(before=answer_of)]
-    """How a node is expressed by what the set at `removed_in` holds."""
+    """The conversion of a node to operators that exist at `removed_in`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class OperatorVersion(Record):
-    """One operator as one opset introduced it; identified by (domain, name, since_version)."""
+    """An operator as one opset defines it, identified by (domain, name, since_version)."""
 
     domain: str
     name: str
@@ -115,24 +115,26 @@ class OperatorVersion(Record):
     status: Literal["STABLE", "EXPERIMENTAL"] = "STABLE"
     description: str = ""
     shape: str = ""
-    """The rule of `registry.shapes` that gives the outputs' shapes; empty if none does."""
+    """The rule in `registry.shapes` that infers the output shapes; empty if there is no rule."""
     bridge: Bridge | None = None
-    """Which wider types give the same result: see `Bridge`; none if not said."""
+    """The class of wider types with the same result, see `Bridge`; `None` if undeclared."""
     inputs: tuple[Parameter, ...] = ()
     outputs: tuple[Parameter, ...] = ()
     attributes: dict[str, Attribute] = field(default_factory=dict)
     type_constraints: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Type variable to the types it may stand for, sorted."""
+    """Type variable to the types it allows, sorted."""
     determinism: Literal["deterministic", "non_deterministic", "unknown"] = "deterministic"
     deprecation: Deprecation | None = None
     removal: Removal | None = None
     step: Step | None = None
-    """How the version before this one becomes this one, and back; `None` for the first."""
+    """The conversion between the previous version and this one; `None` for the first version."""
     before: Annotated[Answer | Literal["body"] | None, Checked(before=answer_of)] = None
-    """Of a first version: how a node is expressed in the opset before it, which lacks the operator; `body`
-    says by the nodes of its body."""
+    """For a first version: the conversion of a node to the previous opset, which lacks the operator.
+
+    `body` expands the node into the nodes of its function body.
+    """
     body: Body | None = None
-    """The same in terms of other operators, for a function."""
+    """The definition of a function in terms of other operators."""
 
     def __post_init__(self) -> None:
         for parameter in (*self.inputs, *self.outputs):
@@ -141,10 +143,10 @@ class OperatorVersion(Record):
                     f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable"
                 )
         if self.before == "body" and self.body is None:
-            raise ValueError("before is body, and there is none")
+            raise ValueError("`before` is `body`, but the operator has no body")
 
     def __hash__(self) -> int:
-        """That of its identity: quickly found, and no two versions of a registry share it."""
+        """Hash the identity only, which is fast and unique within a registry."""
         return hash((self.domain, self.name, self.since_version))
 
     @cached_property
@@ -154,82 +156,82 @@ class OperatorVersion(Record):
 
     @property
     def doc(self) -> str:
-        """The description, under the name that `onnx.defs.OpSchema` gives it."""
+        """The description, under its name in `onnx.defs.OpSchema`."""
         return self.description
 
     @property
     def deprecated(self) -> bool:
-        """Whether the version only says what replaced the operator."""
+        """Whether this version is deprecated."""
         return self.deprecation is not None
 
     @cached_property
     def has_plain_attributes(self) -> bool:
-        """Whether all attributes are numbers, texts, or lists of them."""
+        """Whether all attributes are numbers, strings, or lists of them."""
         return all(
             each.type.removesuffix("S") in ("INT", "FLOAT", "STRING") for each in self.attributes.values()
         )
 
     @cached_property
     def min_input(self) -> int:
-        """The least number of inputs a node may list."""
-        return _least(self.inputs)
+        """The minimum number of inputs of a node."""
+        return _min_arity(self.inputs)
 
     @cached_property
     def max_input(self) -> int:
-        """The greatest number of inputs a node may list; `UNBOUNDED` if the last is variadic."""
-        return _most(self.inputs)
+        """The maximum number of inputs of a node; `UNBOUNDED` if the last one is variadic."""
+        return _max_arity(self.inputs)
 
     @cached_property
     def min_output(self) -> int:
-        """The least number of outputs a node may list."""
-        return _least(self.outputs)
+        """The minimum number of outputs of a node."""
+        return _min_arity(self.outputs)
 
     @cached_property
     def max_output(self) -> int:
-        """The greatest number of outputs a node may list; `UNBOUNDED` if the last is variadic."""
-        return _most(self.outputs)
+        """The maximum number of outputs of a node; `UNBOUNDED` if the last one is variadic."""
+        return _max_arity(self.outputs)
 
     @cached_property
     def required_attributes(self) -> tuple[str, ...]:
-        """The names of the attributes that every node states."""
+        """The names of the required attributes."""
         return tuple(name for name, attribute in self.attributes.items() if attribute.required)
 
     def types_of(self, parameter: Parameter) -> tuple[str, ...]:
-        """The types a value bound to `parameter` may have."""
+        """Return the types that a value of `parameter` may have."""
         return self.type_constraints.get(parameter.type, (parameter.type,))
 
     def input_named(self, name: str) -> tuple[int, Parameter] | None:
-        """Position and definition of an input, or `None`."""
+        """Return the index and definition of an input, or `None`."""
         return next(((i, p) for i, p in enumerate(self.inputs) if p.name == name), None)
 
     def output_named(self, name: str) -> tuple[int, Parameter] | None:
-        """Position and definition of an output, or `None`."""
+        """Return the index and definition of an output, or `None`."""
         return next(((i, p) for i, p in enumerate(self.outputs) if p.name == name), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Operator(Record):
-    """One name of one domain through time: all its versions, oldest first."""
+    """An operator of a domain with all its versions, oldest first."""
 
     domain: str
     name: str
     description: str = ""
-    """Of the newest version; a version that differs says so in its own description."""
+    """The description of the newest version; a version with a different text overrides it."""
     shape: str = ""
     bridge: Bridge | None = None
     versions: Annotated[tuple[OperatorVersion, ...], Checked(min_length=1)]
 
     def __post_init__(self) -> None:
-        ages = [version.since_version for version in self.versions]
-        if ages != sorted(set(ages)):
-            raise ValueError(f"versions must ascend, each once: {ages}")
+        numbers = [version.since_version for version in self.versions]
+        if numbers != sorted(set(numbers)):
+            raise ValueError(f"versions must ascend, each once: {numbers}")
         if self.versions[0].step is not None:
-            raise ValueError("the first version has nothing before it to step from")
+            raise ValueError("the first version cannot have a step")
         if any(version.before is not None for version in self.versions[1:]):
-            raise ValueError("only the first version says how its nodes are expressed before it came")
+            raise ValueError("only the first version can have `before`")
 
     def at(self, opset: int) -> OperatorVersion | None:
-        """The version in force at `opset`; `None` before the first and after a removal."""
+        """Return the version in effect at `opset`; `None` before the first version and after a removal."""
         found = None
         for version in self.versions:
             if version.since_version > opset:
@@ -240,36 +242,37 @@ class Operator(Record):
         return found
 
 
-def _is_of(value: Value, kind: str) -> bool:
+def _has_type(value: Value, kind: str) -> bool:
     if isinstance(value, tuple):
-        return kind.endswith("S") and all(_is_of(each, kind.removesuffix("S")) for each in value)
-    wanted = {"INT": int, "FLOAT": float, "STRING": str}.get(kind)
-    return wanted is not None and isinstance(value, wanted) and not isinstance(value, bool)
+        return kind.endswith("S") and all(_has_type(each, kind.removesuffix("S")) for each in value)
+    expected = {"INT": int, "FLOAT": float, "STRING": str}.get(kind)
+    return expected is not None and isinstance(value, expected) and not isinstance(value, bool)
 
 
-def _typed(value: Any, kind: str) -> Any:
+def _convert_default(value: Any, kind: str) -> Any:
     if isinstance(value, tuple):
-        return tuple(_typed(item, kind.removesuffix("S")) for item in value)
+        return tuple(_convert_default(item, kind.removesuffix("S")) for item in value)
     if kind == "FLOAT" and isinstance(value, int | float):
+        # Attributes store float32, so a default in YAML has to be rounded to compare equal to one in a model.
         try:
             return struct.unpack("<f", struct.pack("<f", value))[0]
         except OverflowError as error:
-            raise ValueError(f"the default {value!r} is no float32") from error
+            raise ValueError(f"the default {value!r} is out of range for float32") from error
     return value
 
 
-def _least(parameters: tuple[Parameter, ...]) -> int:
-    """ONNX counts up to the last parameter that has to be there."""
-    least = 0
+def _min_arity(parameters: tuple[Parameter, ...]) -> int:
+    """Count up to the last required parameter, like ONNX: earlier optional ones are included."""
+    count = 0
     for position, parameter in enumerate(parameters):
         if parameter.option == "single":
-            least = position + 1
+            count = position + 1
         elif parameter.option == "variadic":
-            least = position + parameter.min_arity
-    return least
+            count = position + parameter.min_arity
+    return count
 
 
-def _most(parameters: tuple[Parameter, ...]) -> int:
+def _max_arity(parameters: tuple[Parameter, ...]) -> int:
     if parameters and parameters[-1].option == "variadic":
         return UNBOUNDED
     return len(parameters)

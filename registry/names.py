@@ -1,4 +1,4 @@
-"""What identifies an operator: its domain, its name and the opset version that introduced it."""
+"""Identity of an operator: its domain, its name and the opset version that introduced it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import NamedTuple
 from opshift.registry.errors import OpshiftError
 
 DEFAULT_DOMAIN = "ai.onnx"
-"""The default domain; on the wire it is usually spelled as the empty string."""
+"""The default domain, which models usually spell as the empty string."""
 
 
 def canonical_domain(domain: str) -> str:
-    """The domain as the registry spells it: `""` and `ai.onnx` are the same one."""
+    """Return the registry's spelling of a domain: `""` and `ai.onnx` are the same domain."""
     return domain or DEFAULT_DOMAIN
 
 
 class OperatorId(NamedTuple):
-    """One immutable operator: `ai.onnx.Softmax:13` is Softmax as opset 13 introduced it."""
+    """Identity of an operator version: `ai.onnx.Softmax:13` is Softmax as introduced in opset 13."""
 
     domain: str
     op_type: str
@@ -27,7 +27,7 @@ class OperatorId(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> OperatorId:
-        """Read `ai.onnx.Softmax:13` or `Softmax:13`.
+        """Parse `ai.onnx.Softmax:13` or `Softmax:13`.
 
         Raises:
             OpshiftError: the text has no version, or no name.
@@ -35,5 +35,7 @@ class OperatorId(NamedTuple):
         qualified, _, version = text.rpartition(":")
         domain, _, op_type = qualified.rpartition(".")
         if not op_type or not version.isdecimal():
-            raise OpshiftError(f"{text!r} is not an operator", remedy="write it as ai.onnx.Softmax:13")
+            raise OpshiftError(
+                f"{text!r} is not an operator version", remedy="write it as ai.onnx.Softmax:13"
+            )
         return cls(canonical_domain(domain), op_type, int(version))

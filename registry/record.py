@@ -1,6 +1,6 @@
-"""What the registry's data types share: frozen dataclasses, which pydantic checks as files are read.
+"""Base of the registry's data types: frozen dataclasses that pydantic validates when files are read.
 
-To define them takes no pydantic: what was checked before is at hand without it.
+Pydantic is imported only when a file is validated, because precompiled definitions do not need it.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ Kind = TypeVar("Kind")
 
 
 class Record:
-    """The base of a frozen dataclass that is strict about keys it does not know, when it is read."""
+    """Base of a frozen dataclass that refuses unknown keys when it is read."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
 
 class Checked:
-    """What pydantic is to check of a field, made when pydantic asks for it.
+    """Pydantic metadata of a field, created when pydantic iterates over it.
 
     Args:
-        before: turns what a file says into what the field holds.
-        limits: as `pydantic.Field` takes them.
+        before: converts the value in a file to the value of the field.
+        limits: arguments of `pydantic.Field`.
     """
 
+    # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
     __is_annotated_types_grouped_metadata__ = True
 
     def __init__(self, before: Callable[[Any], Any] | None = None, **limits: Any) -> None:
@@ -44,25 +45,26 @@ class Checked:
 
 
 def checked(kind: type[Kind], data: Any) -> Kind:
-    """A record from plain data.
+    """Return a record from plain data.
 
     Raises:
-        pydantic.ValidationError: it breaks the format; the error tells where.
+        pydantic.ValidationError: the data has the wrong format; the error has its location.
     """
-    wanted: Any = kind
-    found: Kind = adapter(wanted).validate_python(data)
-    return found
+    target: Any = kind
+    record: Kind = adapter(target).validate_python(data)
+    return record
 
 
 def plain(record: Any, **options: Any) -> dict[str, Any]:
-    """A record as JSON has it; `options` are those of `pydantic.TypeAdapter.dump_python`."""
-    found: dict[str, Any] = adapter(record.__class__).dump_python(record, mode="json", **options)
-    return found
+    """Return a record as JSON data; `options` are those of `pydantic.TypeAdapter.dump_python`."""
+    data: dict[str, Any] = adapter(record.__class__).dump_python(record, mode="json", **options)
+    return data
 
 
+# Building an adapter compiles a validator, which takes much longer than a validation.
 @cache
 def adapter(kind: Any) -> TypeAdapter[Any]:
-    """What reads and writes records of a kind."""
+    """Return the pydantic adapter that validates and serializes records of a class."""
     from pydantic import TypeAdapter
 
     return TypeAdapter(kind)

@@ -1,4 +1,4 @@
-"""Which ONNX release brought which opsets and IR version, and what runtimes and other consumers take."""
+"""Releases of ONNX and of runtimes, and the opsets and IR versions that they support."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.record import Checked, Record, checked
 
 @dataclass(frozen=True, kw_only=True)
 class Release(Record):
-    """One release of ONNX or of a runtime: the newest opset of each domain, and the newest IR version."""
+    """A release of ONNX or of a runtime: the newest opset of each domain, and the newest IR version."""
 
     ir_version: int
     opsets: dict[str, int]
@@ -25,18 +25,18 @@ class Release(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Consumer(Record):
-    """One version of another program that reads models, and where it is written what it takes."""
+    """A version of another program that reads models, with the source of the information."""
 
     opsets: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
     ir_version: int | None = None
-    """The newest that it takes; `None` if that is not known."""
+    """The newest supported IR version; `None` if unknown."""
     source: str
     note: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Releases(Record):
-    """`releases.yaml`, of ONNX and onnxruntime, and `consumers.yaml`, of other programs, oldest first."""
+    """`releases.yaml`, with ONNX and onnxruntime, and `consumers.yaml`, with other programs; oldest first."""
 
     onnx: dict[str, Release] = field(default_factory=dict)
     onnxruntime: dict[str, Release] = field(default_factory=dict)
@@ -44,10 +44,10 @@ class Releases(Record):
 
     @classmethod
     def of_tree(cls, folder: Path) -> Releases:
-        """What a folder of definitions says, in either file.
+        """Read both files of a folder of definitions; either may be missing.
 
         Raises:
-            DefinitionError: one is not YAML, or breaks the format.
+            DefinitionError: a file is not YAML, or has the wrong format.
         """
         path, consumers = folder / RELEASES, folder / CONSUMERS
         found = cls.load(path) if path.exists() else cls()
@@ -58,67 +58,70 @@ class Releases(Record):
         """Read `releases.yaml`.
 
         Raises:
-            DefinitionError: it is not YAML, or breaks the format.
+            DefinitionError: the file is not YAML, or has the wrong format.
         """
         from opshift.registry.yaml_files import load_yaml
 
         return _validated(load_yaml(path) or {}, path)
 
     def with_consumers(self, path: Path) -> Releases:
-        """These and those of a `consumers.yaml`; of two with the same name the file's count.
+        """Return these releases with those in a `consumers.yaml` added; the file overrides existing versions.
 
         Raises:
-            DefinitionError: it is not YAML, breaks the format, or takes ONNX's name or onnxruntime's.
+            DefinitionError: the file is not YAML, has the wrong format, or redefines ONNX or onnxruntime.
         """
         from opshift.registry.yaml_files import line_of, load_yaml
 
         added = _validated({"consumers": load_yaml(path) or {}}, path).consumers
         for product in added.keys() & {"onnx", "onnxruntime"}:
             raise DefinitionError(
-                "is listed in releases.yaml", place=Place(str(path), line_of(path, (product,)))
+                f"{product} is already defined in releases.yaml",
+                place=Place(str(path), line_of(path, (product,))),
             )
-        known = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}
-        return replace(self, consumers={**self.consumers, **known})
+        merged = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}
+        return replace(self, consumers={**self.consumers, **merged})
 
     @property
     def products(self) -> Mapping[str, Mapping[str, Release | Consumer]]:
-        """Everything that can be named, by product and version."""
+        """All releases, by product and version."""
         return {"onnx": self.onnx, "onnxruntime": self.onnxruntime, **self.consumers}
 
     def newest_opset(self, domain: str) -> int | None:
-        """The newest opset of a domain in any ONNX release; `None` for a domain that is not ONNX's."""
+        """Return the newest opset of a domain in any ONNX release; `None` for a domain outside ONNX."""
         return max((r.opsets[domain] for r in self.onnx.values() if domain in r.opsets), default=None)
 
     def first_with(self, domain: str, opset: int) -> Release | None:
-        """The first ONNX release whose set of `domain` is at least at `opset`."""
+        """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
         return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)
 
     def companion_opset(self, opsets: Mapping[str, int]) -> int:
-        """The opset of the default domain that first shipped together with all of `opsets`."""
+        """Return the opset of the default domain that first shipped together with all of `opsets`."""
         for release in self.onnx.values():
             if all(release.opsets.get(domain, opset) >= opset for domain, opset in opsets.items()):
                 return release.opsets[DEFAULT_DOMAIN]
         return 1
 
     def named(self, name: str) -> Release | Consumer:
-        """What is called `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`; a patch falls back to its release.
+        """Return a release by name: `onnx-1.12`, `onnxruntime-1.14`, `tensorrt-8.6`.
+
+        The version of a patch, such as 1.12.1, falls back to its release.
 
         Raises:
-            OpshiftError: there is no such release.
+            OpshiftError: the product or its version is unknown.
         """
         product, _, version = name.rpartition("-")
         known = self.products.get(product)
         if known is None:
             raise OpshiftError(
-                f"{name!r} is no release",
-                remedy=f"name one as onnx-1.12 or onnxruntime-1.14; there are {', '.join(self.products)}",
+                f"unknown release {name!r}",
+                remedy=f"write it as onnx-1.12; known products: {', '.join(self.products)}",
             )
         parts = version.split(".")
-        names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-        found = next((known[each] for each in names if each in known), None)
+        candidates = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
+        found = next((known[each] for each in candidates if each in known), None)
         if found is None:
             raise OpshiftError(
-                f"{product} {version} is not known", remedy=f"the registry has {', '.join(known)}"
+                f"unknown version {version!r} of {product}", remedy=f"known versions: {', '.join(known)}"
             )
         return found
 

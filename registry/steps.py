@@ -1,11 +1,11 @@
-"""A step as data: how one version of an operator becomes the next, and back.
+"""Steps as data: the conversion between one version of an operator and the next, in both directions.
 
 Each direction is one of
-    `compatible`         the node stays as it is (types that the other side lacks are guarded)
+    `compatible`         the node stays unchanged (types that the other version lacks are guarded)
     `adapter`            a function in `adapters/` rewrites the node
-    `{refuse: reason}`   it cannot be done
-    a list of verbs      small rewrites that both definitions can check
-A direction that is left out is derived from the two definitions when they differ by element types only.
+    `{refuse: reason}`   the conversion is impossible
+    a list of verbs      small rewrites that can be checked against both definitions
+A direction that is not declared is derived from the two definitions if they differ in element types only.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ Literals = int | float | str | tuple[int | float | str, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Verb(Record):
-    """One declared rewrite; in YAML a mapping of one key, the verb's name."""
+    """A declarative rewrite; in YAML a mapping with one key, the name of the verb."""
 
     name: ClassVar[str]
     shorthand: ClassVar[str] = "attribute"
-    """The field that a bare string stands for."""
+    """The field that is set by a bare string in YAML."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DropAttribute(Verb):
-    """Take off an attribute that the target lacks; refuse if it is not at its default."""
+    """Remove an attribute that the target lacks; refuse if its value is not the default."""
 
     name = "drop_attribute"
     attribute: str
@@ -37,7 +37,7 @@ class DropAttribute(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class IgnoreAttribute(Verb):
-    """Take off an attribute that never changed a result, whatever it holds."""
+    """Remove an attribute that never affected the result, whatever its value."""
 
     name = "ignore_attribute"
     attribute: str
@@ -45,7 +45,7 @@ class IgnoreAttribute(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class AddAttribute(Verb):
-    """Write `value` where the node does not state the attribute."""
+    """Set an attribute to `value` if the node does not have it."""
 
     name = "add_attribute"
     attribute: str
@@ -54,7 +54,7 @@ class AddAttribute(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class RenameAttribute(Verb):
-    """The same attribute under another name."""
+    """Rename an attribute."""
 
     name = "rename_attribute"
     attribute: str
@@ -63,10 +63,10 @@ class RenameAttribute(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeToInput(Verb):
-    """Turn an attribute into a constant that feeds `input` (by default the input of the same name).
+    """Turn an attribute into a constant for `input` (by default the input with the same name).
 
-    The constant takes the element type of the input's type; a number becomes a scalar, or a list of
-    one where `rank` is 1.
+    The constant has the element type of the input; a number becomes a scalar, or a list with one element if
+    `rank` is 1.
     """
 
     name = "attribute_to_input"
@@ -76,13 +76,13 @@ class AttributeToInput(Verb):
 
     @property
     def input_name(self) -> str:
-        """The input that is fed."""
+        """The name of the input."""
         return self.input or self.attribute
 
 
 @dataclass(frozen=True, kw_only=True)
 class InputToAttribute(Verb):
-    """Turn a constant input back into `attribute`; refuse if it is not constant."""
+    """Turn a constant input into `attribute`; refuse if the input is not constant."""
 
     name = "input_to_attribute"
     shorthand = "input"
@@ -91,13 +91,13 @@ class InputToAttribute(Verb):
 
     @property
     def attribute_name(self) -> str:
-        """The attribute that is written."""
+        """The name of the attribute."""
         return self.attribute or self.input
 
 
 @dataclass(frozen=True, kw_only=True)
 class RequireAttribute(Verb):
-    """Refuse unless the attribute, or its default, is `value`."""
+    """Refuse unless the attribute or its default equals `value`."""
 
     name = "require_attribute"
     attribute: str
@@ -106,7 +106,7 @@ class RequireAttribute(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class RenameValue(Verb):
-    """Spell an attribute's values as the target does; other values must be legal there as they are."""
+    """Translate attribute values to the names of the target; any other value must be legal there."""
 
     name = "rename_value"
     attribute: str
@@ -115,7 +115,7 @@ class RenameValue(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class RequireNoInput(Verb):
-    """Refuse if the optional input, which the target lacks, is used."""
+    """Refuse if the node uses the optional input, which the target lacks."""
 
     name = "require_no_input"
     shorthand = "input"
@@ -124,7 +124,7 @@ class RequireNoInput(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class RequireNoOutput(Verb):
-    """Refuse if the optional output, which the target lacks, is used."""
+    """Refuse if the node uses the optional output, which the target lacks."""
 
     name = "require_no_output"
     shorthand = "output"
@@ -133,7 +133,7 @@ class RequireNoOutput(Verb):
 
 @dataclass(frozen=True, kw_only=True)
 class RenameOp(Verb):
-    """The node becomes a node of another operator of the same domain, otherwise as it is."""
+    """Change the operator to another one of the same domain; keep the rest of the node."""
 
     name = "rename_op"
     shorthand = "op_type"
@@ -158,7 +158,7 @@ VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in Verb.__subclasses__(
 
 @dataclass(frozen=True, kw_only=True)
 class Refuse(Record):
-    """The direction cannot be taken, and why."""
+    """A conversion that is impossible, with the reason."""
 
     refuse: Annotated[str, Checked(min_length=10)]
     remedy: str = ""
@@ -169,28 +169,28 @@ Answer = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Step(Record):
-    """From the version before (`up`) and back to it (`down`)."""
+    """The conversion from the previous version (`up`) and back to it (`down`)."""
 
     change: str = ""
-    """What changed, and what that means for a model that is moved."""
+    """The change, and its effect on a converted model."""
     up: Annotated[Answer | None, Checked(before=answer_of)] = None
     down: Annotated[Answer | None, Checked(before=answer_of)] = None
 
 
 def answer_of(answer: Any) -> Any:
-    """An answer as YAML has it, with its verbs turned from mappings of one key into verbs."""
+    """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
     if not isinstance(answer, list | tuple):
         return answer
-    return tuple(_verb(item) for item in answer)
+    return tuple(_parse_verb(item) for item in answer)
 
 
-def _verb(item: Any) -> Any:
+def _parse_verb(item: Any) -> Any:
     if isinstance(item, Verb):
         return item
     if not isinstance(item, dict) or len(item) != 1:
-        raise ValueError(f"a verb is a mapping of one key, not {item!r}")
+        raise ValueError(f"expected a verb, which is a mapping with one key, got {item!r}")
     ((name, arguments),) = item.items()
     verb = VERBS.get(name)
     if verb is None:
-        raise ValueError(f"{name!r} is no verb; there are {', '.join(sorted(VERBS))}")
+        raise ValueError(f"unknown verb {name!r}; expected one of {', '.join(sorted(VERBS))}")
     return checked(verb, arguments if isinstance(arguments, dict) else {verb.shorthand: arguments})

@@ -1,4 +1,4 @@
-"""Named sets of types, so that a definition says `all_float_types` once instead of listing them."""
+"""Named sets of types, so that a definition can use `all_float_types` instead of a list of types."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRAPPED = re.compile(r"(seq|optional)\(([a-z]\w*)\)")
 
 
 class TypeSets:
-    """The sets of `types.yaml`; an entry is a type, the name of another set, or `seq(name)` of one."""
+    """The sets of `types.yaml`; an entry is a type, a set, or `seq(...)` or `optional(...)` of a set."""
 
     def __init__(self, sets: Mapping[str, Iterable[str]], file: str = "types.yaml") -> None:
         self._entries = {name: tuple(entries) for name, entries in sets.items()}
@@ -22,14 +22,14 @@ class TypeSets:
 
     @classmethod
     def load(cls, path: Path) -> TypeSets:
-        """Read a `types.yaml`; a missing file holds no sets.
+        """Read a `types.yaml`; a missing file defines no sets.
 
         Raises:
-            DefinitionError: it is not YAML, or not a mapping of names to lists.
+            DefinitionError: the file is not YAML, or not a mapping of names to lists.
         """
         sets = (load_yaml(path) or {}) if path.exists() else {}
         if not isinstance(sets, dict):
-            raise DefinitionError("is not a mapping of names to types", place=Place(str(path), 1))
+            raise DefinitionError("is not a mapping of names to lists of types", place=Place(str(path), 1))
         for name, entries in sets.items():
             if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
                 place = Place(str(path), line_of(path, (name,)))
@@ -37,44 +37,44 @@ class TypeSets:
         return cls(sets, str(path))
 
     def names(self) -> tuple[str, ...]:
-        """All names, as the file orders them."""
+        """Return all names, in the order of the file."""
         return tuple(self._entries)
 
     def merged(self, other: TypeSets) -> TypeSets:
-        """Both; of two sets with one name the other's counts."""
+        """Return the sets of both; a set in `other` overrides one with the same name."""
         both = TypeSets({**self._entries, **other._entries})
         both._files = {**self._files, **other._files}
         return both
 
     def expand(self, entries: str | Iterable[str]) -> tuple[str, ...]:
-        """The types that `entries` stand for, sorted.
+        """Return the types that `entries` expand to, sorted.
 
         Raises:
-            DefinitionError: an entry is neither a type nor a set, or a set contains itself. Its place is the
-                set at fault; it has none if `entries` are.
+            DefinitionError: an entry is neither a type nor a set, or a set contains itself. The place is the
+                set with the invalid entry; it is empty if the entry is one of `entries`.
         """
         listed = [entries] if isinstance(entries, str) else entries
         return tuple(sorted(frozenset().union(*(self._types(entry, ()) for entry in listed))))
 
-    def _types(self, entry: str, above: tuple[str, ...]) -> frozenset[str]:
+    def _types(self, entry: str, enclosing: tuple[str, ...]) -> frozenset[str]:
         if entry in self._entries:
-            return self._set(entry, above)
+            return self._set(entry, enclosing)
         wrapped = _WRAPPED.fullmatch(entry)
         if wrapped and wrapped[2] in self._entries:
-            return frozenset(f"{wrapped[1]}({item})" for item in self._set(wrapped[2], above))
+            return frozenset(f"{wrapped[1]}({item})" for item in self._set(wrapped[2], enclosing))
         if wrapped or "(" not in entry:
-            place = self._place(above[-1]) if above else ""
+            place = self._place_of(enclosing[-1]) if enclosing else ""
             raise DefinitionError(f"{entry!r} is neither a type nor a set of types", place=place)
         return frozenset((entry,))
 
-    def _set(self, name: str, above: tuple[str, ...]) -> frozenset[str]:
-        if name in above:
-            raise DefinitionError(f"type set {name!r} contains itself", place=self._place(name))
+    def _set(self, name: str, enclosing: tuple[str, ...]) -> frozenset[str]:
+        if name in enclosing:
+            raise DefinitionError(f"type set {name!r} contains itself", place=self._place_of(name))
         if name not in self._expanded:
-            parts = (self._types(entry, (*above, name)) for entry in self._entries[name])
+            parts = (self._types(entry, (*enclosing, name)) for entry in self._entries[name])
             self._expanded[name] = frozenset().union(*parts)
         return self._expanded[name]
 
-    def _place(self, name: str) -> Place:
+    def _place_of(self, name: str) -> Place:
         path = Path(self._files[name])
         return Place(str(path), line_of(path, (name,)) if path.exists() else 0)

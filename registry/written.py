@@ -1,4 +1,4 @@
-"""An operator as its file has it: the inverse of the loader, type sets spelled out."""
+"""Convert an operator back to the content of its YAML file, with type sets expanded."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from opshift.registry.record import plain
 from opshift.registry.steps import Answer, Refuse, Step, Verb
 
 Written = dict[str, Any]
-"""Plain data: mappings, lists, numbers, texts."""
+"""Plain data: mappings, lists, numbers and strings."""
 STATED_ONCE: Final = ("description", "shape", "bridge")
-"""What a file says at its top for all versions that do not say otherwise."""
+"""Keys at the top of a file, which apply to every version that does not override them."""
 
 
 def written_operator(operator: Operator) -> Written:
-    """The content of `<domain>/<name>.yaml`, without what is at its default."""
+    """Return the content of `<domain>/<name>.yaml`, without default values."""
     shared = {key: getattr(operator, key) for key in STATED_ONCE if getattr(operator, key)}
     versions = [written_version(version, operator) for version in operator.versions]
     return {"domain": operator.domain, "name": operator.name, **shared, "versions": versions}
 
 
 def written_version(version: OperatorVersion, operator: Operator | None = None) -> Written:
-    """One item of `versions`; with its operator, only what it says otherwise than the top of the file."""
-    apart = {"domain", "name", "step", "before", "removal", *STATED_ONCE}
-    fields = plain(version, exclude=apart, exclude_defaults=True)
+    """Return an item of `versions`; keys that equal those of `operator` are omitted."""
+    separate = {"domain", "name", "step", "before", "removal", *STATED_ONCE}
+    fields = plain(version, exclude=separate, exclude_defaults=True)
     fields["since_version"] = version.since_version
-    fields |= {key: getattr(version, key) for key in STATED_ONCE if _is_said(key, version, operator)}
+    fields |= {key: getattr(version, key) for key in STATED_ONCE if _is_overridden(key, version, operator)}
     if version.step is not None:
         fields["step"] = written_step(version.step)
     if version.before is not None:
@@ -37,13 +37,17 @@ def written_version(version: OperatorVersion, operator: Operator | None = None) 
 
 
 def written_step(step: Step) -> Written:
-    """A step as YAML has it, verbs by their names."""
-    answers = {way: written_answer(getattr(step, way)) for way in ("up", "down") if getattr(step, way)}
-    return {**({"change": step.change} if step.change else {}), **answers}
+    """Return a step as YAML data, with verbs by name."""
+    directions = {
+        direction: written_answer(getattr(step, direction))
+        for direction in ("up", "down")
+        if getattr(step, direction)
+    }
+    return {**({"change": step.change} if step.change else {}), **directions}
 
 
 def written_answer(answer: Answer | str) -> str | Written | list[Written]:
-    """One direction of a step as YAML has it."""
+    """Return one direction of a step as YAML data."""
     if isinstance(answer, str):
         return answer
     if isinstance(answer, Refuse):
@@ -52,7 +56,7 @@ def written_answer(answer: Answer | str) -> str | Written | list[Written]:
 
 
 def written_removal(removal: Removal) -> Written:
-    """A removal as YAML has it."""
+    """Return a removal as YAML data."""
     return {**plain(removal, exclude={"up"}, exclude_defaults=True), "up": written_answer(removal.up)}
 
 
@@ -60,6 +64,6 @@ def _verb(verb: Verb) -> Written:
     return {verb.name: plain(verb, exclude_defaults=True)}
 
 
-def _is_said(key: str, version: OperatorVersion, operator: Operator | None) -> bool:
+def _is_overridden(key: str, version: OperatorVersion, operator: Operator | None) -> bool:
     own = getattr(version, key)
     return own != getattr(operator, key) if operator else bool(own)

@@ -1,4 +1,7 @@
-"""Read YAML without its traps: no repeated keys, and a word is a word (`off`, `013`, `12:30` are strings)."""
+"""Read and write YAML files, without some conversions of YAML 1.1.
+
+Repeated keys are errors, and `off`, `013` and `12:30` are strings.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,13 @@ import yaml
 
 from opshift.registry.errors import DefinitionError, Place
 
+# The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
-class _Loader(_Base):  # type: ignore[misc]  # the base depends on whether libyaml is there
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # PyYAML's own name
+class _Loader(_Base):  # type: ignore[misc]  # the base class depends on whether libyaml is installed
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
 
 
 for _tag, _pattern, _first in (
@@ -52,7 +56,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def load_yaml(path: Path) -> Any:
-    """The file's content as plain Python data.
+    """Return the content of a file as plain Python data.
 
     Raises:
         DefinitionError: the file cannot be read, is not YAML, or repeats a key.
@@ -71,16 +75,16 @@ def load_yaml(path: Path) -> Any:
         raise DefinitionError(f"is not YAML: {error.reason}", place=Place(str(path), line)) from error
     except ValueError as error:
         raise DefinitionError(
-            f"holds a value that its tag does not fit: {error}", place=Place(str(path))
+            f"contains a value that does not match its tag: {error}", place=Place(str(path))
         ) from error
 
 
-class _Dumper(_DumperBase):  # type: ignore[misc]  # likewise
+class _Dumper(_DumperBase):  # type: ignore[misc]  # same as above
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
 def dump_yaml(data: Any) -> str:
-    """Plain data as YAML that `load_yaml` reads back as it was."""
+    """Return plain data as YAML that `load_yaml` reads back unchanged."""
     text: str = yaml.dump(
         data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
     )
@@ -88,19 +92,19 @@ def dump_yaml(data: Any) -> str:
 
 
 def line_of(path: Path, keys: tuple[int | str, ...]) -> int:
-    """The line on which the key or item at the end of `keys` stands, or the nearest one above it."""
+    """Return the line of the key or item at the end of `keys`, or of the nearest existing parent."""
     node, line = yaml.compose(path.read_bytes(), Loader=_Loader), 1
     for key in keys:
         child = _child(node, key)
         if child is None:
             break
-        named, node = child
-        line = named.start_mark.line + 1
+        marked, node = child
+        line = marked.start_mark.line + 1
     return line
 
 
 def _child(node: Any, key: int | str) -> tuple[Any, Any] | None:
-    """What names the child, its key or itself, and the child."""
+    """Return the node with the child's position (its key, or the child itself) and the child."""
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
         return node.value[key], node.value[key]
     if isinstance(node, yaml.MappingNode):

@@ -1,1 +1,1 @@
-"""What a change of a definition means for the models that use it: rules with ids, policies, waivers."""
+"""The effect of changed definitions on existing models: rules, policies and waivers."""

@@ -1,4 +1,4 @@
-"""Changes of attributes."""
+"""Rules for changes of attributes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from opshift.registry.rules import legal_values_lost
 
 
 def _is_replaced(change: Change, versions: Versions) -> bool:
-    """Whether attributes went and others came, and the step rewrites one into the other."""
+    """Return whether attributes were replaced by other attributes and the step rewrites them."""
     old, new = versions.old.attributes.keys(), versions.new.attributes.keys()
-    went = old - new - versions.ignored - versions.crossing
-    return bool(versions.is_rewritten and went and new - old)
+    removed = old - new - versions.ignored - versions.crossing
+    return bool(versions.is_rewritten and removed and new - old)
 
 
 def _is_required(change: Change, versions: Versions) -> bool:
@@ -27,19 +27,19 @@ ATTRIBUTE_RULES = (
     ChangeRule(
         "attribute-became-input",
         ChangeClass.RE_ENCODES,
-        "What was an attribute is an input, so that it may be computed.",
+        "An attribute became an input, so that its value can be computed.",
         lambda change, versions: change.kind == "attribute_removed" and change.subject in versions.crossing,
     ),
     ChangeRule(
         "attribute-without-effect-removed",
         ChangeClass.RE_ENCODES,
-        "An attribute that never changed a result is gone, and is taken off the nodes that state it.",
+        "An attribute without any effect was removed; the step removes it from nodes.",
         lambda change, versions: change.kind == "attribute_removed" and change.subject in versions.ignored,
     ),
     ChangeRule(
         "attribute-renamed",
         ChangeClass.RE_ENCODES,
-        "The attribute has another name.",
+        "The attribute was renamed.",
         lambda change, versions: (
             change.kind in ("attribute_removed", "attribute_added") and change.subject in versions.renamed
         ),
@@ -47,7 +47,7 @@ ATTRIBUTE_RULES = (
     ChangeRule(
         "attributes-replaced",
         ChangeClass.RE_ENCODES,
-        "Attributes went and others came, and each way one is rewritten into the other.",
+        "Attributes were replaced by other attributes, and the step rewrites nodes in both directions.",
         lambda change, versions: (
             change.kind in ("attribute_removed", "attribute_added") and _is_replaced(change, versions)
         ),
@@ -55,19 +55,19 @@ ATTRIBUTE_RULES = (
     ChangeRule(
         "attribute-removed",
         ChangeClass.NARROWS,
-        "A node that states the attribute is legal no longer.",
+        "A node with the attribute is no longer legal.",
         of_kind("attribute_removed"),
     ),
     ChangeRule(
         "input-became-attribute",
         ChangeClass.RE_ENCODES,
-        "What was an input is an attribute, and can be computed no longer.",
+        "An input became an attribute, so that its value can no longer be computed.",
         lambda change, versions: change.kind == "attribute_added" and change.subject in versions.crossing,
     ),
     ChangeRule(
         "required-attribute-supplied",
         ChangeClass.RE_ENCODES,
-        "Every node has to state a new attribute, and the step says what older nodes state.",
+        "A new attribute is required, and the step provides its value for older nodes.",
         lambda change, versions: (
             change.kind == "attribute_added"
             and _is_required(change, versions)
@@ -77,61 +77,61 @@ ATTRIBUTE_RULES = (
     ChangeRule(
         "required-attribute-added",
         ChangeClass.INCOMPATIBLE,
-        "Every node has to state a new attribute, so that no older node is legal.",
+        "A new attribute is required, so every older node is illegal.",
         lambda change, versions: change.kind == "attribute_added" and _is_required(change, versions),
     ),
     ChangeRule(
         "attribute-added",
         ChangeClass.ADDS_BEHAVIOUR,
-        "A node may state a new attribute; one that does not means what it meant.",
+        "A new attribute is optional; nodes without it keep their meaning.",
         of_kind("attribute_added"),
     ),
     ChangeRule(
         "attribute-retyped",
         ChangeClass.RE_ENCODES,
-        "The attribute is of another type, and the step rewrites one into the other.",
+        "The type of the attribute changed, and the step rewrites its value.",
         lambda change, versions: change.kind == "attribute_type" and versions.is_rewritten,
     ),
     ChangeRule(
         "attribute-type-changed",
         ChangeClass.INCOMPATIBLE,
-        "The attribute is of another type, and cannot be read as the old one.",
+        "The type of the attribute changed, and old values cannot be read.",
         of_kind("attribute_type"),
     ),
     ChangeRule(
         "default-changed",
         ChangeClass.CHANGES_DEFAULT,
-        "A node that leaves the attribute out means something else.",
+        "The meaning of a node without the attribute changed.",
         of_kind("attribute_default"),
     ),
     ChangeRule(
         "attribute-became-required",
         ChangeClass.NARROWS,
-        "A node that leaves the attribute out is legal no longer.",
+        "A node without the attribute is no longer legal.",
         lambda change, _: change.kind == "attribute_required" and bool(change.new),
     ),
     ChangeRule(
         "attribute-became-optional",
         ChangeClass.ADDS_BEHAVIOUR,
-        "A node may leave the attribute out.",
+        "The attribute became optional.",
         of_kind("attribute_required"),
     ),
     ChangeRule(
         "values-renamed",
         ChangeClass.RE_ENCODES,
-        "The attribute's values are spelled in another way.",
+        "Values of the attribute were renamed.",
         lambda change, versions: change.kind == "attribute_values" and change.subject in versions.revalued,
     ),
     ChangeRule(
         "values-removed",
         ChangeClass.NARROWS,
-        "A node that holds one of the values is legal no longer.",
+        "A node with one of the removed values is no longer legal.",
         lambda change, versions: change.kind == "attribute_values" and _loses_values(change, versions),
     ),
     ChangeRule(
         "values-added",
         ChangeClass.WIDENING,
-        "The attribute may hold more values.",
+        "The attribute accepts more values.",
         of_kind("attribute_values"),
     ),
 )

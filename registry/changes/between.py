@@ -1,4 +1,4 @@
-"""What changed between two versions of an operator, or between two opsets of a domain."""
+"""Changes between two versions of an operator, or between two opsets of a domain."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.names import OperatorId, canonical_domain
 
 
 class Difference(NamedTuple):
-    """One operator on two sides, either of which may lack it."""
+    """The changes of one operator between two versions or opsets; either side may lack the operator."""
 
     domain: str
     op_type: str
@@ -25,31 +25,31 @@ class Difference(NamedTuple):
 
     @property
     def change_class(self) -> ChangeClass:
-        """The gravest class of the changes."""
+        """The most severe class of the changes."""
         return class_of(self.changes)
 
     def __str__(self) -> str:
-        ages = [str(each.since_version) if each else "none" for each in (self.old, self.new)]
-        return f"{self.domain}.{self.op_type} {' -> '.join(ages)}"
+        versions = [str(each.since_version) if each else "none" for each in (self.old, self.new)]
+        return f"{self.domain}.{self.op_type} {' -> '.join(versions)}"
 
 
 def operator_difference(operator: Operator, old: OperatorVersion, new: OperatorVersion) -> Difference:
-    """What changed between two versions of an operator, in either direction."""
+    """Return the changes between two versions of an operator, in either direction."""
     changes = changes_between(operator, old.since_version, new.since_version)
     return Difference(operator.domain, operator.name, old.id, new.id, changes)
 
 
 def opset_differences(registry: Registry, domain: str, old: int, new: int) -> Iterator[Difference]:
-    """Every operator of a domain that is not the same at two opsets, by name.
+    """Yield every operator of a domain with different versions at two opsets, sorted by name.
 
     Raises:
-        UnknownDomain, UnknownOpset: there are no such.
+        UnknownDomain, UnknownOpset: the registry lacks the domain or one of the opsets.
     """
     domain = canonical_domain(domain)
     newest = registry.newest_opset(domain)
     for opset in (old, new):
         if not 1 <= opset <= newest:
-            remedy = f"the registry knows opsets 1 to {newest}"
+            remedy = f"use an opset version from 1 to {newest}"
             raise UnknownOpset(f"there is no opset {opset} of {domain}", remedy=remedy)
     for operator in registry.operators(domain):
         before, after = operator.at(old), operator.at(new)
@@ -64,7 +64,7 @@ def opset_differences(registry: Registry, domain: str, old: int, new: int) -> It
 def _one_sided(
     operator: Operator, before: OperatorVersion | None, after: OperatorVersion | None, opset: int
 ) -> Difference:
-    """An operator that came or went."""
+    """Return the difference for an operator that was added or removed."""
     kind = "operator_added" if after else "removal"
     version = after or before
     assert version is not None

@@ -1,4 +1,4 @@
-"""The classes of change, and which way each lets models pass."""
+"""Classes of changes, and the direction in which models stay compatible under each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class ChangeClass(StrEnum):
-    """What a change does to models, from the most harmless to the gravest."""
+    """The effect of a change on models, from the most harmless to the most severe."""
 
     DOCUMENTATION = "documentation"
     WIDENING = "widening"
@@ -20,34 +20,34 @@ class ChangeClass(StrEnum):
 
     @property
     def gravity(self) -> int:
-        """Its place in the list, from 0."""
+        """The index in the list, from 0; higher is more severe."""
         return list(ChangeClass).index(self)
 
     @property
     def meaning(self) -> str:
-        """What it says, in a sentence."""
+        """A sentence that describes the class."""
         return MEANINGS[self]
 
 
 MEANINGS: Final = {
-    ChangeClass.DOCUMENTATION: "Every node means what it meant; only the words are others.",
-    ChangeClass.WIDENING: "More types or values are legal; every older node stays and means the same.",
-    ChangeClass.ADDS_BEHAVIOUR: "There is more to ask for; every older node stays and means the same, and a "
-    "newer one goes back if it asks for nothing new.",
-    ChangeClass.RE_ENCODES: "The same is said in another form; nodes are rewritten either way.",
-    ChangeClass.CHANGES_DEFAULT: "What is left out means something else; nodes have to spell it out.",
-    ChangeClass.NARROWS: "Some older nodes are legal no longer; every newer one is legal in the old version.",
-    ChangeClass.INCOMPATIBLE: "Nodes of one version are no nodes of the other.",
-    ChangeClass.REMOVAL: "The operator is no longer to be used.",
+    ChangeClass.DOCUMENTATION: "Only the text changed; every node keeps its meaning.",
+    ChangeClass.WIDENING: "More types or values are legal; every older node keeps its meaning.",
+    ChangeClass.ADDS_BEHAVIOUR: "There are new features; every older node keeps its meaning, and a newer "
+    "node can be downgraded if it uses none of them.",
+    ChangeClass.RE_ENCODES: "The encoding of nodes changed; nodes are rewritten in both directions.",
+    ChangeClass.CHANGES_DEFAULT: "A default changed; nodes that rely on it must set the value explicitly.",
+    ChangeClass.NARROWS: "Some older nodes are no longer legal; every newer one is legal in the old version.",
+    ChangeClass.INCOMPATIBLE: "Nodes of one version are not valid in the other.",
+    ChangeClass.REMOVAL: "The operator must no longer be used.",
 }
 BACKWARD: Final = frozenset(
     {ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, ChangeClass.ADDS_BEHAVIOUR},
 )
-"""Classes under which a model of the old version is one of the new, as it is."""
+"""Classes under which a model of the old version is valid unchanged in the new version."""
 FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})
-"""Classes under which a model of the new version is one of the old, as it is."""
+"""Classes under which a model of the new version is valid unchanged in the old version."""
 
 
 def gravest(classes: list[ChangeClass]) -> ChangeClass:
-    """The gravest of some; `documentation` of none."""
+    """Return the most severe class, or `documentation` for an empty list."""
     return max(classes, key=lambda each: each.gravity, default=ChangeClass.DOCUMENTATION)

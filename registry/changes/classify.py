@@ -1,4 +1,4 @@
-"""Every change between two versions of an operator, each with the rule that classifies it."""
+"""Classify every change between two versions of an operator by a rule."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opshift.registry.diff import Change, diff
 from opshift.registry.models import Operator, OperatorVersion
 
 RULES = (*ATTRIBUTE_RULES, *PARAMETER_RULES, *OPERATOR_RULES, *MEANING_RULES)
-"""Of the rules that apply to a change the first one counts."""
+"""All rules, in order of precedence: the first one that applies to a change classifies it."""
 
 
 class Classified(NamedTuple):
-    """One change, and what it does to models."""
+    """A change with its rule and its effect on models."""
 
     rule: str
     change_class: ChangeClass
@@ -34,7 +34,7 @@ class Classified(NamedTuple):
         return self.change.subject
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON output."""
         return {
             "rule": self.rule,
             "class": str(self.change_class),
@@ -45,75 +45,84 @@ class Classified(NamedTuple):
 
 
 def classify(old: OperatorVersion, new: OperatorVersion, *, adjacent: bool = True) -> tuple[Classified, ...]:
-    """Every change from `old` to `new`, attributes first; nothing if they say the same.
+    """Return every change from `old` to `new`, attributes first; empty if the definitions are identical.
 
-    Of two versions with one number the newer is an edit in place, and how it is converted counts as well.
-    Of versions with two numbers the step of `new` is heard too, which tells of changes that the
-    definitions do not show; pass `adjacent=False` if others lie between.
+    If both have the same number, the newer one is an edit in place, and changes of its steps count too.
+    Otherwise the step of `new` is also considered, because it declares changes of meaning that definitions
+    do not show; pass `adjacent=False` if there are versions in between.
     """
     is_edit = old.since_version == new.since_version
     step = new.step if adjacent and old.since_version < new.since_version else None
     versions = Versions(old, new, step)
-    found = tuple(_ruled(change, versions) for change in (*diff(old, new), *wording(old, new)))
+    found = tuple(_apply_rule(change, versions) for change in (*diff(old, new), *wording(old, new)))
     if is_edit:
-        return found + tuple(_ruled(change, versions) for change in in_place(old, new))
-    return found + tuple(_ruled(change, versions) for change in _meaning(found, versions, adjacent))
+        return found + tuple(_apply_rule(change, versions) for change in in_place(old, new))
+    return found + tuple(
+        _apply_rule(change, versions) for change in _declared_change(found, versions, adjacent)
+    )
 
 
 def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classified, ...]:
-    """Every change between two versions of an operator, also if others lie between, in either direction.
+    """Return every change between two versions of an operator, adjacent or not, in either direction.
 
     Raises:
         KeyError: the operator has no such version.
     """
-    ages = [version.since_version for version in operator.versions]
-    by_age = dict(zip(ages, operator.versions, strict=True))
-    old, new = by_age[start], by_age[goal]
-    way = ages[ages.index(start) + 1 : ages.index(goal) + 1]
-    if len(way) == 1:
+    numbers = [version.since_version for version in operator.versions]
+    by_number = dict(zip(numbers, operator.versions, strict=True))
+    old, new = by_number[start], by_number[goal]
+    path = numbers[numbers.index(start) + 1 : numbers.index(goal) + 1]
+    if len(path) == 1:
         return classify(old, new)
-    hidden = (each for age in way for each in _hidden(by_age[ages[ages.index(age) - 1]], by_age[age]))
+    hidden = (
+        each
+        for number in path
+        for each in _step_changes(by_number[numbers[numbers.index(number) - 1]], by_number[number])
+    )
     return (*classify(old, new, adjacent=False), *hidden)
 
 
 def class_of(changes: tuple[Classified, ...]) -> ChangeClass:
-    """The gravest class of some changes; `documentation` of none."""
+    """Return the most severe class of some changes, or `documentation` if there are none."""
     return gravest([each.change_class for each in changes])
 
 
 def rule_for(change: Change, version: OperatorVersion) -> Classified:
-    """What a change does that is no matter of two definitions: a version came or went."""
-    return _ruled(change, Versions(version, version, None))
+    """Classify a change that does not compare two definitions: a version was added or removed."""
+    return _apply_rule(change, Versions(version, version, None))
 
 
 @cache
 def change_rules() -> dict[str, ChangeRule]:
-    """Every rule by its id; rules that share one say the same of the two sides of a change."""
+    """Return every rule by id; rules with the same id have the same class and purpose."""
     return {rule.id: rule for rule in RULES}
 
 
-def _hidden(old: OperatorVersion, new: OperatorVersion) -> Iterator[Classified]:
-    """What only the step between neighbours tells."""
+def _step_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Classified]:
+    """Yield the changes between adjacent versions that only their step declares."""
     return (each for each in classify(old, new) if each.change.kind in ("meaning", "behaviour"))
 
 
-def _ruled(change: Change, versions: Versions) -> Classified:
+def _apply_rule(change: Change, versions: Versions) -> Classified:
     rule = next(rule for rule in RULES if rule.applies(change, versions))
     return Classified(rule.id, rule.change_class, change, rule.purpose)
 
 
-def _meaning(found: tuple[Classified, ...], versions: Versions, adjacent: bool) -> Iterator[Change]:
-    """The change that only the step declares, if there is one; each version changes something."""
+def _declared_change(found: tuple[Classified, ...], versions: Versions, adjacent: bool) -> Iterator[Change]:
+    """Yield the change that only the step declares, if there is one.
+
+    Each published version changes something, so a text change is the fallback.
+    """
     if not adjacent or versions.old.since_version > versions.new.since_version:
         return
     subject = versions.old.name
-    if _passes(found, BACKWARD) and versions.answer("up") != "compatible":
+    if _are_all_in(found, BACKWARD) and versions.answer("up") != "compatible":
         yield Change("meaning", subject, None, None)
-    elif _passes(found, FORWARD) and versions.answer("down") != "compatible":
+    elif _are_all_in(found, FORWARD) and versions.answer("down") != "compatible":
         yield Change("behaviour", subject, None, None)
-    elif _passes(found, frozenset({ChangeClass.DOCUMENTATION})):
+    elif _are_all_in(found, frozenset({ChangeClass.DOCUMENTATION})):
         yield Change("text", subject, None, None)
 
 
-def _passes(found: tuple[Classified, ...], classes: frozenset[ChangeClass]) -> bool:
+def _are_all_in(found: tuple[Classified, ...], classes: frozenset[ChangeClass]) -> bool:
     return all(each.change_class in classes for each in found)

@@ -11,19 +11,19 @@ from opshift.registry.changes.waivers import Waiver
 
 
 class Finding(NamedTuple):
-    """One change that is not allowed, of which operator version, and why."""
+    """A change that is not allowed, with its operator version and the reason."""
 
     operator: str
-    """`ai.onnx.Clip:6`."""
+    """The operator version, such as `ai.onnx.Clip:6`."""
     change: Classified
     reason: str
     remedy: str
     waiver: Waiver | None = None
-    """What was accepted of it; a waiver that is expired lets nothing pass."""
+    """The waiver that covers the finding; an expired one has no effect."""
     is_waived: bool = False
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return plain data for JSON output."""
         return {
             "operator": self.operator,
             **self.change.as_dict(),
@@ -35,17 +35,17 @@ class Finding(NamedTuple):
 
 
 def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], today: date) -> Iterator[Finding]:
-    """The findings, each with the waiver that covers it; one that lasts comes before one that is expired."""
-    by_end = sorted(waivers, key=lambda each: each.until, reverse=True)
+    """Yield the findings, each with the waiver that covers it; the waiver that expires last is preferred."""
+    by_expiry = sorted(waivers, key=lambda each: each.until, reverse=True)
     for finding in findings:
-        covering = (each for each in by_end if each.covers(finding.change.rule, finding.operator))
+        covering = (each for each in by_expiry if each.covers(finding.change.rule, finding.operator))
         waiver = next(covering, None)
         is_waived = waiver is not None and not waiver.is_expired(today)
         yield finding._replace(waiver=waiver, is_waived=is_waived)
 
 
 def unused(findings: Iterable[Finding], waivers: Iterable[Waiver]) -> list[Waiver]:
-    """Waivers that cover nothing."""
+    """Return the waivers that cover no finding."""
     listed = list(findings)
     return [
         waiver

@@ -1,4 +1,4 @@
-"""Every step of a history, classified, and those that a mode does not allow."""
+"""Classify every step of an operator's history, and find the changes that a mode does not allow."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from opshift.registry.diff import Change
 from opshift.registry.models import Operator, OperatorVersion
 
 REMEDIES = {
-    "backward": "leave what older models may hold legal, with the same meaning",
-    "forward": "leave what newer models may hold to a version of another name",
-    "full": "change the words only",
+    "backward": "keep all older models legal, with the same meaning",
+    "forward": "define the new behaviour as an operator with a new name",
+    "full": "change the text only",
 }
 
 
 class HistoryStep(NamedTuple):
-    """From one version to the next, or to the opset that the operator is taken out of."""
+    """The changes from one version to the next, or to the opset that removes the operator."""
 
     old: OperatorVersion
     new: OperatorVersion | None
@@ -29,17 +29,17 @@ class HistoryStep(NamedTuple):
 
     @property
     def change_class(self) -> ChangeClass:
-        """The gravest class of its changes."""
+        """The most severe class of the changes."""
         return class_of(self.changes)
 
     @property
     def operator(self) -> str:
-        """Where it arrives: `ai.onnx.Clip:6`."""
+        """The operator at the end of the step, such as `ai.onnx.Clip:6`."""
         return str(self.old.id._replace(since_version=self.opset))
 
 
 def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
-    """Every step between neighbouring versions, and every removal."""
+    """Yield every step between adjacent versions, and every removal."""
     for operator in operators:
         for old, new in zip(operator.versions, operator.versions[1:], strict=False):
             yield HistoryStep(old, new, new.since_version, classify(old, new))
@@ -50,7 +50,7 @@ def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
 
 
 def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Finding]:
-    """Every change of a new version, or a removal, that the mode does not allow."""
+    """Yield every change of a new version, and every removal, that the mode does not allow."""
     for operator in operators:
         for version in operator.versions[1:]:
             yield from version_findings(operator, version, mode)
@@ -60,17 +60,17 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Find
 
 
 def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[Finding]:
-    """What one new version changes that the mode does not allow; nothing of a first version."""
-    ages = [each.since_version for each in operator.versions if each.since_version < version.since_version]
-    for age in ages if mode.is_transitive else ages[-1:]:
-        changes = changes_between(operator, age, version.since_version)
-        base = operator.versions[ages.index(age)]
+    """Yield the changes of one version that the mode does not allow; none for a first version."""
+    numbers = [each.since_version for each in operator.versions if each.since_version < version.since_version]
+    for number in numbers if mode.is_transitive else numbers[-1:]:
+        changes = changes_between(operator, number, version.since_version)
+        base = operator.versions[numbers.index(number)]
         yield from _findings(str(version.id), changes, mode, str(base.id))
 
 
 def _findings(operator: str, changes: Iterable[Classified], mode: Mode, base: str) -> Iterator[Finding]:
-    way = mode.removesuffix("-transitive")
+    direction = mode.removesuffix("-transitive")
     for change in changes:
         if not mode.allows(change):
             reason = f"the mode {mode} does not allow this against {base}"
-            yield Finding(operator, change, reason, REMEDIES[way])
+            yield Finding(operator, change, reason, REMEDIES[direction])

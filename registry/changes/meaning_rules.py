@@ -1,4 +1,4 @@
-"""Changes that the definitions do not show and the step between them declares."""
+"""Rules for changes that the definitions do not show but their step declares."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opshift.registry.diff import Change
 from opshift.registry.steps import Refuse
 
 
-def _has_no_way_up(change: Change, versions: Versions) -> bool:
+def _is_upgrade_refused(change: Change, versions: Versions) -> bool:
     return change.kind == "meaning" and isinstance(versions.answer("up"), Refuse)
 
 
@@ -16,33 +16,33 @@ MEANING_RULES = (
     ChangeRule(
         "meaning-changed",
         ChangeClass.INCOMPATIBLE,
-        "The same node means something else, and no way leads from one version to the other.",
+        "The meaning of a node changed, and nodes cannot be converted in either direction.",
         lambda change, versions: (
-            _has_no_way_up(change, versions) and isinstance(versions.answer("down"), Refuse)
+            _is_upgrade_refused(change, versions) and isinstance(versions.answer("down"), Refuse)
         ),
     ),
     ChangeRule(
         "behaviour-removed",
         ChangeClass.NARROWS,
-        "Some older nodes mean what the new version has no form for.",
-        _has_no_way_up,
+        "The new version cannot express the meaning of some older nodes.",
+        _is_upgrade_refused,
     ),
     ChangeRule(
         "meaning-re-encoded",
         ChangeClass.RE_ENCODES,
-        "The same node means something else, and the step says the old meaning in the new version.",
+        "The meaning of a node changed, and the step expresses the old meaning in the new version.",
         of_kind("meaning"),
     ),
     ChangeRule(
         "behaviour-added",
         ChangeClass.ADDS_BEHAVIOUR,
-        "Nodes of the new version may mean what those of the old one cannot, in the same words.",
+        "The same signature allows nodes with a meaning that the old version cannot express.",
         of_kind("behaviour"),
     ),
     ChangeRule(
         "text-clarified",
         ChangeClass.DOCUMENTATION,
-        "A new version was published whose nodes mean what they meant.",
+        "A new version was published, and its nodes keep their meaning.",
         of_kind("text"),
     ),
 )

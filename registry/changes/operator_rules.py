@@ -1,4 +1,4 @@
-"""Changes of an operator as a whole, and of its words."""
+"""Rules for changes of a whole operator, and of its texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opshift.registry.diff import Change
 
 
 def _is_declared_same(change: Change, versions: Versions) -> bool:
-    """Whether a person said that nodes need no change either way."""
+    """Return whether the step declares that nodes need no conversion in either direction."""
     step = versions.step
     return step is not None and step.up == "compatible" and step.down in ("compatible", None)
 
@@ -17,121 +17,121 @@ OPERATOR_RULES = (
     ChangeRule(
         "determinism-stated",
         ChangeClass.DOCUMENTATION,
-        "Whether equal inputs give equal outputs is said, or is said no longer.",
+        "The definition now specifies whether equal inputs produce equal outputs, or no longer does.",
         lambda change, _: change.kind == "determinism" and "unknown" in (change.old, change.new),
     ),
     ChangeRule(
         "determinism-changed",
         ChangeClass.INCOMPATIBLE,
-        "Equal inputs gave equal outputs and do so no longer, or the other way round.",
+        "A deterministic operator became non-deterministic, or the reverse.",
         of_kind("determinism"),
     ),
     ChangeRule(
         "experiment-ended",
         ChangeClass.DOCUMENTATION,
-        "An experimental operator is stable.",
+        "An experimental operator became stable.",
         lambda change, _: change.kind == "status" and change.new == "STABLE",
     ),
     ChangeRule(
         "stability-lost",
         ChangeClass.INCOMPATIBLE,
-        "A stable operator is experimental, and may change under the models that use it.",
+        "A stable operator became experimental, so that its meaning may change for existing models.",
         of_kind("status"),
     ),
     ChangeRule(
         "operator-deprecated",
         ChangeClass.REMOVAL,
-        "The operator is deprecated: its replacement is to be used.",
+        "The operator was deprecated; models must use its replacement.",
         lambda change, _: change.kind == "deprecation" and bool(change.new),
     ),
     ChangeRule(
         "operator-restored",
         ChangeClass.ADDS_BEHAVIOUR,
-        "The operator was deprecated and may be used again.",
+        "The deprecation of the operator was withdrawn.",
         of_kind("deprecation"),
     ),
     ChangeRule(
         "operator-removed",
         ChangeClass.REMOVAL,
-        "The operator is taken out of its set.",
+        "The operator was removed from its operator set.",
         lambda change, _: change.kind == "removal" and change.new is not None,
     ),
     ChangeRule(
         "removal-withdrawn",
         ChangeClass.ADDS_BEHAVIOUR,
-        "An operator that was taken out of its set is in it again.",
+        "The removal of an operator from its operator set was withdrawn.",
         of_kind("removal"),
     ),
     ChangeRule(
         "version-deleted",
         ChangeClass.REMOVAL,
-        "A published version is not there any more, and models of its opsets name nothing.",
+        "A published version was deleted, so models of its opsets have an undefined operator.",
         of_kind("version_deleted"),
     ),
     ChangeRule(
         "version-inserted",
         ChangeClass.INCOMPATIBLE,
-        "A version came into an opset that was released without it, where models mean another one.",
+        "A version was added to a released opset, where models refer to a different version.",
         of_kind("version_inserted"),
     ),
     ChangeRule(
         "operator-added",
         ChangeClass.ADDS_BEHAVIOUR,
-        "The set has an operator that it had not.",
+        "An operator was added to the operator set.",
         of_kind("operator_added"),
     ),
     ChangeRule(
         "type-rule-added",
         ChangeClass.ADDS_BEHAVIOUR,
-        "An attribute may name the type of an output.",
+        "An attribute can now set the type of an output.",
         lambda change, _: change.kind == "output_type_source" and change.old == (None, None),
     ),
     ChangeRule(
         "type-rule-changed",
         ChangeClass.INCOMPATIBLE,
-        "An output takes its type from another attribute, or has another without it.",
+        "The attribute that sets an output's type changed, or the type without this attribute did.",
         of_kind("input_type_source", "output_type_source"),
     ),
     ChangeRule(
         "body-rewritten",
         ChangeClass.DOCUMENTATION,
-        "The function's body is another, and computes the same, as the step declares.",
+        "The function body changed, and the step declares that the result is the same.",
         lambda change, versions: change.kind == "body" and _is_declared_same(change, versions),
     ),
     ChangeRule(
         "body-added",
         ChangeClass.ADDS_BEHAVIOUR,
-        "The operator is a function: what has no kernel of its own can run its body.",
+        "The operator became a function: runtimes without a kernel can execute its body.",
         lambda change, versions: change.kind == "body" and versions.old.body is None,
     ),
     ChangeRule(
         "body-removed",
         ChangeClass.NARROWS,
-        "The operator is a function no longer: what ran its body has to know it.",
+        "The operator is no longer a function: runtimes that executed its body need a kernel.",
         lambda change, versions: change.kind == "body" and versions.new.body is None,
     ),
     ChangeRule(
         "body-changed",
         ChangeClass.INCOMPATIBLE,
-        "The function's body, which says what the operator computes, is another.",
+        "The function body changed, which defines the result of the operator.",
         of_kind("body"),
     ),
     ChangeRule(
         "description-changed",
         ChangeClass.DOCUMENTATION,
-        "The description, or what leaving an attribute out means, is said in other words.",
+        "The text of the description or of the meaning of an absent attribute changed.",
         of_kind("description", "attribute_absent", "deprecation_text"),
     ),
     ChangeRule(
         "facts-changed",
         ChangeClass.DOCUMENTATION,
-        "What the registry adds is another: shape rule, types of equal results, differentiation, variables.",
+        "Data that the registry adds changed: shape rule, bridge, differentiation or type variables.",
         of_kind("shape", "bridge", "type_variable", "input_differentiation", "output_differentiation"),
     ),
     ChangeRule(
         "conversion-changed",
         ChangeClass.DOCUMENTATION,
-        "How nodes are converted from the version before, or back, is answered in another way.",
+        "The conversion of nodes from the previous version or back changed.",
         of_kind("step", "before"),
     ),
 )

@@ -1,4 +1,4 @@
-"""Which changes ask for a new version, and which way models have to pass: both are chosen, not given."""
+"""Policies, which define the changes that require a new version, and compatibility modes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Policy(NamedTuple):
-    """A named set of changes that a published version may take in place; all others ask for a new one."""
+    """A named set of changes that are allowed in a published version; all others require a new version."""
 
     name: str
     purpose: str
@@ -21,11 +21,11 @@ class Policy(NamedTuple):
     free_rules: frozenset[str] = frozenset()
 
     def allows(self, change: Classified) -> bool:
-        """Whether a published version may change like this."""
+        """Return whether a published version may have this change."""
         return self.frees(change.rule, change.change_class)
 
     def frees(self, rule: str, change_class: ChangeClass) -> bool:
-        """Whether changes that a rule classifies are free."""
+        """Return whether changes with this rule and class are allowed in a published version."""
         return change_class in self.free_classes or rule in self.free_rules
 
 
@@ -34,18 +34,18 @@ POLICIES: Final = {
     for policy in (
         Policy(
             "onnx-strict",
-            "ONNX's versioning page: whatever a node can tell asks for a new version, also what only adds.",
+            "ONNX's versioning rules: any change that affects nodes needs a new version, even an addition.",
             frozenset({ChangeClass.DOCUMENTATION}),
         ),
         Policy(
             "types-free",
-            "As onnx-strict, but inputs and outputs may take more types in place.",
+            "Same as onnx-strict, but a published version may accept more input and output types.",
             frozenset({ChangeClass.DOCUMENTATION}),
             frozenset({"types-added"}),
         ),
         Policy(
             "additive-free",
-            "Whatever leaves every older node legal with the same meaning may change in place.",
+            "A published version may change if every older node stays legal with the same meaning.",
             BACKWARD,
         ),
     )
@@ -53,10 +53,10 @@ POLICIES: Final = {
 
 
 class Mode(StrEnum):
-    """Which way models have to pass between versions, as schema registries name it.
+    """The direction in which models must stay compatible between versions, named as in schema registries.
 
-    Backward: a model of the older version is one of the newer. Forward: a model of the newer version is one
-    of the older. Full: both. Transitive: not only between neighbours, but over the whole history.
+    Backward: a model of the older version is valid in the newer one. Forward: a model of the newer version is
+    valid in the older one. Full: both. Transitive: across the whole history, not only adjacent versions.
     """
 
     NONE = "none"
@@ -69,16 +69,16 @@ class Mode(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """Whether each version is compared with all before it."""
+        """Whether each version is compared with all earlier versions."""
         return self.endswith("-transitive")
 
     def allows(self, change: Classified) -> bool:
-        """Whether a new version may differ like this from the one that it is compared with."""
-        way = self.removesuffix("-transitive")
-        passes_up = way not in ("backward", "full") or change.change_class in BACKWARD
-        return passes_up and (way not in ("forward", "full") or change.change_class in FORWARD)
+        """Return whether a new version may have this change compared with its base."""
+        direction = self.removesuffix("-transitive")
+        passes_up = direction not in ("backward", "full") or change.change_class in BACKWARD
+        return passes_up and (direction not in ("forward", "full") or change.change_class in FORWARD)
 
 
 def needs_new_version(changes: Iterable[Classified], policy: Policy) -> bool:
-    """Whether some of the changes ask for a new version."""
+    """Return whether any of the changes requires a new version."""
     return not all(policy.allows(each) for each in changes)

@@ -1,4 +1,4 @@
-"""Two trees of definitions compared: what is published, and changed all the same."""
+"""Compare two trees of definitions and find changes of published versions."""
 
 from __future__ import annotations
 
@@ -21,47 +21,49 @@ from opshift.registry.type_sets import TypeSets
 
 @dataclass(frozen=True)
 class Tree:
-    """The operators of some definitions, by (domain, name), and what is released of them."""
+    """The operators of a tree of definitions, by (domain, name), and the releases that published them."""
 
     operators: Mapping[tuple[str, str], Operator]
     releases: Releases = field(default_factory=Releases)
 
     def released(self, domain: str) -> int:
-        """The newest opset that is released; of a domain that no release names, the newest there is."""
+        """Return the newest released opset; for a domain without releases, the newest since_version."""
         named = [each for each in self.releases.onnx.values() if domain in each.opsets]
         if named:
             return max((each.opsets[domain] for each in named if each.released), default=0)
-        operators = (each for (home, _), each in self.operators.items() if home == domain)
+        operators = (
+            each for (operator_domain, _), each in self.operators.items() if operator_domain == domain
+        )
         return max((version.since_version for each in operators for version in each.versions), default=0)
 
 
 def read_tree(folder: Path) -> Tree:
     """Read the definitions in a folder, `<domain>/<operator>.yaml`.
 
-    Type sets and releases are the project's own where the folder has none.
+    If the folder has no type sets or releases, the project's own are used.
 
     Raises:
-        DefinitionError: the folder holds no definitions, or wrong ones.
+        DefinitionError: the folder contains no definitions, or invalid ones.
     """
     paths = sorted(folder.glob("*/*.yaml"))
     if not paths:
-        remedy = "lay them out as <domain>/<operator>.yaml"
-        raise DefinitionError("holds no operator definitions", place=Place(str(folder)), remedy=remedy)
-    ours = default_registry()
-    types = ours.types.merged(TypeSets.load(folder / "types.yaml"))
+        remedy = "name the files <domain>/<operator>.yaml"
+        raise DefinitionError("contains no operator definitions", place=Place(str(folder)), remedy=remedy)
+    own = default_registry()
+    types = own.types.merged(TypeSets.load(folder / "types.yaml"))
     found = (load_operator(path, types) for path in paths)
     releases = folder / "releases.yaml"
     return Tree(
         {(each.domain, each.name): each for each in found},
-        Releases.load(releases) if releases.exists() else ours.releases,
+        Releases.load(releases) if releases.exists() else own.releases,
     )
 
 
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[Finding]:
-    """What `new` does to versions that are published in `old`, and versions that break the mode.
+    """Yield forbidden changes of versions published in `old`, and versions that break the mode.
 
-    A version is published if it is stable and its opset released. A removal from an opset that is not
-    released is no change of the version; nor is a version of such an opset.
+    A version is published if it is stable and its opset is released. Versions and removals in an opset that
+    is not released yet are ignored.
     """
     for key, operator in old.operators.items():
         later = new.operators.get(key)
@@ -75,19 +77,26 @@ def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) 
 def _published(
     version: OperatorVersion, later: Operator | None, policy: Policy, released: int
 ) -> Iterator[Finding]:
-    same = _same(version, later)
+    same = _find_same_version(version, later)
     if same is None:
         deleted = rule_for(Change("version_deleted", version.name, None, None), version)
-        yield Finding(str(version.id), deleted, "it is published", "put it back; remove it by `removed_in`")
+        yield Finding(
+            str(version.id),
+            deleted,
+            "the version is published",
+            "restore it; declare a removal with `removed_in`",
+        )
         return
     for change in classify(version, same):
-        if not policy.allows(change) and not _is_announced(change, released):
-            reason = f"it is published, and {policy.name} does not allow this in place"
-            yield Finding(str(version.id), change, reason, "leave it as it was, and append a new version")
+        if not policy.allows(change) and not _is_future_removal(change, released):
+            reason = f"the version is published, and the policy {policy.name} does not allow this change"
+            yield Finding(
+                str(version.id), change, reason, "restore the published version, and append a new one"
+            )
 
 
-def _is_announced(change: Classified, released: int) -> bool:
-    """Whether it takes the operator out of an opset that is yet to come."""
+def _is_future_removal(change: Classified, released: int) -> bool:
+    """Return whether the change is a removal in an opset that is not released yet."""
     is_removal = change.rule == "operator-removed" and change.change.old is None
     return is_removal and int(change.change.new) > released
 
@@ -95,15 +104,15 @@ def _is_announced(change: Classified, released: int) -> bool:
 def _new_versions(operator: Operator, before: Operator | None, old: Tree, mode: Mode) -> Iterator[Finding]:
     released = old.released(operator.domain)
     for version in operator.versions:
-        if _same(version, before) is not None:
+        if _find_same_version(version, before) is not None:
             continue
         if version.since_version <= released:
             inserted = rule_for(Change("version_inserted", version.name, None, None), version)
-            remedy = f"number it {released + 1} or later"
-            yield Finding(str(version.id), inserted, f"opset {released} is released", remedy)
+            remedy = f"use since_version {released + 1} or later"
+            yield Finding(str(version.id), inserted, f"opset {released} is already released", remedy)
         yield from version_findings(operator, version, mode)
 
 
-def _same(version: OperatorVersion, operator: Operator | None) -> OperatorVersion | None:
+def _find_same_version(version: OperatorVersion, operator: Operator | None) -> OperatorVersion | None:
     versions = operator.versions if operator else ()
     return next((each for each in versions if each.since_version == version.since_version), None)

@@ -1,4 +1,4 @@
-"""Differences that no node can tell: what `diff` leaves out because no step depends on it."""
+"""Differences that do not affect nodes and that `diff` omits, because steps do not depend on them."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ WORDINGS = (
     "attribute_absent",
     *(f"{side}_{what}" for side in ("input", "output") for what in ("differentiation", "type_source")),
 )
-"""Every kind of change that is found here."""
+"""All kinds of change that this module reports."""
 
 
 def wording(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Every difference that `diff` does not report."""
+    """Yield every difference that `diff` does not report."""
     for field in ("description", "shape", "bridge", "body"):
         before, after = getattr(old, field), getattr(new, field)
         if before != after:
@@ -40,7 +40,7 @@ def wording(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
 
 
 def in_place(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    """Differences of one version in two trees: how nodes are converted, and when the operator left."""
+    """Yield differences between two copies of the same version: its steps and its removal."""
     if old.step != new.step:
         yield Change("step", old.name, None, None)
     if old.before != new.before:

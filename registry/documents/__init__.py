@@ -1,1 +1,1 @@
-"""Operator sets as documents: one domain at one opset, in a file that another registry reads."""
+"""Operator-set documents: one domain at one opset, in a file that another registry can read."""

@@ -1,4 +1,4 @@
-"""An operator set as a value, and as plain data."""
+"""Operator sets, and their conversion to and from plain data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from opshift.registry.written import written_operator
 
 MAGIC: Final = "ONNXOPSET"
 FORM: Final = 1
-"""The form of the definitions in a document; another number means another form."""
+"""Version of the document format."""
 
 
 class OperatorSet(NamedTuple):
@@ -35,34 +35,34 @@ class OperatorSet(NamedTuple):
     domain: str
     opset_version: int
     operators: tuple[Operator, ...]
-    """Sorted by name; also those that were removed, so that a reader can say what replaced them."""
+    """Sorted by name; includes removed operators, so that a reader can name their replacement."""
 
     @property
     def in_force(self) -> tuple[OperatorVersion, ...]:
-        """What the set holds at its opset."""
+        """The operator versions in effect at the opset."""
         found = (operator.at(self.opset_version) for operator in self.operators)
         return tuple(version for version in found if version)
 
 
 def operator_set(registry: Registry, domain: str, opset_version: int | None = None) -> OperatorSet:
-    """A domain as it is at an opset, by default the newest, without what came later.
+    """Return a domain as of an opset (the newest by default), without later versions and removals.
 
     Raises:
-        UnknownDomain: the registry has no definitions of the domain.
-        UnknownOpset: there is no such opset.
+        UnknownDomain: the registry has no definitions for the domain.
+        UnknownOpset: the domain has no such opset.
     """
     domain = canonical_domain(domain)
     newest = registry.newest_opset(domain)
     opset = newest if opset_version is None else opset_version
     if not 1 <= opset <= newest:
-        remedy = f"the registry knows opsets 1 to {newest}"
+        remedy = f"use an opset version from 1 to {newest}"
         raise UnknownOpset(f"there is no opset {opset} of {domain}", remedy=remedy)
-    cut = (_until(operator, opset) for operator in registry.operators(domain))
+    cut = (_truncate(operator, opset) for operator in registry.operators(domain))
     return OperatorSet(domain, opset, tuple(operator for operator in cut if operator))
 
 
 def document_data(operators: OperatorSet) -> dict[str, Any]:
-    """The document as plain data: what it is, and each operator as its YAML file has it."""
+    """Return the document as plain data: a header, and each operator in the format of its YAML file."""
     return {
         "magic": MAGIC,
         "form": FORM,
@@ -74,17 +74,17 @@ def document_data(operators: OperatorSet) -> dict[str, Any]:
 
 
 def read_data(data: object) -> OperatorSet:
-    """The operator set that plain data describe.
+    """Return the operator set defined by plain data.
 
     Raises:
-        DocumentError: one of its kinds.
-        DefinitionError: a definition is wrong.
+        DocumentError: one of its subclasses.
+        DefinitionError: a definition is invalid.
     """
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
-        raise WrongMagic(f"does not begin with magic: {MAGIC}", remedy="name an operator-set document")
+        raise WrongMagic(f"lacks the entry magic: {MAGIC}", remedy="pass an operator-set document")
     if data.get("form") != FORM:
         raise UnsupportedVersion(
-            f"is of form {data.get('form')!r}, not {FORM}", remedy="read it with a newer opshift"
+            f"has form {data.get('form')!r}, expected {FORM}", remedy="use a newer version of opshift"
         )
     check_head(data.get("ir_version"), data.get("domain"), data.get("opset_version"))
     listed = data.get("operators")
@@ -97,33 +97,37 @@ def read_data(data: object) -> OperatorSet:
 
 
 def check_head(ir_version: object, domain: object, opset_version: object) -> None:
-    """Check what a document says of itself.
+    """Check the header of a document.
 
     Raises:
         UnsupportedVersion, WrongDomain, WrongOpset.
     """
     known = newest_ir_version()
     if type(ir_version) is not int or not 1 <= ir_version <= known:
-        raise UnsupportedVersion(f"is of IR version {ir_version!r}", remedy=f"1 to {known} are known")
+        raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
     if not isinstance(domain, str) or not domain:
         raise WrongDomain("has no domain")
     if type(opset_version) is not int or opset_version < 1:
-        raise WrongOpset(f"is of opset version {opset_version!r}", remedy="opsets are counted from 1")
+        raise WrongOpset(
+            f"has invalid opset version {opset_version!r}", remedy="use an integer, 1 or greater"
+        )
 
 
 def newest_ir_version() -> int:
-    """The newest IR version that the project knows."""
+    """Return the newest supported IR version."""
     return ir_versions().newest
 
 
-def _until(operator: Operator, opset: int) -> Operator | None:
+def _truncate(operator: Operator, opset: int) -> Operator | None:
     versions = tuple(
-        _known_at(version, opset) for version in operator.versions if version.since_version <= opset
+        _without_later_removal(version, opset)
+        for version in operator.versions
+        if version.since_version <= opset
     )
     return replace(operator, versions=versions) if versions else None
 
 
-def _known_at(version: OperatorVersion, opset: int) -> OperatorVersion:
+def _without_later_removal(version: OperatorVersion, opset: int) -> OperatorVersion:
     if version.removal is None or version.removal.removed_in <= opset:
         return version
     return replace(version, removal=None)
@@ -135,7 +139,7 @@ def _check(found: OperatorSet) -> None:
             raise RepeatedOperator(f"{found.domain}.{name} is defined {count} times")
     for operator in found.operators:
         if operator.domain != found.domain:
-            raise WrongDomain(f"{operator.domain}.{operator.name} is not of {found.domain}")
+            raise WrongDomain(f"{operator.domain}.{operator.name} does not belong to domain {found.domain}")
         newest = operator.versions[-1].since_version
         if newest > found.opset_version:
             raise WrongOpset(f"{operator.versions[-1].id} is newer than opset {found.opset_version}")

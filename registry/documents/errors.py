@@ -1,4 +1,4 @@
-"""What can be wrong with an operator-set document."""
+"""Errors of operator-set documents."""
 
 from __future__ import annotations
 
@@ -6,32 +6,32 @@ from opshift.registry.errors import DefinitionError
 
 
 class DocumentError(DefinitionError):
-    """A file is no operator-set document that this registry can use."""
+    """The file is not an operator-set document that this registry can use."""
 
 
 class WrongMagic(DocumentError):
-    """The file does not say that it is an operator set."""
+    """The file is not marked as an operator set."""
 
 
 class UnsupportedVersion(DocumentError):
-    """The document is of an IR version, or of a form, that the registry does not know."""
+    """The IR version or the format version of the document is not supported."""
 
 
 class WrongDomain(DocumentError):
-    """The document has no domain, operators of another one, or one that is defined already."""
+    """The domain is missing or already defined, or an operator belongs to a different one."""
 
 
 class WrongOpset(DocumentError):
-    """The opset version is missing or below 1, or an operator is newer."""
+    """The opset version is missing or below 1, or an operator is newer than it."""
 
 
 class RepeatedOperator(DocumentError):
-    """An operator stands in the document twice."""
+    """The document contains an operator more than once."""
 
 
 class NoDefinitions(DocumentError):
-    """The document lists operators without saying what they are."""
+    """The document lists operators without their definitions."""
 
 
 class Contradiction(DocumentError):
-    """What plain readers see of the document is not what it defines."""
+    """The message lists operators that differ from the definitions."""

@@ -1,4 +1,4 @@
-"""Operator-set documents in files: protobuf, YAML or JSON."""
+"""Read and write operator-set documents as protobuf, YAML or JSON files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.yaml_files import dump_yaml, load_yaml
 
 
 def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
-    """The document's bytes; equal sets give equal bytes."""
+    """Return the serialized document; equal sets have equal bytes."""
     if form is DocumentFormat.ONNXOPSET:
         from opshift.registry.documents.onnxopset import to_onnxopset
 
@@ -27,11 +27,11 @@ def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
 
 
 def read_document(path: Path) -> OperatorSet:
-    """Read a document of any format: YAML and JSON by the name's suffix, else a serialized message.
+    """Read a document: YAML or JSON according to the file's suffix, otherwise a serialized message.
 
     Raises:
-        DocumentError: one of its kinds; the place is the file.
-        DefinitionError: the file cannot be read, or a definition is wrong.
+        DocumentError: one of its subclasses; the place is the file.
+        DefinitionError: the file cannot be read, or a definition is invalid.
     """
     try:
         return _read(path)
@@ -42,17 +42,17 @@ def read_document(path: Path) -> OperatorSet:
 
 
 def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
-    """Write the definitions as YAML files, `<domain>/<operator>.yaml`, and say which.
+    """Write the definitions as YAML files, `<domain>/<operator>.yaml`, and return their paths.
 
     Raises:
-        FileExistsError: one is there already; none is written then.
+        FileExistsError: a file already exists; no file is written in this case.
     """
-    home = folder / operators.domain
-    paths = [home / f"{operator.name}.yaml" for operator in operators.operators]
+    domain_folder = folder / operators.domain
+    paths = [domain_folder / f"{operator.name}.yaml" for operator in operators.operators]
     for path in paths:
         if path.exists():
-            raise FileExistsError(17, "there is such a file already", str(path))
-    home.mkdir(parents=True, exist_ok=True)
+            raise FileExistsError(17, "file already exists", str(path))
+    domain_folder.mkdir(parents=True, exist_ok=True)
     for path, operator in zip(paths, operators.operators, strict=True):
         path.write_text(dump_yaml(written_operator(operator)), encoding="utf-8")
     return paths

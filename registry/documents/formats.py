@@ -1,4 +1,4 @@
-"""The ways in which a document is written."""
+"""File formats of operator-set documents."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class DocumentFormat(StrEnum):
-    """How a document is written; a file's name ends like this."""
+    """File format of a document; also the suffix of the file name."""
 
     ONNXOPSET = "onnxopset"
     YAML = "yaml"

@@ -1,4 +1,4 @@
-"""A function body as ONNX's message for it."""
+"""Convert function bodies to FunctionProto messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from opshift.registry.names import DEFAULT_DOMAIN
 
 
 def function_proto(version: OperatorVersion) -> FunctionProto:
-    """The body of an operator that has one; attributes without a default have to be stated by a call."""
+    """Return the body of a function operator as a FunctionProto.
+
+    Attributes without a default are listed by name only, so a call has to set them.
+    """
     assert version.body is not None
     defaults = {name: each.default for name, each in version.attributes.items()}
     return FunctionProto(
@@ -21,7 +24,7 @@ def function_proto(version: OperatorVersion) -> FunctionProto:
         attribute=[name for name, default in defaults.items() if default is None],
         attribute_proto=[_attribute(name, value) for name, value in defaults.items() if value is not None],
         opset_import=[
-            OperatorSetIdProto(domain=_wire(domain), version=opset)
+            OperatorSetIdProto(domain=_model_domain(domain), version=opset)
             for domain, opset in version.body.opset_imports.items()
         ],
         node=[_node(each, version) for each in version.body.nodes],
@@ -31,7 +34,7 @@ def function_proto(version: OperatorVersion) -> FunctionProto:
 def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
     return NodeProto(
         op_type=node.op_type,
-        domain=_wire(node.domain),
+        domain=_model_domain(node.domain),
         input=node.inputs,
         output=node.outputs,
         attribute=[
@@ -41,8 +44,8 @@ def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
     )
 
 
-def _wire(domain: str) -> str:
-    """A domain as models spell it: ONNX's own has no name."""
+def _model_domain(domain: str) -> str:
+    """Return the spelling of a domain in models: the default domain is the empty string."""
     return "" if domain == DEFAULT_DOMAIN else domain
 
 

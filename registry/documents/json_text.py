@@ -1,4 +1,7 @@
-"""JSON that has numbers for what is infinite: `1e999`, which every reader takes for infinity."""
+"""JSON text in which infinity is the number `1e999`.
+
+JSON has no infinity, but parsers read a number that exceeds the range of a double as infinity.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,23 @@ import json
 import math
 from typing import Any, Final
 
-_MARKS: Final = {math.inf: "\ue000inf", -math.inf: "\ue000-inf"}
+# Placeholders from a private-use area of Unicode, which are replaced in the finished text.
+_PLACEHOLDERS: Final = {math.inf: "\ue000inf", -math.inf: "\ue000-inf"}
 _NUMBERS: Final = {math.inf: "1e999", -math.inf: "-1e999"}
 
 
 def json_text(data: Any, indent: int | None = None) -> str:
-    """Plain data as strict JSON, in ASCII; compact without an indent."""
+    """Return plain data as strict JSON in ASCII; compact if there is no indent."""
     separators = (",", ":") if indent is None else None
-    text = json.dumps(_marked(data), indent=indent, separators=separators, allow_nan=False)
-    for value, mark in _MARKS.items():
-        text = text.replace(json.dumps(mark), _NUMBERS[value])
+    text = json.dumps(_with_placeholders(data), indent=indent, separators=separators, allow_nan=False)
+    for value, placeholder in _PLACEHOLDERS.items():
+        text = text.replace(json.dumps(placeholder), _NUMBERS[value])
     return text
 
 
-def _marked(data: Any) -> Any:
+def _with_placeholders(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: _marked(each) for key, each in data.items()}
+        return {key: _with_placeholders(each) for key, each in data.items()}
     if isinstance(data, list):
-        return [_marked(each) for each in data]
-    return _MARKS.get(data, data) if isinstance(data, float) else data
+        return [_with_placeholders(each) for each in data]
+    return _PLACEHOLDERS.get(data, data) if isinstance(data, float) else data

@@ -1,8 +1,8 @@
-"""Operator sets as `OperatorSetProto` messages, the form that ONNX's IR specification defines.
+"""Operator sets as `OperatorSetProto` messages, as defined by ONNX's IR specification.
 
-The message lists the operators in force, with their versions, status and description, and the bodies of
-functions. It has no place for signatures. So the definitions travel as JSON in a field that the message does
-not have; a plain reader passes over it, and keeps it when it writes the message.
+The message lists the operators in effect with their versions, status and description, and function bodies,
+but has no fields for signatures. The complete definitions are therefore stored as JSON in an extra field,
+which other readers ignore and preserve when they write the message.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from opshift.registry.messages import DecodeError, OperatorProto, OperatorSetPro
 from opshift.registry.names import canonical_domain
 
 DEFINITIONS: Final = 20817
-"""The number of the field that holds the definitions; ONNX's own fields have small numbers."""
+"""The number of the extra field, far above the numbers of ONNX's own fields."""
 Listed = tuple[str, int, int]
 
 
 def to_onnxopset(operators: OperatorSet) -> bytes:
-    """The operator set as a serialized `OperatorSetProto`; equal sets give equal bytes."""
+    """Return the operator set as a serialized `OperatorSetProto`; equal sets have equal bytes."""
     message = OperatorSetProto(
         magic=MAGIC,
         ir_version=newest_ir_version(),
@@ -59,23 +59,23 @@ def to_onnxopset(operators: OperatorSet) -> bytes:
 
 
 def from_onnxopset(content: bytes) -> OperatorSet:
-    """The operator set in a serialized `OperatorSetProto` with definitions.
+    """Return the operator set in a serialized `OperatorSetProto` with definitions.
 
     Raises:
-        DocumentError: one of its kinds.
-        DefinitionError: a definition is wrong.
+        DocumentError: one of its subclasses.
+        DefinitionError: a definition is invalid.
     """
     try:
         message = OperatorSetProto.FromString(content)
     except (DecodeError, UnicodeDecodeError) as error:
-        raise WrongMagic(f"is no serialized OperatorSetProto: {error}") from error
+        raise WrongMagic(f"is not a serialized OperatorSetProto: {error}") from error
     if message.magic != MAGIC:
-        raise WrongMagic(f"has the magic {message.magic!r}, not {MAGIC}")
+        raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
     check_head(message.ir_version, message.domain, message.opset_version)
     definitions = find_bytes(content, DEFINITIONS)
     if definitions is None:
-        remedy = "export it with opshift; the message alone has no signatures"
-        raise NoDefinitions("lists operators and does not define them", remedy=remedy)
+        remedy = "export the set with opshift, which adds the definitions"
+        raise NoDefinitions("lists operators but does not define them", remedy=remedy)
     found = read_data(_json(definitions))
     _compare(message, found)
     return found
@@ -85,11 +85,11 @@ def _json(definitions: bytes) -> object:
     try:
         return json.loads(definitions)
     except ValueError as error:
-        raise DocumentError(f"has definitions that are not JSON: {error}") from error
+        raise DocumentError(f"contains definitions that are not JSON: {error}") from error
 
 
 def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
-    """Check that the message says of the set what its definitions say.
+    """Check that the message and the definitions list the same operators.
 
     Raises:
         RepeatedOperator, Contradiction.
@@ -98,10 +98,14 @@ def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
     for name in named:
         if named.count(name) > 1:
             raise RepeatedOperator(f"{message.domain}.{name} is listed {named.count(name)} times")
-    head = (canonical_domain(message.domain), message.opset_version)
-    if head != (found.domain, found.opset_version):
-        raise Contradiction(f"is of {head[0]} {head[1]}, and defines {found.domain} {found.opset_version}")
+    listed_set = (canonical_domain(message.domain), message.opset_version)
+    if listed_set != (found.domain, found.opset_version):
+        raise Contradiction(
+            f"lists {listed_set[0]} {listed_set[1]}, but defines {found.domain} {found.opset_version}"
+        )
     listed = {(each.op_type, each.since_version, each.status) for each in message.operator}
     defined = {(each.name, each.since_version, OperatorStatus.Value(each.status)) for each in found.in_force}
     for name, since, _ in sorted(listed ^ defined):
-        raise Contradiction(f"{found.domain}.{name}:{since} is not listed as it is defined")
+        raise Contradiction(
+            f"{found.domain}.{name}:{since} differs between the operator list and the definitions"
+        )

@@ -1,7 +1,7 @@
-"""One field of a serialized message that its class does not know: added, and found again.
+"""Write and find a field that is unknown to the class of a serialized message.
 
-Protobuf writes a message as fields, each with its number and the way it is encoded; a reader keeps or skips
-what it does not know (https://protobuf.dev/programming-guides/encoding).
+Protobuf encodes a message as fields, each with a number and a wire type; readers keep or skip unknown fields
+(https://protobuf.dev/programming-guides/encoding).
 """
 
 from __future__ import annotations
@@ -9,46 +9,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
-"""How a value is encoded; 3 and 4 begin and end a group, whose fields stand between them."""
+"""Wire types; 3 and 4 mark the start and end of a group and have no content."""
 SIZES = {FIXED64: 8, FIXED32: 4}
 
 
 def bytes_field(number: int, content: bytes) -> bytes:
-    """A field as it is appended to a serialized message."""
-    return _varint(number << 3 | BYTES) + _varint(len(content)) + content
+    """Return the encoding of a field, to be appended to a serialized message."""
+    return _encode_varint(number << 3 | BYTES) + _encode_varint(len(content)) + content
 
 
 def find_bytes(message: bytes, number: int) -> bytes | None:
-    """The last field of this number, of a message that is well formed; `None` if there is none."""
+    """Return the last field with this number in a valid message, or `None`."""
     found = None
-    for field, content in _fields(message):
-        if field == number:
+    for field_number, content in _fields(message):
+        if field_number == number:
             found = content
     return found
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """The fields of a message that are encoded as bytes."""
+    """Yield the number and content of each length-delimited field."""
     position = 0
     while position < len(message):
         tag, position = _read_varint(message, position)
-        kind = tag & 7
-        if kind == BYTES:
+        wire_type = tag & 7
+        if wire_type == BYTES:
             size, position = _read_varint(message, position)
             yield tag >> 3, message[position : position + size]
             position += size
-        elif kind == VARINT:
+        elif wire_type == VARINT:
             _, position = _read_varint(message, position)
         else:
-            position += SIZES.get(kind, 0)
+            # The start and end of a group have no content, so its fields are read like top-level ones.
+            position += SIZES.get(wire_type, 0)
 
 
-def _varint(value: int) -> bytes:
-    found = bytearray()
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
     while value > 0x7F:
-        found.append(value & 0x7F | 0x80)
+        encoded.append(value & 0x7F | 0x80)
         value >>= 7
-    return bytes((*found, value))
+    return bytes((*encoded, value))
 
 
 def _read_varint(message: bytes, position: int) -> tuple[int, int]:

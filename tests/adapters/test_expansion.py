@@ -96,11 +96,11 @@ def test_the_body_goes_on_to_the_opset_of_the_model(registry: Registry) -> None:
     ("old", "new", "told"),
     [
         ("inputs: [factor, X]", "inputs: [factor, Z]", "reads 'Z'"),
-        ("outputs: [Y]}\n", "outputs: [Z]}\n", "no node makes the output 'Y'"),
-        ("{attribute: scale}", "{attribute: scales}", "attribute 'scales'"),
-        ("{ai.onnx: 18}", "{com.acme: 1}", "states no opset"),
-        ("outputs: [like]", "outputs: [factor]", "is there already"),
-        ("{name: scaled, type: T, option: optional}", "{name: scaled, type: T, option: variadic}", "many"),
+        ("outputs: [Y]}\n", "outputs: [Z]}\n", "no node produces the output 'Y'"),
+        ("{attribute: scale}", "{attribute: scales}", "refers to 'scales'"),
+        ("{ai.onnx: 18}", "{com.acme: 1}", "missing from opset_imports"),
+        ("outputs: [like]", "outputs: [factor]", "is already defined"),
+        ("{name: scaled, type: T, option: optional}", "{name: scaled, type: T, option: variadic}", "is variadic"),
     ],
     ids=["an unknown input", "an output that is missing", "an unknown attribute", "a domain without opset",
          "a name twice", "a list of outputs"],
@@ -115,5 +115,5 @@ def test_a_body_that_is_wrong_is_an_error_of_its_definition(
 
 def test_before_cannot_be_a_body_that_is_not_there(tmp_path: Path) -> None:
     registry = _registry(tmp_path, DEFINITION.partition("  body:")[0])
-    with pytest.raises(DefinitionError, match="there is none"):
+    with pytest.raises(DefinitionError, match="has no body"):
         registry.operator("Scaled", "com.acme")

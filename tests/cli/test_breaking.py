@@ -35,7 +35,7 @@ def test_a_published_version_was_changed(run: Run, acme: Path, changed: Path) ->
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert result.exit_code == 1
     assert lines[1].startswith("com.acme.FastConv:2 changes-default default-changed attribute default: speed")
-    assert lines[-2:] == ["help: leave it as it was, and append a new version", "2 findings"]
+    assert lines[-2:] == ["help: restore the published version, and append a new one", "2 findings"]
 
 
 def test_findings_as_json(run: Run, acme: Path, changed: Path) -> None:
@@ -91,7 +91,7 @@ def test_against_a_revision_of_git(run: Run, acme: Path) -> None:
         pytest.param(
             ["acme", "--against", "--output=x"], "neither a folder nor a revision", 2, id="an option"
         ),
-        pytest.param(["."], "holds no operator definitions", 1, id="no definitions"),
+        pytest.param(["."], "contains no operator definitions", 1, id="no definitions"),
         pytest.param(["acme", "--waivers", "none.yaml"], "cannot be read", 1, id="no waivers"),
         pytest.param(["acme", "--policy", "loose"], "is no policy", 2, id="no policy"),
     ],

@@ -37,9 +37,13 @@ def test_resolve_prints_the_version_alone(run: Run, arguments: list[str], versio
     [
         pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelt"),
         pytest.param(["LabelEncoder"], "UnknownOperator", "say --domain ai.onnx.ml", id="of another domain"),
-        pytest.param(["Mish", "--opset", "9"], "NotYetIntroduced", "it came with opset 18", id="not yet"),
-        pytest.param(["Conv", "--opset", "99"], "UnknownOpset", "opsets 1 to", id="no such opset"),
-        pytest.param(["Conv", "--opset", "0"], "UnknownOpset", "opsets 1 to", id="opset 0"),
+        pytest.param(
+            ["Mish", "--opset", "9"], "NotYetIntroduced", "it was introduced in opset 18", id="not yet"
+        ),
+        pytest.param(
+            ["Conv", "--opset", "99"], "UnknownOpset", "an opset version from 1 to", id="no such opset"
+        ),
+        pytest.param(["Conv", "--opset", "0"], "UnknownOpset", "an opset version from 1 to", id="opset 0"),
         pytest.param(["Conv", "-d", "nope"], "UnknownDomain", "'nope'", id="no such domain"),
     ],
 )
@@ -55,7 +59,7 @@ def test_resolve_says_why_not(run: Run, arguments: list[str], error: str, messag
 def test_resolve_says_what_replaced_an_operator(run: Run, acme: Path) -> None:
     result = run("resolve", "com.acme.FastConv:5", "--opsets", "acme")
     assert result.exit_code == 1
-    assert "FastConv was removed from com.acme in 5" in result.stderr
+    assert "FastConv was removed from com.acme in opset 5" in result.stderr
     assert "help: Conv takes the same input." in result.stderr
 
 

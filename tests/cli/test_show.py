@@ -45,7 +45,7 @@ def test_names(run: Run, arguments: list[str], shown: str) -> None:
     ("arguments", "message"),
     [
         pytest.param(["Cnov"], "did you mean Conv?", id="misspelt"),
-        pytest.param(["Mish", "--opset", "10"], "it came with opset 18", id="not yet there"),
+        pytest.param(["Mish", "--opset", "10"], "it was introduced in opset 18", id="not yet there"),
         pytest.param(["Conv", "--opset", "99"], "there is no opset 99", id="no such opset"),
         pytest.param(["com.acme.FastConv"], "no definitions for domain 'com.acme'", id="unknown domain"),
     ],

@@ -33,10 +33,16 @@ WRONG = {
     "target 99 of a plan": (["plan", "old.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
     "target that is a word": (["convert", "old.onnx", "out.onnx", "-t", "newest"], "onnx-1.12"),
     "empty target": (["convert", "old.onnx", "out.onnx", "-t", ""], "onnx-1.12"),
-    "unknown release": (["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"], "onnx 0.9 is not known"),
+    "unknown release": (
+        ["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"],
+        "unknown version '0.9' of onnx",
+    ),
     "unknown domain": (["convert", "old.onnx", "out.onnx", "-t", "com.acme=1"], "domain 'com.acme'"),
     "two targets": (["convert", "old.onnx", "o.onnx", "-t", "17", "-t", "18"], "has two targets, 17 and 18"),
-    "unknown allow value": (["plan", "old.onnx", "-t", "17", "--allow", "magic"], "unknown allow value 'magic'"),
+    "unknown allow value": (
+        ["plan", "old.onnx", "-t", "17", "--allow", "magic"],
+        "unknown allow value 'magic'",
+    ),
     "definitions that are not there": (["list", "--opsets", "no"], "no: there is no such folder"),
     "name that is none": (["show", "Conv:eleven"], "'Conv:eleven' is no operator"),
     "name against --domain": (["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"], "is not of --domain ai.onnx.ml"),

@@ -71,8 +71,8 @@ REFUSED: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
     ("an opset that is no number", "ai.onnx=new", UsageError, "'ai.onnx=new' is no target"),
     ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "ai.onnx has two targets, 17 and 18"),
     ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "has two targets, 17 and 18"),
-    ("a product that is not known", "pytorch-2.0", UsageError, "'pytorch-2.0' is no release"),
-    ("a release that is not known", "onnx-1.99", UsageError, "onnx 1.99 is not known"),
+    ("a product that is not known", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
+    ("a release that is not known", "onnx-1.99", UsageError, "unknown version '1.99' of onnx"),
     ("nothing", [], UsageError, "no target is given"),
 ]
 

@@ -61,9 +61,9 @@ def test_one_is_found_by_its_name(name: str, opset: int, ir_version: int | None)
 @pytest.mark.parametrize(
     ("name", "reason", "remedy"),
     [
-        ("tensorrt-8.4", "tensorrt 8.4 is not known", "8.5"),
-        ("tensorrt", "'tensorrt' is no release", "onnx-1.12"),
-        ("caffe-2", "'caffe-2' is no release", "windowsml"),
+        ("tensorrt-8.4", "unknown version '8.4' of tensorrt", "8.5"),
+        ("tensorrt", "unknown release 'tensorrt'", "onnx-1.12"),
+        ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
 )
 def test_what_is_not_known_says_what_is(name: str, reason: str, remedy: str) -> None:

@@ -42,5 +42,5 @@ def test_a_tree_takes_the_place_of_the_projects(is_first: bool, tmp_path: Path) 
 
 
 def test_what_is_there_is_not_defined_again(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="too"):
+    with pytest.raises(DefinitionError, match="also defined"):
         registry_over([_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])

@@ -107,13 +107,13 @@ BROKEN = {
     "a word": (f"Blur  {HERE}", "is not an operator definition"),
     "another domain than the folder": (
         f"domain: com.acne  {HERE}\nname: Blur\nversions: []\n",
-        "domain must be com.acme, as the path says",
+        "domain must be com.acme to match the path",
     ),
     "another name than the file": (
         f"domain: com.acme\nname: Blurr  {HERE}\nversions: []\n",
-        "name must be Blur, as the path says",
+        "name must be Blur to match the path",
     ),
-    "no domain": (f"name: Blur  {HERE}\nversions: []\n", "domain must be com.acme, as the path says"),
+    "no domain": (f"name: Blur  {HERE}\nversions: []\n", "domain must be com.acme to match the path"),
     "no versions": (f"domain: com.acme  {HERE}\nname: Blur\n", "versions: Field required"),
     "an empty list of versions": (
         f"{TOP}versions: []  {HERE}\n",
@@ -124,26 +124,26 @@ BROKEN = {
         f"{FIRST}- 2  {HERE}\n",
         "versions.1: Input should be a mapping",
     ),
-    "an unknown key": (f"{FIRST}colour: red  {HERE}\n", "colour: there is no such key"),
+    "an unknown key": (f"{FIRST}colour: red  {HERE}\n", "colour: unknown key"),
     "an unknown key of a version": (
         f"{FIRST}  input:  {HERE}\n  - {{name: X}}\n",
-        "versions.0.input: there is no such key",
+        "versions.0.input: unknown key",
     ),
     "an unknown key of an attribute": (
         f"{FIRST}  attributes:\n    axis:\n      type: INT\n      min: 0  {HERE}\n",
-        "versions.0.attributes.axis.min: there is no such key",
+        "versions.0.attributes.axis.min: unknown key",
     ),
     "an unknown key of a parameter": (
         f"{FIRST}  inputs:\n  - {{name: X, type: T}}\n  - {{name: Y, type: T, optional: true}}  {HERE}\n",
-        "versions.0.inputs.1.optional: there is no such key",
+        "versions.0.inputs.1.optional: unknown key",
     ),
     "a version that repeats the domain": (
         f"{FIRST}  domain: com.acme  {HERE}\n",
-        "domain is stated once, at the top of the file",
+        "domain belongs at the top of the file, not in a version",
     ),
     "a version that has another name": (
         f"{FIRST}  name: Sharpen  {HERE}\n",
-        "name is stated once, at the top of the file",
+        "name belongs at the top of the file, not in a version",
     ),
     "a version that does not say since when": (
         f"{TOP}versions:\n- status: STABLE  {HERE}\n",
@@ -207,11 +207,11 @@ BROKEN = {
     # Attributes
     "a required attribute with a default": (
         f"{FIRST}  attributes:\n    axis: {{type: INT, required: true, default: 1}}  {HERE}\n",
-        "versions.0.attributes.axis: a required attribute has no default",
+        "versions.0.attributes.axis: a required attribute cannot have a default",
     ),
     "a required attribute with a default, over several lines": (
         f"{FIRST}  attributes:\n    axis:  {HERE}\n      type: INT\n      required: true\n      default: 1\n",
-        "versions.0.attributes.axis: a required attribute has no default",
+        "versions.0.attributes.axis: a required attribute cannot have a default",
     ),
     "an attribute without a type": (
         f"{FIRST}  attributes:\n    axis: {{default: 1}}  {HERE}\n",
@@ -232,7 +232,7 @@ BROKEN = {
     # Steps
     "a step to the first version": (
         f"{FIRST}  step:  {HERE}\n    up: compatible\n",
-        "the first version has nothing before it to step from",
+        "the first version cannot have a step",
     ),
     "an unknown answer": (
         f"{SECOND}  step:\n    change: It blurs more.\n    up: compatibel  {HERE}\n",
@@ -240,7 +240,7 @@ BROKEN = {
     ),
     "an unknown direction": (
         f"{SECOND}  step:\n    up: compatible\n    sideways: adapter  {HERE}\n",
-        "versions.1.step.sideways: there is no such key",
+        "versions.1.step.sideways: unknown key",
     ),
     "a step that is a word": (
         f"{SECOND}  step: compatible  {HERE}\n",
@@ -252,19 +252,19 @@ BROKEN = {
     ),
     "a refusal with an unknown key": (
         f"{SECOND}  step:\n    down:\n      refuse: it has no earlier form\n      why: so  {HERE}\n",
-        "versions.1.step.down.why: there is no such key",
+        "versions.1.step.down.why: unknown key",
     ),
     "an unknown verb": (
         f"{SECOND}  step:\n    up:\n    - drop_attribute: axis\n    - remove_attribute: axis  {HERE}\n",
-        "versions.1.step.up.1: 'remove_attribute' is no verb; there are add_attribute, ",
+        "versions.1.step.up.1: unknown verb 'remove_attribute'; expected one of add_attribute, ",
     ),
     "a verb of two keys": (
         f"{SECOND}  step:\n    down:\n    - drop_attribute: axis  {HERE}\n      rename_op: Sharpen\n",
-        "versions.1.step.down.0: a verb is a mapping of one key, not {'drop_attribute': 'axis', 'rename_op'",
+        "versions.1.step.down.0: expected a verb, which is a mapping with one key, got {'drop_attribute': 'axis',",
     ),
     "a verb that is a word": (
         f"{SECOND}  step:\n    up: [compatible]  {HERE}\n",
-        "versions.1.step.up.0: a verb is a mapping of one key, not 'compatible'",
+        "versions.1.step.up.0: expected a verb, which is a mapping with one key, got 'compatible'",
     ),
     "a verb without what it needs": (
         f"{SECOND}  step:\n    up:\n    - add_attribute: axis  {HERE}\n",
@@ -272,11 +272,11 @@ BROKEN = {
     ),
     "a verb with an unknown key": (
         f"{SECOND}  step:\n    up:\n    - drop_attribute:\n        attribute: axis\n        if: 0  {HERE}\n",
-        "versions.1.step.up.0.drop_attribute.if: there is no such key",
+        "versions.1.step.up.0.drop_attribute.if: unknown key",
     ),
     "an unknown verb of a removal": (
         f"{FIRST}  removal:\n    removed_in: 2\n    up:\n    - rename: Sharpen  {HERE}\n",
-        "versions.0.removal.up.0: 'rename' is no verb; there are add_attribute, ",
+        "versions.0.removal.up.0: unknown verb 'rename'; expected one of add_attribute, ",
     ),
     "a removal that does not say how a node goes on": (
         f"{FIRST}  removal:  {HERE}\n    removed_in: 2\n",
@@ -284,11 +284,11 @@ BROKEN = {
     ),
     "an unknown verb of what was before": (
         f"{FIRST}  before:\n  - rename: Sharpen  {HERE}\n",
-        "versions.0.before.0: 'rename' is no verb; there are add_attribute, ",
+        "versions.0.before.0: unknown verb 'rename'; expected one of add_attribute, ",
     ),
     "a later version that says what was before": (
         f"{SECOND}  before: adapter  {HERE}\n",
-        "only the first version says how its nodes are expressed before it came",
+        "only the first version can have `before`",
     ),
 }
 
@@ -373,7 +373,7 @@ BROKEN_TYPES = {
         f"numbers: [tensor(float)]\nnumbers: [tensor(double)]  {HERE}\n",
         "key 'numbers' is repeated",
     ),
-    "there is a list": (f"- numbers  {HERE}\n", "is not a mapping of names to types"),
+    "there is a list": (f"- numbers  {HERE}\n", "is not a mapping of names to lists of types"),
 }
 
 
@@ -402,10 +402,10 @@ def test_a_type_set_keeps_its_file_when_sets_are_merged(tmp_path: Path) -> None:
 
 def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
     (tmp_path / "types.yaml").write_text(TYPES)
-    with pytest.raises(DefinitionError, match="holds no operator definitions") as caught:
+    with pytest.raises(DefinitionError, match="contains no operator definitions") as caught:
         Registry((tmp_path,))
     assert str(caught.value.place) == str(tmp_path)
-    assert caught.value.remedy == "lay them out as <domain>/<operator>.yaml"
+    assert caught.value.remedy == "name the files <domain>/<operator>.yaml"
 
 
 def test_an_operator_is_defined_in_one_folder_only(tmp_path: Path) -> None:
@@ -416,7 +416,7 @@ def test_an_operator_is_defined_in_one_folder_only(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError) as caught:
         Registry(folders[:1]).with_folder(folders[1])
     assert str(caught.value.place) == str(folders[1] / "com.acme" / "Blur.yaml")
-    assert caught.value.reason == f"is defined in {folders[0] / 'com.acme' / 'Blur.yaml'} too"
+    assert caught.value.reason == f"is also defined in {folders[0] / 'com.acme' / 'Blur.yaml'}"
 
 
 def test_adding_a_folder_changes_no_registry(tmp_path: Path) -> None:

@@ -202,7 +202,7 @@ def test_a_default_is_the_value_that_a_node_would_hold(fields: dict[str, Any], d
 WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "a required attribute with a default": (
         lambda: Attribute(type="INT", required=True, default=1),
-        "a required attribute has no default",
+        "a required attribute cannot have a default",
     ),
     "an attribute of no type of ONNX": (lambda: checked(Attribute, {"type": "BOOL"}), "'FLOAT', 'INT'"),
     "a field that does not exist": (
@@ -239,13 +239,13 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     ),
     "a first version with a step": (
         lambda: Operator(domain="com.acme", name="Blur", versions=(_version(1, step=Step(up="compatible")),)),
-        "the first version has nothing before it to step from",
+        "the first version cannot have a step",
     ),
     "a later version that says what was before the operator": (
         lambda: Operator(
             domain="com.acme", name="Blur", versions=(_version(1), _version(2, before="adapter"))
         ),
-        "only the first version says how its nodes are expressed before it came",
+        "only the first version can have `before`",
     ),
 }
 

@@ -50,7 +50,7 @@ NO_OPERATORS = {
 def test_what_is_no_operator_is_refused(text: str) -> None:
     with pytest.raises(OpshiftError) as caught:
         OperatorId.parse(text)
-    assert caught.value.reason == f"{text!r} is not an operator"
+    assert caught.value.reason == f"{text!r} is not an operator version"
     assert caught.value.remedy == "write it as ai.onnx.Softmax:13"
 
 

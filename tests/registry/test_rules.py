@@ -300,19 +300,19 @@ USES: dict[str, tuple[AnyVerb, Fields, Fields, str | None]] = {
         RENAMED,
         {},
         NEW_MODES,
-        "com.acme.Blur:1 declares no values for 'mode'",
+        "com.acme.Blur:1 has no list of allowed values for 'mode'",
     ),
     "rename a value that is not one of few": (
         RENAMED,
         _attribute(type="STRING"),
         NEW_MODES,
-        "com.acme.Blur:1 declares no values for 'mode'",
+        "com.acme.Blur:1 has no list of allowed values for 'mode'",
     ),
     "rename a value to one that is not one of few": (
         RENAMED,
         MODES,
         _attribute(type="STRING"),
-        "com.acme.Blur:2 declares no values for 'mode'",
+        "com.acme.Blur:2 has no list of allowed values for 'mode'",
     ),
     "rename a value that is not legal": (
         RENAMED,

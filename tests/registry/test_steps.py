@@ -139,14 +139,17 @@ NOT_ANSWERS: dict[str, tuple[Any, str]] = {
     ),
     "an unknown verb": (
         [{"remove_attribute": "axes"}],
-        "'remove_attribute' is no verb; there are add_attribute, ",
+        "unknown verb 'remove_attribute'; expected one of add_attribute, ",
     ),
     "a verb of two keys": (
         [{"drop_attribute": "axes", "rename_op": "Resize"}],
-        "a verb is a mapping of one key, not {'drop_attribute'",
+        "expected a verb, which is a mapping with one key, got {'drop_attribute'",
     ),
-    "a verb of no key": ([{}], "a verb is a mapping of one key, not {}"),
-    "a bare word in a list": (["compatible"], "a verb is a mapping of one key, not 'compatible'"),
+    "a verb of no key": ([{}], "expected a verb, which is a mapping with one key, got {}"),
+    "a bare word in a list": (
+        ["compatible"],
+        "expected a verb, which is a mapping with one key, got 'compatible'",
+    ),
     "a verb that lacks a value": ([{"add_attribute": "axes"}], "Field required"),
     "a verb that lacks a name": ([{"rename_attribute": {"to": "pads"}}], "Field required"),
     "a verb with an unknown key": (

@@ -336,7 +336,7 @@ def test_a_change_tells_what_it_is_about_as_plain_data() -> None:
         "class": "changes-default",
         "subject": "mode",
         "change": "attribute default: mode: 1 -> 2",
-        "purpose": "A node that leaves the attribute out means something else.",
+        "purpose": "The meaning of a node without the attribute changed.",
     }
 
 

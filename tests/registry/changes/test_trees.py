@@ -160,7 +160,7 @@ def test_a_version_does_not_come_into_an_opset_that_is_released(tmp_path: Path) 
         ("com.acme.Glow:1", "version-inserted"),
         ("com.acme.Glow:2", "version-inserted"),
     ]
-    assert found[0].remedy == "number it 3 or later"
+    assert found[0].remedy == "use since_version 3 or later"
 
 
 def test_an_operator_that_is_gone_is_gone_in_every_version(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_operator_that_is_gone_is_gone_in_every_version(tmp_path: Path) -> No
 
 
 def test_a_folder_without_definitions_is_no_tree(tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="holds no operator definitions"):
+    with pytest.raises(DefinitionError, match="contains no operator definitions"):
         read_tree(tmp_path)
 
 

@@ -68,9 +68,7 @@ def test_a_file_of_waivers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        pytest.param(
-            ("version-deleted", "version-delete"), "there is no rule 'version-delete'", id="no rule"
-        ),
+        pytest.param(("version-deleted", "version-delete"), "unknown rule 'version-delete'", id="no rule"),
         pytest.param(("until: 2026-06-01", "until: soon"), "date", id="no day"),
         pytest.param((", until: 2026-06-01", ""), "required", id="no end"),
         pytest.param(("nobody ever used it", "so"), "at least 10", id="no reason to speak of"),

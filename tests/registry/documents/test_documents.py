@@ -235,7 +235,7 @@ def test_a_document_stays_when_a_folder_joins(tmp_path: Path) -> None:
 
 
 def test_a_domain_that_is_defined_is_not_defined_again(documents: Path) -> None:
-    with pytest.raises(WrongDomain, match="defined already") as caught:
+    with pytest.raises(WrongDomain, match="already defined") as caught:
         OURS.with_document(documents / f"{SMALL}.onnxopset")
     assert caught.value.place.file.endswith(".onnxopset")
 
