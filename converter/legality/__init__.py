@@ -1,1 +1,1 @@
-"""Whether a model keeps the rules of ONNX's IR specification."""
+"""Checker of the rules of ONNX's IR specification."""

@@ -1,4 +1,4 @@
-"""Rules for the graphs of If, Loop, Scan and SequenceMap against the nodes that run them."""
+"""Rules for the subgraphs of If, Loop, Scan and SequenceMap and the signatures of their nodes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ SOURCE = "the definitions of If, Loop, Scan and SequenceMap"
 
 
 class Body(NamedTuple):
-    """How a graph belongs to its node.
+    """Correspondence between the signatures of a node and its subgraph.
 
     Attributes:
-        unread: how many of the node's first inputs the graph is not given; `None` if it is given none.
-        added: how many inputs it gets before those.
-        kept: how many of its first outputs are none of the node's.
-        is_exact: whether it returns no more than those and the node's outputs.
-        is_elementwise: whether it gets and returns elements of what the node does.
+        skipped_inputs: the number of leading node inputs that the subgraph does not receive; `None` if it
+            receives no node input.
+        extra_inputs: the number of subgraph inputs that precede the values of node inputs.
+        extra_outputs: the number of leading subgraph outputs that are not outputs of the node.
+        is_exact: whether the subgraph may not have further outputs.
+        is_elementwise: whether the subgraph processes elements of the node's sequences.
     """
 
     unread: int | None = 0
@@ -41,52 +42,52 @@ BODIES = {
     ("SequenceMap", "body"): Body(is_elementwise=True),
 }
 BATCHED_SCAN = Body(unread=1, is_exact=False)
-"""Scan-8 has the lengths of its sequences first."""
+"""Scan-8; its first input holds the lengths of the sequences."""
 
 
-@rule("body.inputs", ERROR, source=SOURCE, remedy="give the graph the inputs that the operator gives it")
+@rule("body.inputs", ERROR, source=SOURCE, remedy="declare the inputs that the operator passes to the graph")
 def inputs(attribute: Attribute) -> Flaws:
-    """The graph of a node has the inputs that the node gives it."""
+    """A subgraph must have the inputs that its node passes."""
     body = _body(attribute.node.operator, attribute.proto)
     if body is not None:
-        given = 0 if body.unread is None else max(len(attribute.node.inputs) - body.unread, 0)
-        found, wanted = len(_parameters(attribute.proto.g)), given + body.added
-        if found != wanted:
-            yield f"the graph has {found} inputs; the node gives it {wanted}"
+        passed = 0 if body.unread is None else max(len(attribute.node.inputs) - body.unread, 0)
+        actual, expected = len(_parameters(attribute.proto.g)), passed + body.added
+        if actual != expected:
+            yield f"the graph has {actual} inputs; the node passes {expected}"
 
 
-@rule("body.outputs", ERROR, source=SOURCE, remedy="return what the node is to make")
+@rule("body.outputs", ERROR, source=SOURCE, remedy="return a value for each output of the node")
 def outputs(attribute: Attribute) -> Flaws:
-    """The graph of a node returns what the node makes."""
+    """A subgraph must return the values that its node outputs."""
     body = _body(attribute.node.operator, attribute.proto)
     if body is not None:
-        found, wanted = len(attribute.proto.g.output), len(attribute.node.outputs) + body.kept
-        if found < wanted or (body.is_exact and found > wanted):
-            yield f"the graph has {found} outputs; the node needs {wanted}"
+        actual, expected = len(attribute.proto.g.output), len(attribute.node.outputs) + body.kept
+        if actual < expected or (body.is_exact and actual > expected):
+            yield f"the graph has {actual} outputs; the node requires {expected}"
 
 
-@rule("type.body-input", ERROR, source=SOURCE, remedy="cast the value, or correct the type that is stated")
+@rule("type.body-input", ERROR, source=SOURCE, remedy="cast the value, or correct the declared type")
 def body_input(typed: Typed) -> Flaws:
-    """The graph of a node states the types of what the node gives it."""
+    """The inputs of a subgraph must declare the element types of the values that the node passes."""
     for name, body, graph in _bodies(typed):
         if body.unread is not None and not body.is_elementwise:
             inner = typed.node.container.scope.child(graph)
-            for found, value in zip(typed.inputs[body.unread :], graph.input[body.added :], strict=False):
-                wanted = inner.element_type(value.name)
-                if found and wanted and found != wanted:
-                    yield f"{name} takes {value.name!r} as {wanted}, and is given {found}"
+            for passed, value in zip(typed.inputs[body.unread :], graph.input[body.added :], strict=False):
+                declared = inner.element_type(value.name)
+                if passed and declared and passed != declared:
+                    yield f"{name} declares its input {value.name!r} as {declared}, but receives {passed}"
 
 
 @rule("type.body-output", ERROR, source=SOURCE, remedy="cast the value in the graph")
 def body_output(typed: Typed) -> Flaws:
-    """The graphs of a node return values of the types that the node makes."""
+    """The outputs of a subgraph must have the element types of the node's outputs."""
     for name, body, graph in _bodies(typed):
         if not body.is_elementwise:
             inner = typed.node.container.scope.child(graph)
-            for wanted, value in zip(typed.outputs, graph.output[body.kept :], strict=False):
-                found = inner.element_type(value.name)
-                if found and wanted and found != wanted:
-                    yield f"{name} returns {value.name!r}, {found}, where the node makes {wanted}"
+            for expected, value in zip(typed.outputs, graph.output[body.kept :], strict=False):
+                actual = inner.element_type(value.name)
+                if actual and expected and actual != expected:
+                    yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
 
 
 def _bodies(typed: Typed) -> Iterator[tuple[str, Body, Any]]:
@@ -97,7 +98,7 @@ def _bodies(typed: Typed) -> Iterator[tuple[str, Body, Any]]:
 
 
 def _body(operator: OperatorVersion | None, attribute: Any) -> Body | None:
-    """How the graph in an attribute belongs to a node of the operator; `None` if there is none."""
+    """Return the entry for the graph in an attribute; `None` if no rule applies to it."""
     if operator is None or operator.domain != DEFAULT_DOMAIN or not attribute.HasField("g"):
         return None
     is_batched = operator.name == "Scan" and operator.since_version == 8
@@ -105,6 +106,6 @@ def _body(operator: OperatorVersion | None, attribute: Any) -> Body | None:
 
 
 def _parameters(graph: Any) -> list[str]:
-    """The inputs that the node gives: those without an initializer."""
-    initialized = {each.name for each in graph.initializer}
-    return [each.name for each in graph.input if each.name not in initialized]
+    """Return the inputs that the node passes: those without an initializer."""
+    initialized = {tensor.name for tensor in graph.initializer}
+    return [value.name for value in graph.input if value.name not in initialized]

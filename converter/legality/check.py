@@ -16,7 +16,7 @@ from opshift.converter.legality.walk import Walk
 from opshift.registry.catalogue import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
-"""The field that ModelProto got last; a class that lacks it does not show all that a model holds."""
+"""Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
 READ = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
@@ -24,21 +24,22 @@ READ = (str, os.PathLike, bytes, bytearray, memoryview)
 def check(
     model: Any, *, registry: Registry | None = None, folder: str | os.PathLike[str] | None = None
 ) -> tuple[Finding, ...]:
-    """Everything in a model that breaks a rule of ONNX's IR specification, or of its operators' definitions.
+    """Check a model against the rules of ONNX's IR specification and the definitions of its operators.
 
-    It takes time in proportion to the number of nodes. Of weights nothing is read but their length.
+    The time is proportional to the number of nodes. Elements of weights are not read, except the indices
+    of sparse tensors and the unused bits of 6-bit types.
 
     Args:
-        model: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path. It is left as it is.
-        registry: the definitions to go by, if not the project's own.
-        folder: where the model's external data are; for a path, by default the folder of the file. Without
-            one they are not looked for.
+        model: a ModelProto (the project's or `onnx`'s), a serialized one, or a path. It is not modified.
+        registry: the operator definitions; the project's own by default.
+        folder: the folder of the model's external data; for a path, by default the folder of the file.
+            Without a folder, external data files are not checked.
 
     Returns:
-        The findings, in the order of the model; none of level `error` in a legal model.
+        The findings, in the order of the model; a legal model has none of level `error`.
 
     Raises:
-        InvalidModel: what is given is neither a model, nor bytes, nor a path.
+        InvalidModel: `model` is not a model, bytes or a path.
     """
     walk = Walk()
     try:
@@ -49,22 +50,29 @@ def check(
         walk.judge(Source(str(error.place) or "model", error.reason))
         return tuple(walk.findings)
     if not hasattr(proto, NEWEST_FIELD):
+        # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
         proto = read_bytes(proto.SerializeToString())
     if folder is None and isinstance(model, str | os.PathLike):
         folder = Path(model).parent
     try:
         walk.run(Model(proto, registry or default_registry(), Path(folder) if folder is not None else None))
     except UnicodeDecodeError:
+        # Some protobuf releases raise when a string field that is not UTF-8 is read.
         walk.judge(Source("model", is_text=False))
     return tuple(walk.findings)
 
 
 def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:
-    """Check that a model breaks no rule of level `error`.
+    """Raise an error if a model breaks a rule of level `error`.
+
+    Args:
+        model: as for `check`.
+        registry: the operator definitions; the project's own by default.
+        when: the stage at which the model is checked, as a prefix of the error message.
 
     Raises:
-        IllegalModel: it does; the error lists all of them, and says `when` that was found.
+        IllegalModel: the model breaks such a rule; the error lists all findings of this level.
     """
-    errors = [each for each in check(model, registry=registry) if each.level is Level.ERROR]
+    errors = [finding for finding in check(model, registry=registry) if finding.level is Level.ERROR]
     if errors:
         raise IllegalModel(errors, when)

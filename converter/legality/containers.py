@@ -1,4 +1,4 @@
-"""The model, its graphs and its functions, as rules see them."""
+"""The model, its graphs and its functions, as rules receive them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from opshift.converter.legality.subjects import Node
 
 Key = tuple[str, str, str]
-"""What identifies a function: its domain, as the registry spells it, its name and its overload."""
+"""Identity of a function: canonical domain, name and overload."""
 
 
 class Source(NamedTuple):
-    """What is to be checked, if it could not be read, or not to its end."""
+    """Model that could not be read, or only in part."""
 
     place: str
     error: str = ""
@@ -34,11 +34,11 @@ class Model:
     """A ModelProto.
 
     Attributes:
-        opsets: its opset imports; of a domain that is imported twice, the first.
-        functions: its functions by key; of two with the same key, the first.
-        calls: by function, the functions that its body calls; complete when everything else is checked.
-        folder: where its external data are, if that is known.
-        clean: forms of nodes, attributes and calls that are found to be right.
+        opsets: its opset imports; the first import of a domain wins.
+        functions: its functions by key; the first function with a key wins.
+        calls: the functions that the body of each function calls; complete after all functions are walked.
+        folder: the folder of its external data, if known.
+        passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
     """
 
     place = "model"
@@ -48,22 +48,23 @@ class Model:
         self.registry = registry
         self.folder = folder
         self.ir_version: int = proto.ir_version
+        # Models of IR versions 1 and 2 have no opset imports: they use opset 1.
         self.opsets = opsets_of(proto.opset_import) or ({DEFAULT_DOMAIN: 1} if self.ir_version < 3 else {})
         self.functions: dict[Key, Any] = {}
-        for each in proto.functions:
-            self.functions.setdefault(function_key(each), each)
+        for function in proto.functions:
+            self.functions.setdefault(function_key(function), function)
         self.calls: dict[Key, set[Key]] = {key: set() for key in self.functions}
         self.clean: set[Hashable] = set()
-        self._imports: dict[frozenset[tuple[str, int]], int] = {}
-        self._sizes: dict[Path, int] = {}
+        self._import_ids: dict[frozenset[tuple[str, int]], int] = {}
+        self._file_sizes: dict[Path, int] = {}
 
     def number_of(self, opsets: Mapping[str, int]) -> int:
-        """A number for opset imports; the same imports have the same."""
-        return self._imports.setdefault(frozenset(opsets.items()), len(self._imports))
+        """Return a number that identifies a set of opset imports: a short part of cache keys."""
+        return self._import_ids.setdefault(frozenset(opsets.items()), len(self._import_ids))
 
     @cached_property
     def redefines_operators(self) -> bool:
-        """Whether a function takes the place of an operator, so that types do not follow from operators."""
+        """Whether a function replaces an operator, so that operator definitions do not imply types."""
         domains = self.registry.domains()
         return any(
             self.registry.operator(name, domain) for domain, name, _ in self.functions if domain in domains
@@ -71,21 +72,27 @@ class Model:
 
     @cached_property
     def all_opsets(self) -> Mapping[str, int]:
-        """The opset imports of the model, and of its functions where the model has none."""
-        found = dict(self.opsets)
-        for each in self.proto.functions:
-            found = {**opsets_of(each.opset_import), **found}
-        return found
+        """The opset imports of the model, and of its functions for domains that the model does not import."""
+        opsets = dict(self.opsets)
+        for function in self.proto.functions:
+            opsets = {**opsets_of(function.opset_import), **opsets}
+        return opsets
 
     def size_of(self, file: Path) -> int:
-        """How many bytes a file has; each file is asked once."""
-        if file not in self._sizes:
-            self._sizes[file] = file.stat().st_size
-        return self._sizes[file]
+        """Return the size of a file in bytes, cached: many tensors share one file."""
+        if file not in self._file_sizes:
+            self._file_sizes[file] = file.stat().st_size
+        return self._file_sizes[file]
 
 
 class Resolved(NamedTuple):
-    """What a node is: an operator, a function of the model, or neither, and then why if that is wrong."""
+    """Definition of a node: an operator, a function of the model, or neither.
+
+    Attributes:
+        operator: the operator version, if the registry has it.
+        function: the FunctionProto that the node calls.
+        error: the reason why an operator of a known domain does not resolve.
+    """
 
     operator: OperatorVersion | None = None
     function: Any = None
@@ -97,13 +104,14 @@ class Container:
 
     Attributes:
         proto: the GraphProto or FunctionProto.
-        place: how messages call it.
-        opsets, imports: its opset imports, and a number that stands for them.
-        parent: the graph around it.
-        scope: its values; those of its nodes are known up to the one that is looked at.
-        key: of a function, and of the graphs within, what identifies it.
-        used: the names that its nodes, and the graphs within, read.
-        is_broken: whether a node up to the one that is looked at breaks a rule, here, within or around.
+        place: its name in messages.
+        opsets, imports_id: its opset imports, and the number that identifies them.
+        parent: the enclosing graph or function.
+        scope: its values; `known` has the outputs of the nodes before the current one.
+        key: the identity of the function, also for graphs nested in one; `None` outside functions.
+        read_names: the names that its nodes and nested graphs read.
+        is_invalid: whether a node before the current one, here, in a nested or in an enclosing graph,
+            breaks a rule.
     """
 
     def __init__(
@@ -124,43 +132,44 @@ class Container:
         )
         self.used: set[str] = set()
         self.is_broken: bool = parent.is_broken if parent else model.redefines_operators
+        # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
         self._resolved: dict[Key, Resolved] = {} if parent is None else parent._resolved
 
     def functions(self) -> Iterator[Function]:
-        """The function that it is, or lies in."""
-        return (each for each in self.around() if isinstance(each, Function))
+        """Yield the function that this container is or is nested in, if any."""
+        return (container for container in self.around() if isinstance(container, Function))
 
     def around(self) -> Iterator[Container]:
-        """This one, and those around it."""
+        """Yield this container and the enclosing ones, from the inside outwards."""
         current: Container | None = self
         while current is not None:
             yield current
             current = current.parent
 
     def mark_broken(self) -> None:
-        """Note that a node breaks a rule, so that types cannot be told any more."""
-        for each in self.around():
-            each.is_broken = True
+        """Record that a node breaks a rule, so that types inferred from here on are unreliable."""
+        for container in self.around():
+            container.is_broken = True
 
     @cached_property
     def made(self) -> frozenset[str]:
-        """The names that nodes make, anywhere in it."""
+        """The names that its nodes produce, regardless of their order."""
         return frozenset(name for node in self.proto.node for name in node.output[:] if name)
 
     @cached_property
     def inputs(self) -> frozenset[str]:
         """The names of its inputs."""
-        return frozenset(each.name for each in self.proto.input)
+        return frozenset(value.name for value in self.proto.input)
 
     def add(self, node: Node) -> None:
-        """Go past a node: what it makes is known from here on."""
+        """Record that a node is passed: its outputs are visible to the following nodes."""
         self.used.update(node.inputs)
         self.scope.known.update(node.outputs)
         if node.function is not None and self.key in self.model.calls:
             self.model.calls[self.key].add(called_key(node.proto))
 
     def resolve(self, proto: Any) -> Resolved:
-        """What a node is; asked once for all nodes that say the same."""
+        """Return the definition of a node, cached by domain, operator name and overload."""
         key = called_key(proto)
         if key not in self._resolved:
             self._resolved[key] = self._resolve(key)
@@ -172,11 +181,13 @@ class Container:
         if function is not None:
             return Resolved(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
+        # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
         if opset is None or domain not in registry.domains() or opset > registry.newest_opset(domain):
             return Resolved()
         try:
             return Resolved(registry.get_schema(op_type, opset, domain))
         except ResolveError as error:
+            # The error is cached: without its traceback it does not keep the frames alive.
             return Resolved(error=error.with_traceback(None))
 
 
@@ -184,8 +195,8 @@ class Graph(Container):
     """A GraphProto.
 
     Attributes:
-        is_top: whether it is the model's own or one for training, not that of a node.
-        is_main: whether it is the model's own.
+        is_top: whether it is the main graph or a training graph, not an attribute of a node.
+        is_main: whether it is the main graph.
     """
 
     def __init__(
@@ -205,12 +216,12 @@ class Graph(Container):
     @cached_property
     def initializers(self) -> list[str]:
         """The names of its initializers, dense and sparse."""
-        sparse = (each.values.name for each in self.proto.sparse_initializer)
-        return [*(each.name for each in self.proto.initializer), *sparse]
+        sparse = (tensor.values.name for tensor in self.proto.sparse_initializer)
+        return [*(tensor.name for tensor in self.proto.initializer), *sparse]
 
     @cached_property
     def stated(self) -> Mapping[str, Any]:
-        """Name to TypeProto, of inputs, outputs and what `value_info` lists."""
+        """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
         values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
         return {value.name: value.type for value in values}
 
@@ -231,23 +242,25 @@ class Function(Container):
 
     @cached_property
     def attributes(self) -> frozenset[str]:
-        """The names of its attributes, with a default and without."""
-        return frozenset((*self.proto.attribute, *(each.name for each in self.proto.attribute_proto)))
+        """The names of its attributes, with and without a default."""
+        return frozenset(
+            (*self.proto.attribute, *(attribute.name for attribute in self.proto.attribute_proto))
+        )
 
 
 def opsets_of(imports: Any) -> dict[str, int]:
-    """Domain, as the registry spells it, to opset version; of two imports of one, the first."""
-    found: dict[str, int] = {}
-    for each in imports:
-        found.setdefault(canonical_domain(each.domain), each.version)
-    return found
+    """Return the opset version of each canonical domain; the first import of a domain wins."""
+    opsets: dict[str, int] = {}
+    for entry in imports:
+        opsets.setdefault(canonical_domain(entry.domain), entry.version)
+    return opsets
 
 
 def function_key(function: Any) -> Key:
-    """What identifies a function."""
+    """Return the identity of a FunctionProto."""
     return canonical_domain(function.domain), function.name, function.overload
 
 
 def called_key(node: Any) -> Key:
-    """What identifies the function that a node calls, if it calls one."""
+    """Return the identity of the function that a NodeProto calls, if it calls one."""
     return canonical_domain(node.domain), node.op_type, node.overload

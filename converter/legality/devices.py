@@ -1,4 +1,4 @@
-"""Rules for how a model is spread over devices; runtimes may ignore all of it."""
+"""Rules for multi-device configurations; runtimes may ignore all of them."""
 
 from __future__ import annotations
 
@@ -14,65 +14,65 @@ from opshift.converter.legality.subjects import Placement
 SOURCE = "IR: Multi-Device Configuration"
 
 
-@rule("device.name", WARNING, source=SOURCE, remedy="give each configuration a name of its own")
+@rule("device.name", WARNING, source=SOURCE, remedy="give each configuration a unique name")
 def name(model: Model) -> Flaws:
-    """A device configuration has a name of its own."""
-    for each, count in Counter(each.name for each in model.proto.configuration).items():
-        if not each:
+    """A device configuration must have a unique name."""
+    for configuration_name, count in Counter(entry.name for entry in model.proto.configuration).items():
+        if not configuration_name:
             yield "a device configuration has no name"
         elif count > 1:
-            yield f"{count} device configurations are called {each!r}"
+            yield f"{count} device configurations have the name {configuration_name!r}"
 
 
-@rule("device.count", WARNING, source=SOURCE, remedy="name as many devices as there are, or none")
+@rule("device.count", WARNING, source=SOURCE, remedy="set num_devices, and name all devices or none")
 def count(model: Model) -> Flaws:
-    """A device configuration says how many devices it has, and names all or none."""
-    for each in model.proto.configuration:
-        if each.num_devices < 1:
-            yield f"device configuration {each.name!r} has {each.num_devices} devices"
-        elif each.device and len(each.device) != each.num_devices:
-            yield f"device configuration {each.name!r} names {len(each.device)} of {each.num_devices} devices"
+    """A device configuration must declare the number of its devices, and name all of them or none."""
+    for entry in model.proto.configuration:
+        if entry.num_devices < 1:
+            yield f"device configuration {entry.name!r} has {entry.num_devices} devices"
+        elif entry.device and len(entry.device) != entry.num_devices:
+            yield f"device configuration {entry.name!r} names {len(entry.device)} of {entry.num_devices}"
 
 
 @rule("device.configuration", WARNING, source=SOURCE, remedy="name a configuration of the model")
 def configuration(placement: Placement) -> Flaws:
-    """What a node says of devices is for a configuration of the model."""
-    known = {each.name for each in placement.node.container.model.proto.configuration}
-    for each in placement.node.proto.device_configurations:
-        if each.configuration_id not in known:
-            yield f"device configuration {each.configuration_id!r} is none of the model's"
+    """A node may only refer to device configurations of the model."""
+    known = {entry.name for entry in placement.node.container.model.proto.configuration}
+    for entry in placement.node.proto.device_configurations:
+        if entry.configuration_id not in known:
+            yield f"refers to device configuration {entry.configuration_id!r}, which the model does not have"
 
 
 @rule("device.tensor", WARNING, source=SOURCE, remedy="name an input or output of the node")
 def tensor(placement: Placement) -> Flaws:
-    """A sharding is of an input or output of its node."""
-    for each in _shardings(placement):
-        if each.tensor_name not in (*placement.node.inputs, *placement.node.outputs):
-            yield f"shards {each.tensor_name!r}, which is no input or output of the node"
+    """A node may only shard its own inputs and outputs."""
+    for spec in _shardings(placement):
+        if spec.tensor_name not in (*placement.node.inputs, *placement.node.outputs):
+            yield f"shards {spec.tensor_name!r}, which is not an input or output of the node"
 
 
-@rule("device.shards", WARNING, source=SOURCE, remedy="state the axis, and the number of its shards")
+@rule("device.shards", WARNING, source=SOURCE, remedy="set the axis and the number of its shards")
 def shards(placement: Placement) -> Flaws:
-    """A sharded axis is stated, with the number of its shards."""
-    for each in _shardings(placement):
-        axes = [dim.axis if dim.HasField("axis") else None for dim in each.sharded_dim]
+    """A sharding must specify its axis and the number of shards."""
+    for spec in _shardings(placement):
+        axes = [dim.axis if dim.HasField("axis") else None for dim in spec.sharded_dim]
         if None in axes:
-            yield f"shards {each.tensor_name!r} along no axis"
-        if any(part.num_shards < 1 for dim in each.sharded_dim for part in dim.simple_sharding):
-            yield f"shards {each.tensor_name!r} without a number of shards"
+            yield f"shards {spec.tensor_name!r} without an axis"
+        if any(part.num_shards < 1 for dim in spec.sharded_dim for part in dim.simple_sharding):
+            yield f"shards {spec.tensor_name!r} without a number of shards"
 
 
-@rule("device.axis", WARNING, source=SOURCE, remedy="name an axis of the tensor")
+@rule("device.axis", WARNING, source=SOURCE, remedy="specify an axis of the tensor")
 def axis(placement: Placement) -> Flaws:
-    """A sharded axis is one of the tensor's."""
+    """A sharded axis must be an axis of the tensor."""
     container = placement.node.container
-    for each in () if container.is_broken else _shardings(placement):
-        shape = container.scope.shape(each.tensor_name)
-        for dim in each.sharded_dim:
+    for spec in () if container.is_broken else _shardings(placement):
+        shape = container.scope.shape(spec.tensor_name)
+        for dim in spec.sharded_dim:
             if shape is not None and not -len(shape) <= dim.axis < len(shape):
-                yield f"shards {each.tensor_name!r}, of {len(shape)} dimensions, along axis {dim.axis}"
+                yield f"shards {spec.tensor_name!r}, which has {len(shape)} dimensions, along axis {dim.axis}"
 
 
 def _shardings(placement: Placement) -> Iterator[Any]:
-    for each in placement.node.proto.device_configurations:
-        yield from each.sharding_spec
+    for entry in placement.node.proto.device_configurations:
+        yield from entry.sharding_spec

@@ -1,4 +1,4 @@
-"""What a check finds: which rule, how grave, where, why, and what to do."""
+"""Results of a check: the broken rule, its level, the place, the reason and the remedy."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from opshift.converter.errors import InvalidModel
 
 
 class Level(StrEnum):
-    """How grave it is to break a rule.
+    """Severity of breaking a rule.
 
-    `error`    the model has no meaning, or runtimes or ONNX's own checker reject it.
-    `warning`  the specification forbids it; runtimes take it.
+    `error`    the model has no defined meaning, or runtimes or ONNX's own checker reject it.
+    `warning`  the specification forbids it, but runtimes accept it.
     `info`     the specification advises against it.
     """
 
@@ -23,21 +23,21 @@ class Level(StrEnum):
     INFO = "info"
 
     def includes(self, other: Level) -> bool:
-        """Whether `other` is at least as grave as this level."""
-        return _GRAVEST_FIRST.index(other) <= _GRAVEST_FIRST.index(self)
+        """Return whether `other` is at least as severe as this level."""
+        return _MOST_SEVERE_FIRST.index(other) <= _MOST_SEVERE_FIRST.index(self)
 
 
-_GRAVEST_FIRST = tuple(Level)
-ERROR, WARNING, INFO = _GRAVEST_FIRST
+_MOST_SEVERE_FIRST = tuple(Level)
+ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
 class Flaw(NamedTuple):
-    """One way in which something breaks a rule, where that is more than a reason.
+    """Problem with a remedy or place that differs from the default; otherwise a rule yields the reason only.
 
     Attributes:
-        reason: what is wrong, in one sentence.
-        remedy: what to do, if not what the rule says.
-        place: where, if not where the thing is that was judged.
+        reason: the problem, in one sentence.
+        remedy: how to fix it, if not as the rule describes.
+        place: its place, if not that of the checked object.
     """
 
     reason: str
@@ -47,14 +47,14 @@ class Flaw(NamedTuple):
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing in a model that breaks a rule.
+    """Violation of a rule by a part of a model.
 
     Attributes:
-        rule: the rule's name, as `node.input-count`.
+        rule: the rule's id, such as `node.input-count`.
         level: the rule's level.
         place: the graph or function, and the node, attribute, value or tensor in it.
-        reason: what is wrong, in one sentence.
-        remedy: what to do about it.
+        reason: the problem, in one sentence.
+        remedy: how to fix it.
     """
 
     rule: str
@@ -67,20 +67,20 @@ class Finding:
         return f"{self.level} {self.rule}: {self.place}: {self.reason} ({self.remedy})"
 
     def as_dict(self) -> dict[str, str]:
-        """The fields, for `--format json`."""
+        """Return the fields, for `--format json`."""
         return asdict(self)
 
 
 class IllegalModel(InvalidModel):
-    """The model breaks rules of the specification without which it has no meaning.
+    """Error for a model that breaks rules of level `error`.
 
     Attributes:
-        findings: every finding of level error.
+        findings: all findings of level `error`.
     """
 
     def __init__(self, findings: Sequence[Finding], when: str = "") -> None:
         self.findings = tuple(findings)
         first = self.findings[0]
         more = f", and {len(self.findings) - 1} more" if len(self.findings) > 1 else ""
-        told = f"{first.rule}: {first.reason}{more}"
-        super().__init__(f"{when}: {told}" if when else told, place=first.place, remedy=first.remedy)
+        summary = f"{first.rule}: {first.reason}{more}"
+        super().__init__(f"{when}: {summary}" if when else summary, place=first.place, remedy=first.remedy)

@@ -14,9 +14,9 @@ from opshift.converter.survey import DEEPEST
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@rule("graph.name", ERROR, source="IR: Graphs", remedy="give the graph a name")
+@rule("graph.name", ERROR, source="IR: Graphs", remedy="name the graph")
 def name(graph: Graph) -> Flaws:
-    """A graph has a name."""
+    """A graph must have a name."""
     if not graph.proto.name:
         yield "has no name"
 
@@ -28,62 +28,63 @@ def name(graph: Graph) -> Flaws:
     remedy="call functions instead of nesting graphs",
 )
 def depth(graph: Graph) -> Flaws:
-    """Graphs lie no deeper within each other than readers go."""
+    """Graphs must not be nested more deeply than protobuf readers support."""
     if graph.depth > DEEPEST:
-        yield f"lies more than {DEEPEST} graphs deep; what is in it was not looked at"
+        yield f"is nested more than {DEEPEST} graphs deep; its nodes were not checked"
 
 
 @rule("graph.input-unique", ERROR, source="IR: Names Within a Graph", remedy="rename all but one")
 def input_unique(graph: Graph) -> Flaws:
-    """The inputs of a graph have names of their own."""
-    yield from repeated("input", (each.name for each in graph.proto.input))
+    """The inputs of a graph must have unique names."""
+    yield from repeated("input", (value.name for value in graph.proto.input))
 
 
 @rule(
     "graph.output-made",
     ERROR,
     source="IR: Names Within a Graph",
-    remedy="correct the name; to pass on a value from around a graph, put an Identity in it",
+    remedy="correct the name; to return a value of an enclosing graph, add an Identity node",
 )
 def output_made(graph: Graph) -> Flaws:
-    """An output is a value of the graph itself."""
+    """An output must be a value of the graph itself."""
+    # The nodes of a graph beyond the depth limit are not walked, so that their outputs are unknown.
     if graph.depth > DEEPEST:
         return
-    sees = graph.scope.sees if graph.is_top else graph.scope.known.__contains__
-    for each in graph.proto.output:
-        if each.name and not sees(each.name):
-            yield f"output {each.name!r} is made by no node, input or initializer of the graph"
+    is_value = graph.scope.sees if graph.is_top else graph.scope.known.__contains__
+    for output in graph.proto.output:
+        if output.name and not is_value(output.name):
+            yield f"output {output.name!r} is not an input, an initializer or a node output of the graph"
 
 
 @rule(
     "graph.output-repeated",
     WARNING,
     source="IR: Names Within a Graph",
-    remedy="put an Identity behind the value, and return what it makes",
+    remedy="copy the value with an Identity node, and return the copy",
 )
 def outputrepeated(graph: Graph) -> Flaws:
-    """A graph returns each value once."""
+    """A top-level graph should not return a value more than once."""
     if graph.is_top:
-        yield from repeated("output", (each.name for each in graph.proto.output))
+        yield from repeated("output", (value.name for value in graph.proto.output))
 
 
 @rule("node.name-unique", WARNING, source="IR: Names Within a Graph", remedy="rename all but one")
 def node_name_unique(container: Graph | Function) -> Flaws:
-    """Nodes that have a name have one of their own."""
-    yield from repeated("node", (each.name for each in container.proto.node))
+    """Nodes with a name should have unique names."""
+    yield from repeated("node", (node.name for node in container.proto.node))
 
 
 @rule(
     "name.identifier",
     INFO,
     source="IR: Names Within a Graph",
-    remedy="leave it, unless a tool makes variables of the names",
+    remedy="rename them only if a tool generates variables from the names",
 )
 def identifier(container: Graph | Function) -> Flaws:
-    """Names of nodes and values are identifiers of C."""
-    odd = [each for each in _names(container) if not IDENTIFIER.fullmatch(str(each))]
-    if odd:
-        yield f"no identifiers of C: {some(odd)}"
+    """Names of nodes and values should be C identifiers."""
+    invalid = [found for found in _names(container) if not IDENTIFIER.fullmatch(str(found))]
+    if invalid:
+        yield f"has names that are not C identifiers: {some(invalid)}"
 
 
 @rule(
@@ -93,11 +94,14 @@ def identifier(container: Graph | Function) -> Flaws:
     remedy="correct the name, or remove the annotation",
 )
 def annotation_tensor(graph: Graph) -> Flaws:
-    """A quantization annotation is about tensors of the graph."""
-    for each in graph.proto.quantization_annotation:
-        for named in (each.tensor_name, *(entry.value for entry in each.quant_parameter_tensor_names)):
-            if not graph.scope.sees(named):
-                yield f"the annotation of {each.tensor_name!r} names {named!r}, which is no value"
+    """A quantization annotation may only refer to values of the graph."""
+    for annotation in graph.proto.quantization_annotation:
+        for tensor in (
+            annotation.tensor_name,
+            *(entry.value for entry in annotation.quant_parameter_tensor_names),
+        ):
+            if not graph.scope.sees(tensor):
+                yield f"the annotation of {annotation.tensor_name!r} refers to unknown value {tensor!r}"
 
 
 def _names(container: Container) -> Iterator[str]:

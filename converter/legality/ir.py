@@ -1,4 +1,4 @@
-"""Rules for what IR versions added: a model of an older version holds nothing of it."""
+"""Rules for features and element types that a model's IR version does not have."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from opshift.registry.ir_versions import ir_versions
 
 SOURCE = "onnx.proto: Version"
 OPSET_IMPORTS = 3
+"""First IR version with opset imports."""
 
 
 class Newer:
-    """What a model uses that came after its IR version.
+    """Features and element types in a model that are newer than its IR version.
 
     Attributes:
-        uses: by feature or element type, where it is used.
+        uses: the uses of each feature or element type.
     """
 
     place = "model"
@@ -36,38 +37,41 @@ class Newer:
             self.uses.setdefault(use.feature, []).append(use)
 
     def flaws(self, feature: str, meaning: str) -> Iterator[Flaw]:
-        """Where a feature is used that the IR version does not have."""
+        """Yield a problem for each use of a feature that the IR version does not have."""
         if since(feature) > self.ir_version:
-            reason = f"IR version {self.ir_version} has no {meaning}; {since(feature)} has"
+            reason = f"IR version {self.ir_version} does not support {meaning}; {since(feature)} does"
             yield from (Flaw(reason, place=use.place) for use in self.uses.get(feature, ()))
 
 
 @rule("ir.opset-imports", ERROR, source=SOURCE, remedy="raise ir_version to 3")
 def opset_imports(model: Model) -> Flaws:
-    """Below IR version 3 a model imports no opsets: it is written for the first one."""
+    """A model must not have opset imports before IR version 3: it uses opset 1."""
     if 1 <= model.ir_version < OPSET_IMPORTS and model.proto.opset_import:
-        yield f"IR version {model.ir_version} has no opset imports"
+        yield f"IR version {model.ir_version} does not support opset imports"
 
 
-@rule("ir.element-types", WARNING, source=SOURCE, remedy="raise ir_version to the one that has the type")
+@rule(
+    "ir.element-types", WARNING, source=SOURCE, remedy="raise ir_version to the version that added the type"
+)
 def element_types(newer: Newer) -> Flaws:
-    """The IR version has the element types of all tensors and values."""
-    for each in ir_versions().element_types:
-        yield from newer.flaws(each, f"element type {each}")
+    """The IR version must support the element types of all tensors and values."""
+    for element_type in ir_versions().element_types:
+        yield from newer.flaws(element_type, f"element type {element_type}")
 
 
 def _register(feature: str) -> None:
     meaning, version = ir_versions().meaning(feature), since(feature)
 
-    def judge(newer: Newer) -> Flaws:
+    def check(newer: Newer) -> Flaws:
         return newer.flaws(feature, meaning)
 
-    judge.__doc__ = f"Below IR version {version} a model has no {meaning}."
+    check.__doc__ = f"A model must not have {meaning} before IR version {version}."
     name = f"ir.{feature.replace('_', '-')}"
-    rule(name, WARNING, source=SOURCE, remedy=f"raise ir_version to {version}")(judge)
+    rule(name, WARNING, source=SOURCE, remedy=f"raise ir_version to {version}")(check)
 
 
 for _features in FINDERS.values():
     for _feature in _features:
-        if _feature in ir_versions().features and _feature != STANDALONE:  # which has a rule of its own
+        # Element types share one rule, and initializer.is-input covers standalone initializers.
+        if _feature in ir_versions().features and _feature != STANDALONE:
             _register(_feature)

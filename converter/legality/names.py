@@ -1,4 +1,4 @@
-"""How findings tell of names."""
+"""Reasons of findings that list names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def repeated(kind: str, names: Iterable[str]) -> Iterator[str]:
-    """A sentence on each name that is there more than once."""
-    for each, count in Counter(names).items():
-        if each and count > 1:
-            yield f"{count} {kind}s are called {each!r}"
+    """Yield a reason for each name that occurs more than once; empty names are allowed to repeat."""
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            yield f"{count} {kind}s have the name {name!r}"
 
 
 def some(names: Sequence[str]) -> str:
-    """The first few names, and how many more there are."""
+    """Return the first three names and the number of remaining ones."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(map(repr, names[:3]))}{more}"

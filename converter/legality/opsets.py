@@ -1,4 +1,4 @@
-"""Rules for opset imports, those of a model and those of its functions."""
+"""Rules for the opset imports of a model and of its functions."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from opshift.converter.legality.rules import Flaws, rule
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 LARGEST_OPSET = 2**31 - 1
-"""Readers keep opset versions in 32 bits."""
+"""Largest opset version: readers store it in a signed integer of 32 bits."""
 
 
 @rule(
@@ -18,7 +18,7 @@ LARGEST_OPSET = 2**31 - 1
     remedy="add an opset import for each domain in use, such as ai.onnx 17",
 )
 def opset_import(model: Model) -> Flaws:
-    """From IR version 3 on a model names the operator sets that it relies on."""
+    """A model must import the operator sets that it uses, since IR version 3."""
     if model.ir_version >= 3 and not model.proto.opset_import:
         yield "has no opset import"
 
@@ -30,7 +30,7 @@ def opset_import(model: Model) -> Flaws:
     remedy="import ai.onnx too",
 )
 def opset_of_default_domain(model: Model) -> Flaws:
-    """A model imports ONNX's own operator set, whether it uses it or not."""
+    """A model should import ONNX's default operator set, even if it does not use it."""
     if model.proto.opset_import and DEFAULT_DOMAIN not in model.opsets:
         yield "does not import ai.onnx"
 
@@ -42,7 +42,7 @@ def opset_of_default_domain(model: Model) -> Flaws:
     remedy="keep the import that the nodes were written for",
 )
 def opset_unique(found: Model | Function) -> Flaws:
-    """No domain is imported with two versions."""
+    """A domain must not be imported with different versions."""
     for domain, versions in _imports(found).items():
         if len(set(versions)) > 1:
             yield f"domain {domain} is imported with the versions {', '.join(map(str, versions))}"
@@ -55,7 +55,7 @@ def opset_unique(found: Model | Function) -> Flaws:
     remedy='keep one import; "" and ai.onnx are the same domain',
 )
 def opset_repeated(found: Model | Function) -> Flaws:
-    """Each domain is imported once."""
+    """A domain should be imported only once."""
     for domain, versions in _imports(found).items():
         if len(versions) > 1 and len(set(versions)) == 1:
             yield f"domain {domain} is imported {len(versions)} times"
@@ -68,11 +68,11 @@ def opset_repeated(found: Model | Function) -> Flaws:
     remedy="import the opset that the nodes were written for",
 )
 def opset_version(found: Model | Function) -> Flaws:
-    """An opset version has at most 32 bits."""
+    """An opset version must fit into 32 bits."""
     for domain, versions in _imports(found).items():
         for version in versions:
             if not -LARGEST_OPSET <= version <= LARGEST_OPSET:
-                yield f"opset {version} of {domain} is too large"
+                yield f"opset {version} of {domain} does not fit into 32 bits"
 
 
 @rule(
@@ -82,29 +82,29 @@ def opset_version(found: Model | Function) -> Flaws:
     remedy="import the opset that the nodes were written for",
 )
 def opset_positive(found: Model | Function) -> Flaws:
-    """An opset version is there, and 1 or more."""
+    """An opset version should be set and positive."""
     for domain, versions in _imports(found).items():
         if min(versions) < 1:
-            yield f"opset {min(versions)} of {domain} is none"
+            yield f"opset {min(versions)} of {domain} is not positive"
 
 
 @rule(
     "opset.known",
     ERROR,
     source="IR: Operator Sets",
-    remedy="check the version; if it is right, a newer opshift may know the opset",
+    remedy="check the version; if it is right, update opshift",
 )
 def opset_known(found: Model | Function) -> Flaws:
-    """An imported opset of a known domain is one that exists."""
+    """An imported opset of a known domain must exist."""
     registry = (found if isinstance(found, Model) else found.model).registry
     for domain, version in found.opsets.items():
         newest = registry.newest_opset(domain) if domain in registry.domains() else version
         if version > newest:
-            yield f"opset {version} of {domain} is not known; the newest known is {newest}"
+            yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 
 
 def _imports(found: Model | Container) -> dict[str, list[int]]:
     imports: dict[str, list[int]] = {}
-    for each in found.proto.opset_import:
-        imports.setdefault(canonical_domain(each.domain), []).append(each.version)
+    for entry in found.proto.opset_import:
+        imports.setdefault(canonical_domain(entry.domain), []).append(entry.version)
     return imports

@@ -1,4 +1,4 @@
-"""Rules for what nodes read and make: each value is made once, before it is read."""
+"""Rules for the values that nodes read and produce: each value is produced once, before it is read."""
 
 from __future__ import annotations
 
@@ -12,73 +12,75 @@ from opshift.converter.legality.subjects import Node
     "value.order",
     ERROR,
     source="IR: Nodes",
-    remedy="sort the nodes topologically; if that cannot be done they form a cycle",
+    remedy="sort the nodes topologically; if that is impossible, they form a cycle",
 )
 def order(node: Node) -> Flaws:
-    """A node reads what nodes before it make."""
-    for name in _unseen(node):
-        if any(name in each.made for each in node.container.around()):
-            yield f"input {name!r} is made by a node further down"
+    """A node must only read outputs of earlier nodes."""
+    for name in _unknown_inputs(node):
+        if any(name in container.made for container in node.container.around()):
+            yield f"input {name!r} is the output of a later node"
 
 
 @rule(
     "value.unknown",
     ERROR,
     source="IR: Names Within a Graph",
-    remedy="correct the name, or add what is to make it; functions see no values from outside",
+    remedy="correct the name, or add the missing value; functions cannot read values of the graph",
 )
 def unknown(node: Node) -> Flaws:
-    """A node reads what a node, an input or an initializer makes, here or in a graph around."""
-    for name in _unseen(node):
-        if not any(name in each.made for each in node.container.around()):
-            yield f"input {name!r} is made by no node, input or initializer"
+    """An input must be a node output, a graph input or an initializer of this graph or an enclosing one."""
+    for name in _unknown_inputs(node):
+        if not any(name in container.made for container in node.container.around()):
+            yield f"input {name!r} is not a node output, graph input or initializer"
 
 
 @rule(
     "value.unique",
     ERROR,
     source="IR: Names Within a Graph",
-    remedy="rename one of the two, and what reads it",
+    remedy="rename one of the two values, and the inputs that read it",
 )
 def unique(node: Node) -> Flaws:
-    """A value is made once in a graph."""
+    """A value must be produced only once in a graph."""
     known = node.container.scope.known
     for position, name in enumerate(node.outputs):
         if name and (name in known or name in node.outputs[:position]):
-            yield f"output {name!r} is the name of another value"
+            yield f"output {name!r} has the name of another value"
 
 
 @rule(
     "value.shadowing",
     ERROR,
     source="IR: Names Within a Graph",
-    remedy="rename the value in the inner graph",
+    remedy="rename the value in the subgraph",
 )
 def shadowing(node: Node) -> Flaws:
-    """A node in an inner graph makes no value with a name of one that it sees around the graph."""
+    """A node output in a subgraph must not have the name of a visible value of an enclosing graph."""
     parent = node.container.parent
     if parent is not None:
         for name in node.outputs:
             if name and name not in node.container.scope.known and parent.scope.sees(name):
-                yield f"output {name!r} is the name of a value around the graph"
+                yield f"output {name!r} has the name of a value of an enclosing graph"
 
 
 @rule(
     "value.shadowing-input",
     WARNING,
     source="IR: Names Within a Graph",
-    remedy="rename the value in the inner graph",
+    remedy="rename the value in the subgraph",
 )
 def shadowing_input(graph: Graph) -> Flaws:
-    """Inputs and initializers of an inner graph have no name of a value that is seen around the graph."""
+    """An input or initializer of a subgraph should not have the name of a value of an enclosing graph."""
     if graph.parent is not None:
+        # Damaged models can have names that are bytes, which do not compare with strings.
         for name in sorted(graph.inputs.union(graph.initializers), key=str):
             if name and graph.parent.scope.sees(name):
-                yield f"{name!r} is the name of a value around the graph"
+                yield f"{name!r} has the name of a value of an enclosing graph"
 
 
-def _unseen(node: Node) -> list[str]:
+def _unknown_inputs(node: Node) -> list[str]:
     scope = node.container.scope
+    # Fast path: nearly all inputs are values of the same graph.
     if scope.known.issuperset(node.inputs):
         return []
     return [name for name in node.inputs if not scope.sees(name)]

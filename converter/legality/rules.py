@@ -1,4 +1,4 @@
-"""The table of rules: a rule is a function that tells what is wrong with what its parameter names."""
+"""Table of rules: functions that yield the problems of objects of their parameter's type."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ Judge = TypeVar("Judge", bound=Callable[[Any], Flaws])
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of the specification.
+    """A rule of the specification.
 
     Attributes:
-        id: its name, as `node.input-count`.
-        level: how grave it is to break it.
-        title: what it asks for, in one sentence.
-        source: where it is written: a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a
-            message of onnx.proto.
-        remedy: what to do where it is broken.
-        subjects: the classes of what it judges.
-        judge: the flaws of one such thing.
+        id: its id, such as `node.input-count`.
+        level: the severity of breaking it.
+        title: the requirement, in one sentence.
+        source: its source: a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of
+            onnx.proto.
+        remedy: how to fix a violation.
+        target_types: the classes of objects that it checks.
+        check: the function that yields the problems of one object.
     """
 
     id: str
@@ -42,7 +42,7 @@ class Rule:
     judge: Callable[[Any], Flaws]
 
     def finding(self, subject: Any, flaw: str | Flaw) -> Finding:
-        """The finding that tells of a flaw."""
+        """Return the finding for a problem of an object."""
         reason, remedy, place = flaw if isinstance(flaw, Flaw) else (flaw, "", "")
         return Finding(self.id, self.level, place or subject.place, reason, remedy or self.remedy)
 
@@ -51,34 +51,43 @@ _registered: dict[str, Rule] = {}
 
 
 class DuplicateRule(OpshiftError):
-    """Two functions claim one name."""
+    """Two rules have the same id."""
 
 
 def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Judge], Judge]:
-    """Register a function as a rule; it judges what its parameter's type says, its docstring is the title.
+    """Register a function as a rule for the objects that its parameter's type names.
+
+    Args:
+        name: the id of the rule.
+        level: the severity of breaking it.
+        source: its source in the specification.
+        remedy: how to fix a violation; a problem can have its own.
+
+    Returns:
+        A decorator. The first line of the function's docstring becomes the title of the rule.
 
     Raises:
-        DuplicateRule: there is a rule of this name already.
+        DuplicateRule: a rule with this id exists.
     """
 
-    def register(judge: Judge) -> Judge:
+    def register(check: Judge) -> Judge:
         if name in _registered:
-            raise DuplicateRule(f"{name} is the name of two rules")
-        title = inspect.cleandoc(judge.__doc__ or "").partition("\n")[0]
-        _registered[name] = Rule(name, level, title, source, remedy, _subjects(judge), judge)
-        return judge
+            raise DuplicateRule(f"two rules have the id {name}; rename one")
+        title = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
+        _registered[name] = Rule(name, level, title, source, remedy, _target_types(check), check)
+        return check
 
     return register
 
 
-def _subjects(judge: Callable[[Any], Flaws]) -> tuple[type, ...]:
-    hint = next(iter(get_type_hints(judge).values()))
+def _target_types(check: Callable[[Any], Flaws]) -> tuple[type, ...]:
+    hint = next(iter(get_type_hints(check).values()))
     return get_args(hint) if isinstance(hint, UnionType) else (hint,)
 
 
 @cache
 def rule_table() -> Mapping[str, Rule]:
-    """Every rule of this package by name, sorted; modules are found, not listed."""
+    """Return all rules by id, sorted; cached, because it imports every module of the package to find them."""
     package = importlib.import_module("opshift.converter.legality")
     for module in pkgutil.iter_modules(package.__path__, "opshift.converter.legality."):
         importlib.import_module(module.name)
@@ -87,5 +96,5 @@ def rule_table() -> Mapping[str, Rule]:
 
 @cache
 def rules_of(subject: type) -> tuple[Rule, ...]:
-    """The rules that judge a class of things."""
-    return tuple(each for each in rule_table().values() if subject in each.subjects)
+    """Return the rules for objects of a class; cached, because it is called for every object of a model."""
+    return tuple(entry for entry in rule_table().values() if subject in entry.subjects)

@@ -1,4 +1,4 @@
-"""Rules for sparse tensors: values in a row, and where in the whole they are."""
+"""Rules for sparse tensors: one dimension of values, and an index for each of them."""
 
 from __future__ import annotations
 
@@ -14,30 +14,34 @@ from opshift.converter.legality.subjects import SparseTensor
 
 SOURCE = "onnx.proto: SparseTensorProto"
 INT64 = 7
+"""`TensorProto.INT64`."""
 
 
-@rule("sparse.values", ERROR, source=SOURCE, remedy="give the values as a tensor of one dimension")
+@rule("sparse.values", ERROR, source=SOURCE, remedy="provide the values as a tensor of one dimension")
 def values(sparse: SparseTensor) -> Flaws:
-    """The values are a tensor of one dimension."""
+    """The values of a sparse tensor must be a tensor of one dimension."""
     if not sparse.proto.HasField("values"):
         yield "has no values"
     elif len(sparse.proto.values.dims) != 1:
-        yield f"has values of the shape {list(sparse.proto.values.dims)}"
+        yield f"has values of the shape {list(sparse.proto.values.dims)}; expected one dimension"
 
 
-@rule("sparse.dims", ERROR, source=SOURCE, remedy="state the shape of the whole tensor")
+@rule("sparse.dims", ERROR, source=SOURCE, remedy="set dims to the shape of the dense tensor")
 def dims(sparse: SparseTensor) -> Flaws:
-    """A sparse tensor has at least one dimension, and none is empty."""
-    found = list(sparse.proto.dims)
-    if not found or min(found) <= 0:
-        yield f"has the shape {found}"
+    """A sparse tensor must have at least one dimension, and all dimensions must be positive."""
+    shape = list(sparse.proto.dims)
+    if not shape or min(shape) <= 0:
+        yield f"has the shape {shape}; expected positive dimensions"
 
 
 @rule(
-    "sparse.indices", ERROR, source=SOURCE, remedy="give one index, or one row of coordinates, for each value"
+    "sparse.indices",
+    ERROR,
+    source=SOURCE,
+    remedy="provide one index, or one row of coordinates, for each value",
 )
 def indices(sparse: SparseTensor) -> Flaws:
-    """For each value there is an index, or a row of coordinates, of type int64."""
+    """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
     proto, count = sparse.proto, _count(sparse)
     if not proto.HasField("indices"):
         if count:
@@ -50,16 +54,16 @@ def indices(sparse: SparseTensor) -> Flaws:
         yield f"has indices of the shape {shape} for {count} values in {len(proto.dims)} dimensions"
 
 
-@rule("sparse.order", ERROR, source=SOURCE, remedy="sort the values by their indices, each index once")
+@rule("sparse.order", ERROR, source=SOURCE, remedy="sort the values by index, and keep each index once")
 def order(sparse: SparseTensor) -> Flaws:
-    """Indices lie within the shape, and ascend."""
-    places = _places(sparse.proto)
-    if places is not None:
-        whole = math.prod(sparse.proto.dims)
-        if any(place is None or not 0 <= place < whole for place in places):
+    """The indices of a sparse tensor must be in its shape, and strictly ascending."""
+    positions = _flat_positions(sparse.proto)
+    if positions is not None:
+        size = math.prod(sparse.proto.dims)
+        if any(position is None or not 0 <= position < size for position in positions):
             yield "has an index outside its shape"
-        elif any(one >= other for one, other in pairwise(places) if one is not None and other is not None):
-            yield "has indices that do not ascend"
+        elif any(one >= other for one, other in pairwise(positions) if one is not None and other is not None):
+            yield "has indices that are not strictly ascending"
 
 
 def _count(sparse: SparseTensor) -> int | None:
@@ -67,24 +71,28 @@ def _count(sparse: SparseTensor) -> int | None:
     return shape[0] if len(shape) == 1 else None
 
 
-def _places(proto: Any) -> Sequence[int | None] | None:
-    """The flat position of each index, `None` for those outside; `None` if the indices cannot be read."""
-    found = read_tensor(proto.indices) if proto.HasField("indices") else None
-    if found is None or found.element_type != "int64":
+def _flat_positions(proto: Any) -> Sequence[int | None] | None:
+    """Return the row-major position of each index.
+
+    A position is `None` where coordinates are outside the shape. The result is `None` if the indices cannot
+    be read.
+    """
+    tensor = read_tensor(proto.indices) if proto.HasField("indices") else None
+    if tensor is None or tensor.element_type != "int64":
         return None
-    if len(found.dims) == 1:
-        return found.values
+    if len(tensor.dims) == 1:
+        return tensor.values
     rank = len(proto.dims)
-    if len(found.dims) != 2 or found.dims[1] != rank or not rank:
+    if len(tensor.dims) != 2 or tensor.dims[1] != rank or not rank:
         return None
-    rows = (found.values[start : start + rank] for start in range(0, len(found.values), rank))
-    return [_flat(row, proto.dims) for row in rows]
+    rows = (tensor.values[start : start + rank] for start in range(0, len(tensor.values), rank))
+    return [_flat_position(row, proto.dims) for row in rows]
 
 
-def _flat(row: Sequence[int], dims: Sequence[int]) -> int | None:
-    place = 0
+def _flat_position(row: Sequence[int], dims: Sequence[int]) -> int | None:
+    position = 0
     for index, dim in zip(row, dims, strict=True):
         if not 0 <= index < dim:
             return None
-        place = place * dim + index
-    return place
+        position = position * dim + index
+    return position

@@ -1,4 +1,4 @@
-"""What lies in graphs and functions, as rules see it: each message with what it lies in."""
+"""Views of nodes, attributes, values and tensors for rules: each message with its place in the model."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ DATA_FIELDS = (
 )  # fmt: skip
 """The fields of a TensorProto that hold elements."""
 LONGEST_FORM = 64
-"""The length of texts that verdicts are remembered for."""
+"""Maximum length in bytes of a string in a cache key: bounds the memory of the cache."""
 
 VALUE_FIELDS = {
     "f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8, "tensors": 9,
     "graphs": 10, "sparse_tensor": 11, "sparse_tensors": 12, "tp": 13, "type_protos": 14,
 }  # fmt: skip
-"""The fields of an AttributeProto that hold a value, each with the type that it is for."""
+"""The fields of an AttributeProto that hold a value, each with its attribute type."""
 _PLAIN_FIELDS = frozenset(("f", "i", "s", "floats", "ints", "strings"))
 
 
@@ -31,9 +31,9 @@ class Node:
     """A NodeProto.
 
     Attributes:
-        operator: what it is, if the registry knows it.
+        operator: its operator version, if the registry has it.
         function: the FunctionProto that it calls.
-        error: why it is neither, if that is wrong.
+        error: the reason why its operator does not resolve.
     """
 
     __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
@@ -48,12 +48,12 @@ class Node:
     @property
     def place(self) -> str:
         """The graph or function, and the node in it."""
-        named = label(self.proto.name, self.proto.op_type, self.outputs)
-        return f"{self.container.place}, node {named}"
+        node_label = label(self.proto.name, self.proto.op_type, self.outputs)
+        return f"{self.container.place}, node {node_label}"
 
 
 class Call(NamedTuple):
-    """What a node says apart from the names of its values: it holds for every node of the same form."""
+    """A node without the names of its values: nodes with the same cache key have the same problems."""
 
     node: Node
 
@@ -64,7 +64,7 @@ class Call(NamedTuple):
 
     @property
     def form(self) -> Hashable:
-        """What the verdict on it depends on."""
+        """Cache key: the properties that its rules read."""
         node = self.node
         proto = node.proto
         return (
@@ -72,13 +72,13 @@ class Call(NamedTuple):
             (proto.domain, proto.op_type, proto.overload),
             tuple(map(bool, node.inputs)),
             tuple(map(bool, node.outputs)),
-            tuple(each.name for each in proto.attribute),
+            tuple(attribute.name for attribute in proto.attribute),
             node.container.key is None,
         )
 
 
 class Placement(NamedTuple):
-    """What a node says of the devices that it is to run on."""
+    """A node with device configurations."""
 
     node: Node
 
@@ -104,28 +104,29 @@ class Attribute:
 
     @property
     def form(self) -> Hashable:
-        """What the verdict on it depends on; `None` if that is much."""
+        """Cache key: the properties that its rules read; `None` if a key would be large or costly."""
         proto, operator = self.proto, self.node.operator
         if not self.is_plain or proto.ref_attr_name or "strings" in self.fields:
             return None
         declared = operator.attributes.get(proto.name) if operator else None
-        told = None
+        value = None
+        # Rules read values of strings, and of attributes with a restricted set of values.
         if "s" in self.fields or (self.fields and declared is not None and is_bounded(declared)):
-            found = getattr(proto, self.fields[0])
-            told = found if isinstance(found, int | float | bytes) else tuple(found)
-            if isinstance(told, bytes) and len(told) > LONGEST_FORM:
+            content = getattr(proto, self.fields[0])
+            value = content if isinstance(content, int | float | bytes) else tuple(content)
+            if isinstance(value, bytes) and len(value) > LONGEST_FORM:
                 return None
-        return (id(operator), proto.name, proto.type, *self.fields, told)
+        return (id(operator), proto.name, proto.type, *self.fields, value)
 
     @property
     def is_plain(self) -> bool:
-        """Whether it holds no messages: numbers and texts, or nothing."""
+        """Whether its value consists of numbers or strings, not of messages, or it has no value."""
         return not self.fields or (len(self.fields) == 1 and self.fields[0] in _PLAIN_FIELDS)
 
     def held(self, single: str, several: str) -> list[Any]:
-        """The messages in two fields, one of which holds one, the other any number."""
-        alone = [getattr(self.proto, single)] if single in self.fields else []
-        return [*alone, *getattr(self.proto, several)]
+        """Return the messages in a single and in a repeated field."""
+        first = [getattr(self.proto, single)] if single in self.fields else []
+        return [*first, *getattr(self.proto, several)]
 
     @property
     def place(self) -> str:
@@ -134,7 +135,7 @@ class Attribute:
 
 
 class Value(NamedTuple):
-    """A ValueInfoProto: a graph's input or output, or what it says of another value."""
+    """A ValueInfoProto: an input or output of a graph, or an entry of `value_info`."""
 
     proto: Any
     container: Container
@@ -147,7 +148,7 @@ class Value(NamedTuple):
 
 
 class Tensor(NamedTuple):
-    """A TensorProto, and what it lies in."""
+    """A TensorProto, and the graph, attribute or sparse tensor that holds it."""
 
     proto: Any
     owner: Container | Attribute | SparseTensor
@@ -156,17 +157,17 @@ class Tensor(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What it lies in, and the tensor in it."""
+        """The place of the owner, and the tensor in it."""
         return f"{self.owner.place}, {self.role}{_quoted(self.proto.name)}"
 
 
 class Internal:
-    """A tensor whose elements are in the model.
+    """A tensor with elements in the model.
 
     Attributes:
-        kind: its element type, if it has one.
-        count: how many elements its shape has; `None` if it is no shape.
-        used: the fields that hold elements, each with the number of its entries or bytes.
+        kind: its element type, if it is valid.
+        count: the number of elements of its shape; `None` if the shape has a negative dimension.
+        filled_fields: the fields that hold elements, each with the number of its entries or bytes.
     """
 
     __slots__ = ("count", "kind", "proto", "tensor", "used")
@@ -179,17 +180,18 @@ class Internal:
         self.count = count_of(proto)
         sizes = {name: len(getattr(proto, name)) for name in DATA_FIELDS}
         self.used = {name: size for name, size in sizes.items() if size}
-        if self.used and proto.HasField("raw_data"):  # read first, even if it is empty
+        # Readers prefer raw_data to the typed fields, even if it is empty.
+        if self.used and proto.HasField("raw_data"):
             self.used["raw_data"] = sizes["raw_data"]
 
     @property
     def place(self) -> str:
-        """What it lies in, and the tensor in it."""
+        """The place of the owner, and the tensor in it."""
         return self.tensor.place
 
 
 class External(NamedTuple):
-    """A tensor whose elements are in a file of their own."""
+    """A tensor with elements in a separate file."""
 
     tensor: Tensor
 
@@ -200,12 +202,12 @@ class External(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What it lies in, and the tensor in it."""
+        """The place of the owner, and the tensor in it."""
         return self.tensor.place
 
 
 class SparseTensor(NamedTuple):
-    """A SparseTensorProto, and what it lies in."""
+    """A SparseTensorProto, and the graph or attribute that holds it."""
 
     proto: Any
     owner: Container | Attribute
@@ -214,12 +216,12 @@ class SparseTensor(NamedTuple):
 
     @property
     def place(self) -> str:
-        """What it lies in, and the tensor in it."""
+        """The place of the owner, and the tensor in it."""
         return f"{self.owner.place}, {self.role}{_quoted(self.proto.values.name)}"
 
 
 class Training(NamedTuple):
-    """A TrainingInfoProto."""
+    """A TrainingInfoProto, and its position in the model."""
 
     proto: Any
     position: int
@@ -227,17 +229,17 @@ class Training(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Which one it is."""
+        """The entry of `training_info`."""
         return f"training_info[{self.position}]"
 
 
 def count_of(tensor: Any) -> int | None:
-    """How many elements the shape of a TensorProto has; `None` if it is no shape."""
-    return None if any(each < 0 for each in tensor.dims) else math.prod(tensor.dims)
+    """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
+    return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
 
 
 def is_bounded(declared: Declared) -> bool:
-    """Whether an operator knows some values of an attribute only."""
+    """Return whether a definition restricts the values of an attribute."""
     return declared.values is not None or declared.minimum is not None or declared.maximum is not None
 
 

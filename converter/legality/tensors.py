@@ -1,4 +1,4 @@
-"""Rules for constant tensors: a type, a shape, and as many elements as the shape has, in one field."""
+"""Rules for constant tensors: element type, shape, and the elements in the field for their type."""
 
 from __future__ import annotations
 
@@ -15,88 +15,88 @@ ODD_BITS = {
     "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8, "uint4": 4, "int4": 4, "float4e2m1": 4,
     "uint2": 2, "int2": 2, "float6e2m3": 6, "float6e3m2": 6,
 }  # fmt: skip
-"""The width of one element of the types that are no machine numbers."""
+"""Bits of one element, for element types without a code in Python's `struct`."""
 
 
-@rule("tensor.type", ERROR, source=SOURCE, remedy="state the element type")
+@rule("tensor.type", ERROR, source=SOURCE, remedy="set data_type to the type of the elements")
 def element_type(tensor: Tensor) -> Flaws:
-    """A tensor has an element type."""
+    """A tensor must have a valid element type."""
     number = tensor.proto.data_type
     if number not in BY_NUMBER:
-        yield f"has the element type {number}, which is none" if number else "has no element type"
+        yield f"has the unknown element type {number}" if number else "has no element type"
 
 
-@rule("tensor.dims", ERROR, source="IR: Tensor Definition", remedy="state the shape of the elements")
+@rule("tensor.dims", ERROR, source="IR: Tensor Definition", remedy="set dims to the shape of the elements")
 def dims(tensor: Tensor) -> Flaws:
-    """No dimension is negative."""
-    if any(each < 0 for each in tensor.proto.dims):
-        yield f"has the shape {list(tensor.proto.dims)}"
+    """The dimensions of a tensor must not be negative."""
+    if any(dim < 0 for dim in tensor.proto.dims):
+        yield f"has the shape {list(tensor.proto.dims)}, with a negative dimension"
 
 
-@rule("tensor.segment", WARNING, source=SOURCE, remedy="join the pieces: no runtime is known to read them")
+@rule("tensor.segment", WARNING, source=SOURCE, remedy="join the segments: no known runtime reads them")
 def segment(tensor: Tensor) -> Flaws:
-    """A tensor is in one piece."""
+    """A tensor should not be split into segments."""
     if tensor.proto.HasField("segment"):
         yield "is a segment of a tensor"
 
 
-@rule("tensor.single", ERROR, source=SOURCE, remedy="keep the field that has the elements")
+@rule("tensor.single", ERROR, source=SOURCE, remedy="keep only the field with the correct elements")
 def single(tensor: Internal) -> Flaws:
-    """The elements are in one field."""
+    """The elements of a tensor must be in only one field."""
     if len(tensor.used) > 1:
         yield f"has elements in {' and '.join(tensor.used)}"
 
 
-@rule("tensor.field", ERROR, source=SOURCE, remedy="write the elements to the field for their type")
+@rule("tensor.field", ERROR, source=SOURCE, remedy="store the elements in the field for their type")
 def field(tensor: Internal) -> Flaws:
-    """The elements are in the field for their type."""
+    """The elements of a tensor must be in the field for their type."""
     kind = tensor.kind
     if kind is not None:
         for used in tensor.used:
             if used != kind.field and (used != "raw_data" or kind.name == "string"):
-                yield f"holds {kind.name} in {used}; the field for it is {kind.field}"
+                yield f"has {kind.name} elements in {used}; expected {kind.field}"
 
 
 @rule(
     "tensor.size",
     ERROR,
     source="IR: Tensor Definition",
-    remedy="correct the shape, or write all elements; the file may be cut off",
+    remedy="correct the shape, or store all elements; the file may be truncated",
 )
 def size(tensor: Internal) -> Flaws:
-    """A tensor has as many elements as its shape says."""
+    """A tensor must have the number of elements that its shape requires."""
     kind, count, used = tensor.kind, tensor.count, tensor.used
     if kind is None or count is None or len(used) > 1 or tensor.proto.HasField("segment"):
         return
     if count and not used:
-        yield f"has no elements; its shape, {list(tensor.proto.dims)}, has {count:,}"
-    for name, found in used.items():
-        least, most = _entries(kind, count) if name == kind.field else _bytes(kind, count)
-        if not least <= found <= most and name in (kind.field, "raw_data"):
-            noun = "bytes" if name == "raw_data" else f"entries in {name}"
-            yield f"has {found:,} {noun}; {count:,} elements of {kind.name} have {most:,}"
+        yield f"has no elements; its shape {list(tensor.proto.dims)} requires {count:,}"
+    for name, actual in used.items():
+        minimum, maximum = _entries(kind, count) if name == kind.field else _bytes(kind, count)
+        if not minimum <= actual <= maximum and name in (kind.field, "raw_data"):
+            unit = "bytes" if name == "raw_data" else f"entries in {name}"
+            yield f"has {actual:,} {unit}; {count:,} elements of {kind.name} require {maximum:,}"
 
 
-@rule("tensor.bits", ERROR, source=SOURCE, remedy="clear the bits that hold no element")
+@rule("tensor.bits", ERROR, source=SOURCE, remedy="clear the unused bits")
 def bits(tensor: Internal) -> Flaws:
-    """Bits beside those of 6-bit elements are zero."""
+    """The unused bits of a tensor with 6-bit elements must be zero."""
     kind, count = tensor.kind, tensor.count
     if kind is None or width(kind) != 6 or not count:
         return
-    if any(not 0 <= each < 64 for each in tensor.proto.int32_data):
+    if any(not 0 <= entry < 64 for entry in tensor.proto.int32_data):
         yield "has entries of more than 6 bits"
-    spare = count * 6 % 8
-    if spare and tensor.used.get("raw_data") == byte_size(kind, count) and tensor.proto.raw_data[-1] >> spare:
-        yield "has bits after the last element"
+    tail = count * 6 % 8  # bits of the last byte that belong to an element
+    if tail and tensor.used.get("raw_data") == byte_size(kind, count) and tensor.proto.raw_data[-1] >> tail:
+        yield "has nonzero bits after the last element"
 
 
 def width(kind: ElementType) -> int:
-    """The bits of one element; 0 for strings."""
+    """Return the number of bits of one element; 0 for strings."""
     return 8 * struct.calcsize(f"<{kind.code}") if kind.code else ODD_BITS.get(kind.name, 0)
 
 
 def byte_size(kind: ElementType, count: int) -> int:
-    """The bytes of some elements, which lie close together."""
+    """Return the number of bytes of packed elements."""
     return -(-count * width(kind) // 8)
 
 
@@ -105,11 +105,12 @@ def _bytes(kind: ElementType, count: int) -> tuple[int, int]:
 
 
 def _entries(kind: ElementType, count: int) -> tuple[int, int]:
-    """How many entries a typed field has at least and at most for some elements.
+    """Return the minimum and maximum number of entries of a typed field.
 
-    Of types below 6 bits writers fill one byte of an entry, or all four.
+    For types of 2 and 4 bits, some writers fill only one byte of an int32 entry, others all four.
     """
     if width(kind) in (2, 4):
         return -(-count * width(kind) // 32), byte_size(kind, count)
+    # A complex number has two entries: its real and its imaginary part.
     entries = 2 * count if kind.name.startswith("complex") else count
     return entries, entries

@@ -1,4 +1,4 @@
-"""Rules for the types that a model states."""
+"""Rules for the types that a model declares for its values."""
 
 from __future__ import annotations
 
@@ -13,33 +13,38 @@ from opshift.converter.types import element_type_of
 from opshift.registry.element_types import BY_NUMBER
 
 KEYS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string"))
-"""What the keys of a map may be."""
+"""Element types that the keys of a map can have."""
 
 
-@rule("value.name", ERROR, source="onnx.proto: ValueInfoProto", remedy="name it as nodes do, or remove it")
+@rule(
+    "value.name",
+    ERROR,
+    source="onnx.proto: ValueInfoProto",
+    remedy="give it the name that nodes use, or remove it",
+)
 def name(value: Value) -> Flaws:
-    """An input or output has a name."""
+    """An input or output must have a name."""
     if not value.proto.name and value.role != "value":
         yield "has no name"
 
 
-@rule("value.type", ERROR, source="IR: Graphs", remedy="state the type of the value")
+@rule("value.type", ERROR, source="IR: Graphs", remedy="declare the complete type of the value")
 def top_type(value: Value) -> Flaws:
-    """The inputs and outputs of the model have a complete type."""
+    """The inputs and outputs of the main graph must have a complete type."""
     if _is_signature(value):
-        flaw = type_flaw(value.proto.type)
-        if flaw:
-            yield flaw
+        problem = type_flaw(value.proto.type)
+        if problem:
+            yield problem
 
 
 @rule(
     "value.shape",
     ERROR,
     source="IR: Graphs; IR: Static tensor shapes",
-    remedy="state the rank, with dimensions that have neither number nor name",
+    remedy="declare the rank, with empty dimensions where they are unknown",
 )
 def top_shape(value: Value) -> Flaws:
-    """The inputs and outputs of the model that are tensors have a shape, if only of unknown dimensions."""
+    """The tensor inputs and outputs of the main graph must have a shape; its dimensions may be unknown."""
     if _is_signature(value):
         kind = value.proto.type.WhichOneof("value")
         if kind in ("tensor_type", "sparse_tensor_type") and not getattr(value.proto.type, kind).HasField(
@@ -48,86 +53,84 @@ def top_shape(value: Value) -> Flaws:
             yield "has no shape"
 
 
-@rule(
-    "value.stated-type", WARNING, source="onnx.proto: TypeProto", remedy="complete the type, or leave it out"
-)
+@rule("value.stated-type", WARNING, source="onnx.proto: TypeProto", remedy="complete the type, or remove it")
 def stated_type(value: Value) -> Flaws:
-    """A type that is stated of a value is complete."""
+    """The declared type of a value should be complete."""
     if not _is_signature(value) and value.proto.HasField("type"):
-        flaw = type_flaw(value.proto.type)
-        if flaw:
-            yield flaw
+        problem = type_flaw(value.proto.type)
+        if problem:
+            yield problem
 
 
 @rule("value.dimension", WARNING, source="IR: Tensor Definition", remedy="leave an unknown dimension empty")
 def dimension(value: Value) -> Flaws:
-    """A dimension that is a number is not negative."""
+    """A declared dimension should not be negative."""
     kind = value.proto.type.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        for each in getattr(value.proto.type, kind).shape.dim:
-            if each.dim_value < 0:
-                yield f"has a dimension of {each.dim_value}"
+        for dim in getattr(value.proto.type, kind).shape.dim:
+            if dim.dim_value < 0:
+                yield f"has the negative dimension {dim.dim_value}"
 
 
 @rule("value.stated-once", WARNING, source="onnx.proto: GraphProto.value_info", remedy="keep one of them")
 def stated_once(container: Graph | Function) -> Flaws:
-    """A type is stated once of each value."""
+    """A value should have only one entry in value_info."""
     seen: set[str] = set()
-    for each in container.proto.value_info:
-        if each.name in seen:
-            yield f"value_info lists {each.name!r} more than once"
-        seen.add(each.name)
+    for entry in container.proto.value_info:
+        if entry.name in seen:
+            yield f"value_info has more than one entry for {entry.name!r}"
+        seen.add(entry.name)
 
 
 @rule(
     "value.stated-alike",
     WARNING,
     source="IR: Names Within a Graph",
-    remedy="keep the type that is right",
+    remedy="keep the correct type",
 )
 def stated_alike(graph: Graph) -> Flaws:
-    """What is stated of a value in several places is one type."""
+    """All declarations of a value should have the same element type."""
     types: dict[str, str] = {}
-    for each in (*graph.proto.input, *graph.proto.value_info, *graph.proto.output):
-        stated = element_type_of(each.type)
-        if stated is not None and types.setdefault(each.name, stated) != stated:
-            yield f"{each.name!r} is stated to be {types[each.name]} and {stated}"
+    for value in (*graph.proto.input, *graph.proto.value_info, *graph.proto.output):
+        declared = element_type_of(value.type)
+        if declared is not None and types.setdefault(value.name, declared) != declared:
+            yield f"{value.name!r} is declared as {types[value.name]} and as {declared}"
 
 
-@rule("value.stated-known", INFO, source="onnx.proto: GraphProto.value_info", remedy="remove it")
+@rule("value.stated-known", INFO, source="onnx.proto: GraphProto.value_info", remedy="remove the entries")
 def stated_known(container: Graph | Function) -> Flaws:
-    """Types are stated of values that there are."""
+    """An entry of value_info should be about an existing value."""
     sees = container.scope.sees
-    odd = [each.name for each in container.proto.value_info if not each.name or not sees(each.name)]
-    if odd:
-        yield f"value_info lists what no node makes: {some(odd)}"
+    unknown = [entry.name for entry in container.proto.value_info if not entry.name or not sees(entry.name)]
+    if unknown:
+        yield f"value_info has entries for unknown values: {some(unknown)}"
 
 
 def type_flaw(proto: Any) -> str:
-    """What a TypeProto lacks; empty if it is complete."""
+    """Return the problem of an incomplete TypeProto; empty if it is complete."""
     while True:
         kind = proto.WhichOneof("value")
         if kind is None:
             return "has no type"
-        held = getattr(proto, kind)
+        content = getattr(proto, kind)
         if kind in ("tensor_type", "sparse_tensor_type"):
-            return _element_flaw(held.elem_type)
+            return _element_type_problem(content.elem_type)
         if kind == "map_type":
-            key = BY_NUMBER.get(held.key_type)
+            key = BY_NUMBER.get(content.key_type)
             if key is None or key.name not in KEYS:
-                return f"has a map whose keys are {key.name if key else 'of no type'}"
+                return f"has a map with {f'keys of type {key.name}' if key else 'no key type'}"
         elif kind == "opaque_type":
-            return "" if held.name else "has an opaque type without a name"
+            return "" if content.name else "has an opaque type without a name"
         inner = "value_type" if kind == "map_type" else "elem_type"
-        if not held.HasField(inner):
-            return f"has a {kind.removesuffix('_type')} of nothing"
-        proto = getattr(held, inner)
+        if not content.HasField(inner):
+            return f"has a {kind.removesuffix('_type')} type without {inner}"
+        proto = getattr(content, inner)
 
 
-def _element_flaw(number: int) -> str:
+def _element_type_problem(number: int) -> str:
     if number in BY_NUMBER:
         return ""
-    return f"has the element type {number}, which is none" if number else "has no element type"
+    return f"has the unknown element type {number}" if number else "has no element type"
 
 
 def _is_signature(value: Value) -> bool:

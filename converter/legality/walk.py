@@ -1,4 +1,4 @@
-"""One walk through a model: each thing in it is judged once by the rules for its kind."""
+"""Walk over a model that applies the rules for each kind of object."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from opshift.converter.legality.typed import Typed
 from opshift.converter.survey import DEEPEST
 
 UNREADABLE = frozenset(("graph.depth", "model.text"))
-"""Rules whose breach keeps other parts of the project from reading a model to its end."""
+"""Rules that a model must keep before the search for IR features can read all of it."""
 
 
 class Walk:
-    """Judges a model.
+    """Check of one model.
 
     Attributes:
-        findings: what is wrong; a graph comes after what is in it, the model at the end.
+        findings: the violations; those of a graph follow those of its contents, and the model's are last.
     """
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
 
     def run(self, model: Model) -> None:
-        """Judge everything in a model."""
+        """Check everything in a model."""
         main = Graph(model.proto.graph, "graph", model, model.opsets, is_top=True)
         if model.proto.HasField("graph"):
             self._graph(main)
@@ -48,29 +48,37 @@ class Walk:
             self._training(Training(info, index, model), main)
         for proto in model.proto.functions:
             self._function(Function(proto, model))
+        # The rule against recursion needs the calls that the walk over functions collects.
         self.judge(model)
-        if not any(each.rule in UNREADABLE for each in self.findings):
+        if not any(finding.rule in UNREADABLE for finding in self.findings):
             self.judge(Newer(model))
 
     def judge(self, subject: Any) -> bool:
-        """Note what is wrong with one thing; whether it breaks no rule of level error."""
-        is_sound = True
-        for rule in rules_of(subject.__class__):
-            for flaw in rule.judge(subject):
-                self.findings.append(rule.finding(subject, flaw))
-                is_sound = is_sound and rule.level is not Level.ERROR
-        return is_sound
+        """Record the problems of one object.
 
-    def _judge_form(self, subject: Call | Attribute | Typed, model: Model) -> bool:
-        """As `judge`; of things that say the same and break no rule, only the first is looked at."""
-        form = subject.form
-        if form in model.clean:
+        Returns:
+            Whether it breaks no rule of level error.
+        """
+        is_valid = True
+        for rule in rules_of(subject.__class__):
+            for problem in rule.judge(subject):
+                self.findings.append(rule.finding(subject, problem))
+                is_valid = is_valid and rule.level is not Level.ERROR
+        return is_valid
+
+    def _check_cached(self, target: Call | Attribute | Typed, model: Model) -> bool:
+        """Check an object unless one with the same cache key broke no rule.
+
+        Problems are not cached: each object with a problem has its own findings.
+        """
+        key = target.form
+        if key in model.clean:
             return True
-        before = len(self.findings)
-        is_sound = self.judge(subject)
-        if form is not None and len(self.findings) == before:
-            model.clean.add(form)
-        return is_sound
+        count = len(self.findings)
+        is_valid = self.judge(target)
+        if key is not None and len(self.findings) == count:
+            model.clean.add(key)
+        return is_valid
 
     def _graph(self, graph: Graph) -> None:
         proto = graph.proto
@@ -94,6 +102,7 @@ class Walk:
         for part in ("initialization", "algorithm"):
             if training.proto.HasField(part):
                 graph = getattr(training.proto, part)
+                # The main graph is the parent: training graphs can read its values.
                 self._graph(Graph(graph, f"{training.place}.{part}", model, model.opsets, main, is_top=True))
         self.judge(training)
 
@@ -105,18 +114,20 @@ class Walk:
         model = container.model
         for proto in container.proto.node:
             node = Node(proto, container)
-            if not (self.judge(node) & self._judge_form(Call(node), model)):
+            # `&` instead of `and`: both checks run, so that one node can have findings of both.
+            if not (self.judge(node) & self._check_cached(Call(node), model)):
                 container.mark_broken()
             for attribute in proto.attribute:
                 self._attribute(Attribute(attribute, node))
+            # After the checks and the subgraphs: none of them may see the node's own outputs.
             container.add(node)
             if proto.device_configurations:
                 self.judge(Placement(node))
             if node.operator is not None and not container.is_broken:
-                self._judge_form(Typed(node, node.operator), model)
+                self._check_cached(Typed(node, node.operator), model)
 
     def _attribute(self, attribute: Attribute) -> None:
-        if not self._judge_form(attribute, attribute.node.container.model):
+        if not self._check_cached(attribute, attribute.node.container.model):
             attribute.node.container.mark_broken()
         if attribute.is_plain:
             return

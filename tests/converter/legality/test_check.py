@@ -60,11 +60,13 @@ def test_a_finding_says_which_rule_where_why_and_what_to_do() -> None:
         "node.attribute-known",
         Level.ERROR,
         "graph, node 'act', attribute 'alpha'",
-        "ai.onnx.Relu:14 has no such attribute",
+        "is not an attribute of ai.onnx.Relu:14",
         "remove the attribute, or correct its name",
     )
     assert found.as_dict()["level"] == "error"
-    assert str(found).startswith("error node.attribute-known: graph, node 'act', attribute 'alpha': ai.onnx")
+    assert str(found).startswith(
+        "error node.attribute-known: graph, node 'act', attribute 'alpha': is not an"
+    )
 
 
 def test_everything_is_found_not_only_the_first() -> None:
@@ -209,7 +211,7 @@ def test_an_illegal_model_is_told_with_all_its_errors() -> None:
     assert len(caught.value.findings) == 2
     assert (
         caught.value.reason
-        == "on arrival: value.unknown: input 'z' is made by no node, input or initializer, and 1 more"
+        == "on arrival: value.unknown: input 'z' is not a node output, graph input or initializer, and 1 more"
     )
     assert isinstance(caught.value, InvalidModel)
 

@@ -51,7 +51,7 @@ def test_a_name_belongs_to_one_rule() -> None:
         """There is a rule of this name."""
         return ()
 
-    with pytest.raises(DuplicateRule, match=r"node\.op-type is the name of two rules"):
+    with pytest.raises(DuplicateRule, match=r"two rules have the id node\.op-type"):
         rule("node.op-type", Level.INFO, source="here", remedy="none")(again)
 
 
