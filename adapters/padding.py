@@ -1,4 +1,4 @@
-"""Pad: `pads` and the value were attributes until 11, and were for every dimension until 18."""
+"""Pad: `pads` and `value` changed from attributes to inputs in opset 11, and `axes` was added in opset 18."""
 
 from __future__ import annotations
 
@@ -16,37 +16,40 @@ from opshift.adapters.wider_types import wider_type
 from opshift.registry.element_types import BY_NAME
 
 FLOATS = ("float16", "float", "double")
+"""The element types that Pad supports before opset 11."""
 WIDER = ("tensor(float)", "tensor(double)")
+"""The types to cast other element types to before opset 11."""
 
 
 @adapter("Pad", 18, 13)
 def pads_of_every_dimension(node: Node, out: Rewriter) -> None:
-    """The dimensions that `axes` leaves out are padded by nothing."""
+    """Drop `axes`, and add pads of 0 for all other dimensions."""
     data, pads, axes = node.input(0), node.input(1), node.input(3)
-    kept = node.inputs[:3] if node.input(2) else node.inputs[:2]
+    inputs = node.inputs[:3] if node.input(2) else node.inputs[:2]
     if axes:
-        kept = (data, _spread(data, pads, axes, out), *kept[2:])
-    out.become(node, inputs=kept)
+        inputs = (data, _pads_of_all_axes(data, pads, axes, out), *inputs[2:])
+    out.become(node, inputs=inputs)
 
 
-def _spread(data: str, pads: str, axes: str, out: Rewriter) -> str:
-    """The pads of some dimensions as those of all."""
-    rank, amounts, places = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
-    if rank is not None and amounts is not None and places is not None:
+def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
+    """Return the pads of all dimensions, given the pads of some axes."""
+    rank, known_pads, known_axes = out.known_rank(data), out.constant_value(pads), out.constant_value(axes)
+    if rank is not None and known_pads is not None and known_axes is not None:
         full = [0] * (2 * rank)
-        count = len(places.values)
-        for position, place in enumerate(places.values):
-            full[place % rank] = amounts.values[position]
-            full[rank + place % rank] = amounts.values[count + position]
+        count = len(known_axes.values)
+        for position, axis in enumerate(known_axes.values):
+            full[axis % rank] = known_pads.values[position]
+            full[rank + axis % rank] = known_pads.values[count + position]
         return out.constant(full, "int64")
-    none = _zeros(data, out)
-    parts = out.emit_all("Split", [pads], 2, axis=0)
-    spread = [out.emit("ScatterElements", [none, axes, part], axis=0) for part in parts]
-    return out.emit("Concat", spread, axis=0)
+    zeros = _zeros(data, out)
+    # The first half of the pads belongs to the start of each axis, the second half to the end.
+    halves = out.emit_all("Split", [pads], 2, axis=0)
+    scattered = [out.emit("ScatterElements", [zeros, axes, half], axis=0) for half in halves]
+    return out.emit("Concat", scattered, axis=0)
 
 
 def _zeros(data: str, out: Rewriter) -> str:
-    """One zero for every dimension."""
+    """Return a list with one zero for each dimension."""
     rank = out.known_rank(data)
     if rank is not None:
         return out.constant([0] * rank, "int64")
@@ -56,17 +59,17 @@ def _zeros(data: str, out: Rewriter) -> str:
 
 @adapter("Pad", 11, 2)
 def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
-    """Constants that a 32-bit float holds; with others, elements are gathered from where they come from."""
-    amounts = out.constant_value(node.input(1))
+    """Move pads and value to attributes if they are constant and float32 holds the value; else use Gather."""
+    pads = out.constant_value(node.input(1))
     element_type = out.element_type(node.inputs[0])
     wider = element_type if element_type in FLOATS else wider_type(element_type, WIDER, "order")
     is_filled = node.attribute("mode", b"constant") == b"constant" and bool(node.input(2))
-    number = _number(out.constant_value(node.input(2))) if is_filled else 0.0
-    if amounts is None or wider is None or number is None:
+    number = _float32_value(out.constant_value(node.input(2))) if is_filled else 0.0
+    if pads is None or wider is None or number is None:
         gather_padded(node, out)
         return
     value = {"value": number} if is_filled else {}
-    attributes = {**node.attributes, "pads": amounts.values, **value}
+    attributes = {**node.attributes, "pads": pads.values, **value}
     if wider == element_type:
         out.become(node, inputs=node.inputs[:1], attributes=attributes)
         return
@@ -76,19 +79,22 @@ def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
     out.emit("Cast", [padded], node.outputs, opset=10, to=BY_NAME[element_type].number)
 
 
-def _number(value: Tensor | None) -> float | None:
-    """The value, if it is constant and a 32-bit float holds it."""
+def _float32_value(value: Tensor | None) -> float | None:
+    """Return the number if it is a constant that float32, the type of the attribute, holds exactly."""
     number = float(value.scalar) if value is not None else None
     if number is None or not math.isfinite(number):
         return number
-    is_held = abs(number) <= FLOAT_MAX and struct.unpack("<f", struct.pack("<f", number)) == (number,)
-    return number if is_held else None
+    # The limit is tested first because struct.pack raises OverflowError above it.
+    is_exact = abs(number) <= FLOAT_MAX and struct.unpack("<f", struct.pack("<f", number)) == (number,)
+    return number if is_exact else None
 
 
 @adapter("Pad", 2, 1)
 def pads_are_called_paddings(node: Node, out: Rewriter) -> None:
-    """Version 1 added only; negative amounts, which cut off, came with 2."""
+    """Rename `pads` to `paddings`; negative pads, which crop, are refused."""
     pads: Sequence[int] = node.attribute("pads")
-    if any(amount < 0 for amount in pads):
-        raise CannotConvert(f"pads is {list(pads)}; Pad-1 cannot cut off", remedy="cut off by a Slice")
+    if any(pad < 0 for pad in pads):
+        raise CannotConvert(
+            f"pads is {list(pads)}; Pad-1 does not support negative pads", remedy="crop with a Slice"
+        )
     out.become(node, attributes={**node.without("pads"), "paddings": pads})

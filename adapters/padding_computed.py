@@ -1,4 +1,4 @@
-"""Pad by amounts or with a value that is known at run time only, where both have to be attributes."""
+"""Pad as Gather, for pads or a value that are not constant or do not fit into the attributes of Pad-2."""
 
 from __future__ import annotations
 
@@ -8,29 +8,30 @@ from opshift.adapters.rewriter import Rewriter
 
 
 def gather_padded(node: Node, out: Rewriter) -> None:
-    """Every dimension is gathered from where its elements come from; places outside are then filled."""
+    """Emit a Gather for each axis; for the mode `constant`, replace the padding with the value by Where."""
     mode = node.attribute("mode", b"constant")
     element_type = out.element_type(node.inputs[0])
     rank = out.rank(node.inputs[0])
-    filling = node.input(2) or (
-        out.constant(_nothing(element_type), element_type) if mode == b"constant" else ""
+    fill_value = node.input(2) or (
+        out.constant(_zero(element_type), element_type) if mode == b"constant" else ""
     )
     value = node.inputs[0]
-    for place in range(rank):
-        before, after = pair(node.inputs[1], place, rank, out)
-        taken = steps(value, before, after, place, out)
-        positions = there_and_back(taken, out) if mode == b"reflect" else held(taken, out)
-        value = out.emit("Gather", [value, positions], opset=OPSET, axis=place)
+    for axis in range(rank):
+        before, after = pair(node.inputs[1], axis, rank, out)
+        padded = steps(value, before, after, axis, out)
+        # The mode `constant` gathers edge elements, which Where then replaces.
+        indices = there_and_back(padded, out) if mode == b"reflect" else held(padded, out)
+        value = out.emit("Gather", [value, indices], opset=OPSET, axis=axis)
         if mode == b"constant":
-            value = out.emit("Where", [_mask(taken, rank - place, out), value, filling], opset=OPSET)
+            value = out.emit("Where", [_mask(padded, rank - axis, out), value, fill_value], opset=OPSET)
     out.emit("Identity", [value], node.outputs, opset=OPSET)
 
 
-def _nothing(element_type: str) -> int | float:
+def _zero(element_type: str) -> int | float:
     return 0.0 if element_type in ("float16", "float", "double") else 0
 
 
-def _mask(taken: Steps, dimensions: int, out: Rewriter) -> str:
-    """Where a dimension is not filled, as a shape that ends in a one for each dimension after it."""
+def _mask(padded: Steps, dimensions: int, out: Rewriter) -> str:
+    """Return which positions are not padding, with `dimensions - 1` dimensions of 1 appended to broadcast."""
     shape = out.constant([-1, *[1] * (dimensions - 1)], "int64")
-    return out.emit("Reshape", [inside(taken, out), shape], opset=OPSET)
+    return out.emit("Reshape", [inside(padded, out), shape], opset=OPSET)

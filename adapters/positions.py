@@ -1,4 +1,4 @@
-"""Which positions of a dimension a padded one takes its elements from, found at run time."""
+"""Indices of the elements along a padded axis, computed at run time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from typing import NamedTuple
 from opshift.adapters.rewriter import Rewriter
 
 OPSET = 11
-"""What the nodes here are written for: the first opset with Range."""
+"""Opset of the emitted nodes: the first with Range."""
 
 
 class Steps(NamedTuple):
-    """Names of lists: the positions counted on at both ends, the first that is left, and how many are."""
+    """Positions along a padded axis, as names of int64 lists.
+
+    Attributes:
+        positions: Position of each output element relative to the first kept element: negative in the
+            padding before, `length` or more in the padding after.
+        first: Index of the first element that is not cropped; one element.
+        length: Number of elements that are not cropped; one element.
+    """
 
     numbers: str
     first: str
@@ -19,69 +26,79 @@ class Steps(NamedTuple):
 
 
 def pair(pads: str, position: int, count: int, out: Rewriter) -> tuple[str, str]:
-    """What is added before and after one of `count` dimensions, each a list of one."""
-    places = (out.constant([each], "int64") for each in (position, count + position))
-    before, after = (out.emit("Gather", [pads, place], opset=OPSET, axis=0) for place in places)
+    """Return the pads before and after one of `count` axes, each as a list of one element."""
+    indices = (out.constant([each], "int64") for each in (position, count + position))
+    before, after = (out.emit("Gather", [pads, index], opset=OPSET, axis=0) for index in indices)
     return before, after
 
 
-def steps(value: str, before: str, after: str, place: int, out: Rewriter) -> Steps:
-    """Negative amounts cut off first; what is left is numbered from 0, and counted on at both ends."""
-    first, last = (if_positive(_negated(amount, out), out) for amount in (before, after))
-    size = out.emit("Gather", [_shape(value, out), out.constant([place], "int64")], opset=OPSET, axis=0)
+def steps(value: str, before: str, after: str, axis: int, out: Rewriter) -> Steps:
+    """Return the positions along a padded axis of a value.
+
+    Args:
+        value: Value to pad.
+        before: Pad at the start, a list of one element; a negative pad crops.
+        after: Pad at the end, likewise.
+        axis: Axis to pad, not negative.
+        out: The rewriter to emit with.
+    """
+    first, last = (if_positive(_negate(pad, out), out) for pad in (before, after))
+    size = out.emit("Gather", [_shape(value, out), out.constant([axis], "int64")], opset=OPSET, axis=0)
     count = minus(minus(size, first, out), last, out)
-    start = _negated(if_positive(before, out), out)
+    start = _negate(if_positive(before, out), out)
     limit = plus(count, if_positive(after, out), out)
     scalars = [out.emit("Squeeze", [each], opset=OPSET, axes=[0]) for each in (start, limit)]
     numbers = out.emit("Range", [*scalars, out.constant(1, "int64")], opset=OPSET)
     return Steps(numbers, first, count)
 
 
-def around(taken: Steps, out: Rewriter) -> str:
-    """Counted round and round."""
-    return plus(out.emit("Mod", [taken.numbers, taken.length], opset=OPSET), taken.first, out)
+def around(padded: Steps, out: Rewriter) -> str:
+    """Return the indices for the mode `wrap`: positions modulo the number of kept elements."""
+    return plus(out.emit("Mod", [padded.numbers, padded.length], opset=OPSET), padded.first, out)
 
 
-def held(taken: Steps, out: Rewriter) -> str:
-    """The first and the last over and over."""
-    last = minus(taken.length, out.constant([1], "int64"), out)
-    below = minus(last, if_positive(minus(last, if_positive(taken.numbers, out), out), out), out)
-    return plus(below, taken.first, out)
+def held(padded: Steps, out: Rewriter) -> str:
+    """Return the indices for the mode `edge`: positions clamped to the kept elements."""
+    last = minus(padded.length, out.constant([1], "int64"), out)
+    clamped = minus(last, if_positive(minus(last, if_positive(padded.numbers, out), out), out), out)
+    return plus(clamped, padded.first, out)
 
 
-def there_and_back(taken: Steps, out: Rewriter) -> str:
-    """To the last and back to the first, over and over, without taking either twice."""
+def there_and_back(padded: Steps, out: Rewriter) -> str:
+    """Return the indices for the mode `reflect`: positions mirrored at the first and last kept element."""
     one = out.constant([1], "int64")
-    last = minus(taken.length, one, out)
-    turns = plus(if_positive(minus(plus(last, last, out), one, out), out), one, out)
-    ahead = minus(last, out.emit("Mod", [taken.numbers, turns], opset=OPSET), out)
-    return plus(minus(last, out.emit("Abs", [ahead], opset=OPSET), out), taken.first, out)
+    last = minus(padded.length, one, out)
+    # The period is 2 * last, but at least 1: a single kept element must not lead to Mod by 0.
+    period = plus(if_positive(minus(plus(last, last, out), one, out), out), one, out)
+    offset = minus(last, out.emit("Mod", [padded.numbers, period], opset=OPSET), out)
+    return plus(minus(last, out.emit("Abs", [offset], opset=OPSET), out), padded.first, out)
 
 
-def inside(taken: Steps, out: Rewriter) -> str:
-    """Whether each is one of those that are left."""
-    below = out.emit("Less", [taken.numbers, out.constant([0], "int64")], opset=OPSET)
-    within = out.emit("Less", [taken.numbers, taken.length], opset=OPSET)
-    return out.emit("And", [within, out.emit("Not", [below], opset=OPSET)], opset=OPSET)
+def inside(padded: Steps, out: Rewriter) -> str:
+    """Return whether each position is a kept element and not padding."""
+    is_before = out.emit("Less", [padded.numbers, out.constant([0], "int64")], opset=OPSET)
+    is_below_length = out.emit("Less", [padded.numbers, padded.length], opset=OPSET)
+    return out.emit("And", [is_below_length, out.emit("Not", [is_before], opset=OPSET)], opset=OPSET)
 
 
 def if_positive(value: str, out: Rewriter) -> str:
-    """The number, or 0 if it is negative; Max takes no integers before 12."""
-    twice = plus(value, out.emit("Abs", [value], opset=OPSET), out)
-    return out.emit("Div", [twice, out.constant([2], "int64")], opset=OPSET)
+    """Return the maximum of an integer and 0."""
+    # (x + |x|) / 2, because Max does not support integers before opset 12.
+    doubled = plus(value, out.emit("Abs", [value], opset=OPSET), out)
+    return out.emit("Div", [doubled, out.constant([2], "int64")], opset=OPSET)
 
 
 def plus(first: str, second: str, out: Rewriter) -> str:
-    """The sum."""
+    """Emit an Add."""
     return out.emit("Add", [first, second], opset=OPSET)
 
 
 def minus(first: str, second: str, out: Rewriter) -> str:
-    """The difference."""
+    """Emit a Sub."""
     return out.emit("Sub", [first, second], opset=OPSET)
 
 
-def _negated(value: str, out: Rewriter) -> str:
+def _negate(value: str, out: Rewriter) -> str:
     return out.emit("Neg", [value], opset=OPSET)
 
 

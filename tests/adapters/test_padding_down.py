@@ -196,7 +196,7 @@ def test_amounts_computed_before_9(mode: str, target: int, converted: Converted)
 
 def test_negative_amounts_are_refused_at_first(refusal: Refusing) -> None:
     found = refusal(_model(11, [0, -1, 0, 0, 0, 0]), 1)
-    assert found.reason == "pads is [0, -1, 0, 0, 0, 0]; Pad-1 cannot cut off"
+    assert found.reason == "pads is [0, -1, 0, 0, 0, 0]; Pad-1 does not support negative pads"
 
 
 def test_an_empty_dimension_has_nothing_to_continue() -> None:
