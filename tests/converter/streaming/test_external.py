@@ -180,7 +180,7 @@ def name_at_length(folder: Path) -> None:
 REFUSED = {
     "a name that is too long": (name_at_length, InvalidModel, "cannot be read: File name too long"),
     "a file that is not there": (drop, InvalidModel, "not an existing file"),
-    "a file that is too short": (shorten, InvalidModel, "has 1,279 bytes; .* end at byte 1,280"),
+    "a file that is too short": (shorten, InvalidModel, "has 1,279 bytes, but .* end at byte 1,280"),
     "a folder": (make_folder, InvalidModel, "not an existing file"),
     "a link out of the folder": (link_out, InvalidModel, "a link to a file outside"),
     "a folder that is a link out of the folder": (link_folder_out, InvalidModel, "a link to a file outside"),
