@@ -1,4 +1,4 @@
-"""Types from operators' signatures and shapes from their rules, for one value and what leads to it."""
+"""Inference for the outputs of one node: element types from operator signatures, shapes from shape rules."""
 
 from __future__ import annotations
 
@@ -19,36 +19,37 @@ if TYPE_CHECKING:
 
 
 CONTAINERS = ("seq(", "optional(")
+"""Prefixes of the type strings of sequences and optionals."""
 
 
 def infer_types(node: Node, operator: OperatorVersion, scope: Scope) -> Sequence[str | None]:
-    """The element type of each output."""
-    return [_type_of(node, position, operator, scope) for position in range(len(node.outputs))]
+    """Return the element type of each output."""
+    return [_output_type(node, position, operator, scope) for position in range(len(node.outputs))]
 
 
 def infer_shapes(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[Shape]:
-    """The shape of each output that the operator's rule tells something of."""
-    return _by_rule(node, operator, scope, scope.shape)
+    """Return the shapes that the operator's shape rule infers for the outputs."""
+    return _infer_by_rule(node, operator, scope, scope.shape)
 
 
 def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[int]:
-    """The rank of each output: by the shape rule, from ranks alone where that is enough."""
+    """Return the rank of each output: from input ranks alone if possible, otherwise from input shapes."""
 
-    def bare(name: str) -> Shape | None:
+    def shape_from_rank(name: str) -> Shape | None:
         rank = scope.rank(name)
         return None if rank is None else (None,) * rank
 
-    shapes, is_lasting = _by_rule(node, operator, scope, bare)
+    shapes, is_cacheable = _infer_by_rule(node, operator, scope, shape_from_rank)
     found = [None if shape is None else len(shape) for shape in shapes]
     for position, name in enumerate(node.outputs):
         if name and (position >= len(found) or found[position] is None):
-            shape, is_lasting = scope.shape(name), False
+            shape, is_cacheable = scope.shape(name), False
             found += [None] * (position + 1 - len(found))
             found[position] = None if shape is None else len(shape)
-    return Inferred(found, is_lasting)
+    return Inferred(found, is_cacheable)
 
 
-def _by_rule(
+def _infer_by_rule(
     node: Node, operator: OperatorVersion, scope: Scope, shape_of: Callable[[str], Shape | None]
 ) -> Inferred[Shape]:
     from opshift.registry.shapes import RULES
@@ -58,12 +59,12 @@ def _by_rule(
         return Inferred((), True)
     context = _Context(operator, node, scope, shape_of)
     shapes = rule(context)
-    return Inferred(shapes, context.is_told_all)
+    return Inferred(shapes, context.is_cacheable)
 
 
 def type_link(operator: OperatorVersion) -> int | None:
-    """The input whose element type the first output is sure to have."""
-    output = _formal(operator.outputs, 0)
+    """Return the position of an input that always has the element type of the first output."""
+    output = _parameter_at(operator.outputs, 0)
     if output is None or output.type_attribute or not output.homogeneous or operator.name == "Constant":
         return None
     if len(operator.types_of(output)) == 1:
@@ -73,7 +74,7 @@ def type_link(operator: OperatorVersion) -> int | None:
 
 
 def shape_link(operator: OperatorVersion) -> int | None:
-    """The input whose shape the first output is sure to have."""
+    """Return the position of an input that always has the shape of the first output."""
     return _SHAPE_LINKS.get(operator.shape)
 
 
@@ -96,28 +97,32 @@ _SHAPE_LINKS = {
 }
 
 
-def _deciding(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:
-    """The inputs whose type variable is that of the output, or that it follows without its attribute."""
+def _deciding_inputs(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:
+    """Return the inputs that determine the element type of an output."""
     positions = _deciding_positions(operator, position, len(node.inputs))
     return [node.inputs[each] for each in positions if node.inputs[each]]
 
 
 @lru_cache(maxsize=4096)
 def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
-    output = _formal(operator.outputs, position)
+    output = _parameter_at(operator.outputs, position)
     if output is None:
         return ()
-    formals = ((index, _formal(operator.inputs, index)) for index in range(count))
+    formals = ((index, _parameter_at(operator.inputs, index)) for index in range(count))
     return tuple(index for index, formal in formals if formal and decides(formal, output))
 
 
 def decides(formal: Parameter, output: Parameter) -> bool:
-    """Whether an output has the element type of an input."""
+    """Return whether an output has the element type of an input.
+
+    It does if both have one type constraint, or if the output follows that input in the absence of its type
+    attribute.
+    """
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
-def _type_of(node: Node, position: int, operator: OperatorVersion, scope: Scope) -> str | None:
-    output = _formal(operator.outputs, position)
+def _output_type(node: Node, position: int, operator: OperatorVersion, scope: Scope) -> str | None:
+    output = _parameter_at(operator.outputs, position)
     if output is None:
         return None
     if output.type_attribute and node.refers_to_caller:
@@ -131,37 +136,39 @@ def _type_of(node: Node, position: int, operator: OperatorVersion, scope: Scope)
         return constant_type(node)
     types = operator.types_of(output)
     if len(types) == 1:
-        return _bare(types[0])
-    decided = next(filter(None, map(scope.element_type, _deciding(node, position, operator))), None)
+        return _without_tensor(types[0])
+    decided = next(filter(None, map(scope.element_type, _deciding_inputs(node, position, operator))), None)
     fixed = output.absent_type if output.absent_type and "(" in output.absent_type else None
-    return decided or (_bare(fixed) if fixed else _type_by_containment(types, node, scope))
+    return decided or (_without_tensor(fixed) if fixed else _container_type(types, node, scope))
 
 
-def _type_by_containment(types: Sequence[str], node: Node, scope: Scope) -> str | None:
-    """The type of an output that holds the first input, or is held by it, or is it."""
+def _container_type(types: Sequence[str], node: Node, scope: Scope) -> str | None:
+    """Return the type of an output that contains the first input, is contained in it, or equals it."""
     source = scope.element_type(node.input(0)) if node.input(0) else None
     if source is None:
         return None
-    plain = source if "(" in source else f"tensor({source})"
+    source_type = source if "(" in source else f"tensor({source})"
     if all(each.startswith(CONTAINERS) for each in types):
-        return next((each for each in (f"seq({plain})", f"optional({plain})") if each in types), None)
-    if not plain.startswith(CONTAINERS):
+        return next(
+            (each for each in (f"seq({source_type})", f"optional({source_type})") if each in types), None
+        )
+    if not source_type.startswith(CONTAINERS):
         return None
-    inner = plain.partition("(")[2].removesuffix(")")
-    return next((_bare(each) for each in (plain, inner) if each in types), None)
+    element = source_type.partition("(")[2].removesuffix(")")
+    return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
 
 
 class _Context:
-    """A node as shape rules see it.
+    """`ShapeContext` of a node: the view that shape rules get.
 
     Attributes:
-        is_told_all: whether nothing was asked for but shapes and attributes.
+        is_cacheable: whether the rule read nothing except shapes and attributes.
     """
 
     def __init__(
         self, operator: OperatorVersion, node: Node, scope: Scope, shape_of: Callable[[str], Shape | None]
     ) -> None:
-        self.is_told_all = True
+        self.is_cacheable = True
         self.version = operator
         self.inputs = [shape_of(name) if name else None for name in node.inputs]
         self.input_count = len(node.inputs)
@@ -178,21 +185,21 @@ class _Context:
         return default.encode() if isinstance(default, str) else default
 
     def constant(self, position: int) -> tuple[Any, ...] | None:
-        self.is_told_all = False
+        self.is_cacheable = False
         name = self._node.input(position)
         found = self._scope.constant(name) if name else None
         return found.values if found else None
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        self.is_told_all = False
-        stated = _stated_output(self._node, attribute, position)
+        self.is_cacheable = False
+        stated = _emitted_output(self._node, attribute, position)
         if stated is not None:
             return stated.dims
         name, body = _body_output(self._node, attribute, position, self._scope)
         return body.shape(name) if body else None
 
 
-def _formal(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
+def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
     if position < len(parameters):
         return parameters[position]
     last = parameters[-1] if parameters else None
@@ -200,7 +207,7 @@ def _formal(parameters: tuple[Parameter, ...], position: int) -> Parameter | Non
 
 
 def named_type(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
-    """The element type that an attribute of a node, or its default, names."""
+    """Return the element type named by an attribute of a node, or by the default of the attribute."""
     stated = node.attribute(attribute)
     if stated is None and attribute in operator.attributes:
         stated = operator.attributes[attribute].default
@@ -212,30 +219,35 @@ def named_type(operator: OperatorVersion, node: Node, attribute: str) -> str | N
     return found.name if found else None
 
 
-def _bare(type_string: str) -> str:
-    inner = type_string.removeprefix("tensor(").removesuffix(")")
-    return inner if inner in BY_NAME else type_string
+def _without_tensor(type_string: str) -> str:
+    element = type_string.removeprefix("tensor(").removesuffix(")")
+    return element if element in BY_NAME else type_string
 
 
 def constant_type(node: Node) -> str | None:
-    """The type of a Constant, told without a look at its value, which may be large."""
-    plain = (kind for name, kind, _ in PLAIN if name in node.attributes or f"{name}s" in node.attributes)
+    """Return the element type of a Constant, without decoding its value, which may be large."""
+    source_type = (
+        kind for name, kind, _ in PLAIN if name in node.attributes or f"{name}s" in node.attributes
+    )
     value = node.attribute("value")
     if isinstance(value, Tensor):
         return value.element_type
     found = BY_NUMBER.get(getattr(value, "data_type", 0))
-    return next(plain, found.name if found else None)
+    return next(source_type, found.name if found else None)
 
 
 _BODY_OFFSET = {
     "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
 }  # fmt: skip
-"""Which output of which subgraph the first output of these operators is (Loop's body starts with `cond`)."""
+"""Subgraph that produces the outputs of an operator, and the position of the first of them in it.
+
+The first output of a Loop body is the condition.
+"""
 
 
 def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
     attribute, offset = _BODY_OFFSET.get(node.op_type, ("", 0))
-    stated = _stated_output(node, attribute, offset + position)
+    stated = _emitted_output(node, attribute, offset + position)
     if stated is not None:
         return stated.type
     name, body = _body_output(node, attribute, offset + position, scope)
@@ -243,8 +255,8 @@ def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
     return f"seq(tensor({found}))" if found and node.op_type == "SequenceMap" else found
 
 
-def _stated_output(node: Node, attribute: str, position: int) -> Value | None:
-    """An output of a graph that an adapter wrote."""
+def _emitted_output(node: Node, attribute: str, position: int) -> Value | None:
+    """Return an output of a subgraph that an adapter emitted."""
     graph = node.attribute(attribute)
     is_stated = isinstance(graph, Graph) and position < len(graph.outputs)
     return graph.outputs[position] if is_stated else None

@@ -1,8 +1,9 @@
-"""Which IR version a converted model gets.
+"""Choice of the IR version of a converted model.
 
-For a release or runtime it is no newer than what that takes. For opsets alone it is raised where a newer
-opset came with a newer IR version; where opsets are lowered it goes down to that of the first ONNX release
-with all opsets of the result, or as near to it as the model can go without loss. Otherwise it stays.
+For a release or runtime, it is at most the version that it supports. For opsets alone, it is raised if the
+first ONNX release with a raised opset has a newer IR version. If opsets are lowered, it is lowered to the IR
+version of the first ONNX release with all opsets of the result, or to the nearest version that expresses the
+model without loss. Otherwise it does not change.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from opshift.registry.catalogue import Registry
 from opshift.registry.releases import Releases
 
 IMPORTS_ARE_STATED = 3
-"""Below this IR version a model is of opset 1 and does not say so."""
+"""First IR version with opset imports; older models have opset 1 implicitly."""
 INITIALIZERS_STAND_ALONE = 4
-"""From this IR version on an initializer need not be a graph input."""
+"""First IR version in which an initializer does not have to be a graph input."""
 
 
 def change_ir_version(
@@ -30,36 +31,47 @@ def change_ir_version(
     concessions: Concessions,
     operators: Collection[tuple[str, str]],
 ) -> IrChange:
-    """The IR version of a model after it is converted from `imports` to the target, and what that takes.
+    """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
-    `operators` are the domain and op_type of every node.
+    Args:
+        model: the model before the conversion.
+        imports: its opset imports, by domain.
+        target: opsets and IR version to convert to.
+        registry: operator definitions.
+        concessions: content that may be dropped.
+        operators: domain and op_type of every node.
     """
     before = model.ir_version
-    wanted, is_strict = _wanted(before, imports, target, registry.releases)
-    if wanted >= before:
-        return IrChange(before, wanted)
-    from opshift.converter.ir.lowering import lower
+    requested, is_strict = _requested_version(before, imports, target, registry.releases)
+    if requested >= before:
+        return IrChange(before, requested)
+    from opshift.converter.ir.lowering import lower  # only lowering needs the finders of IR features
 
-    return lower(model, wanted, target.opsets, registry, concessions, operators, is_strict=is_strict)
+    return lower(model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict)
 
 
-def _wanted(before: int, imports: Mapping[str, int], target: Target, releases: Releases) -> tuple[int, bool]:
-    """The IR version to go to, and whether none above it will do."""
+def _requested_version(
+    before: int, imports: Mapping[str, int], target: Target, releases: Releases
+) -> tuple[int, bool]:
+    """Return the IR version to convert to, and whether it is strict: a newer one is not acceptable."""
     if target.wanted_ir_version == KEEP:
         return before, True
     if target.wanted_ir_version is not None:
         return target.wanted_ir_version, True
-    finals = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
-    raised = {domain: opset for domain, opset in finals.items() if opset > imports[domain]}
-    wanted = max(before, needed_for(raised, releases))
+    final_opsets = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
+    raised = {domain: opset for domain, opset in final_opsets.items() if opset > imports[domain]}
+    requested = max(before, needed_for(raised, releases))
     if target.ir_version is not None:
-        return min(wanted, target.ir_version), True
-    is_lowered = any(opset < imports[domain] for domain, opset in finals.items())
-    least = needed_for(finals, releases)
-    return (least, False) if is_lowered and least < before else (wanted, True)
+        return min(requested, target.ir_version), True
+    is_lowered = any(opset < imports[domain] for domain, opset in final_opsets.items())
+    required = needed_for(final_opsets, releases)
+    return (required, False) if is_lowered and required < before else (requested, True)
 
 
 def needed_for(opsets: Mapping[str, int], releases: Releases) -> int:
-    """The IR version of the first ONNX release with all of these opsets (Versioning, "released versions")."""
+    """Return the IR version of the first ONNX release with all of these opsets.
+
+    Source: ONNX Versioning, "Released Versions".
+    """
     first = (releases.first_with(domain, opset) for domain, opset in opsets.items())
     return max((release.ir_version for release in first if release), default=0)

@@ -1,4 +1,4 @@
-"""The graph of operator versions: nodes are versions, edges are the steps between them."""
+"""Version graph of an operator: nodes are operator versions, edges are the steps between them."""
 
 from __future__ import annotations
 
@@ -25,14 +25,23 @@ if TYPE_CHECKING:
     import networkx as nx
 
 How = Literal["compatible", "guarded", "declared", "adapter", "refused"]
+"""Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One step of one operator.
+    """Step of an operator from one version to another.
 
-    `target` is `None` where the operator leaves its set; nodes arrive at `opset`. Without a function
-    nodes stay as they are. `concerns` names the element types without which they stay as they are too.
+    Attributes:
+        source: version that the step converts.
+        target: version that it converts to; `None` if the target opset lacks the operator.
+        opset: opset that the emitted nodes are written for.
+        kind: how the step is defined.
+        function: function that rewrites a node; `None` if nodes do not change.
+        change: description of the change.
+        reason: reason of a refusal.
+        affected_element_types: element types that the step affects; nodes without them do not change. `None`
+            if the step does not depend on types alone.
     """
 
     source: OperatorVersion
@@ -46,41 +55,51 @@ class Edge:
 
 
 def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[OperatorId]:
-    """All versions of an operator and the steps between neighbours, both ways.
+    """Return the graph of all versions of an operator, with the steps between neighbours in both directions.
+
+    Args:
+        operator: the operator.
+        table: registered adapters.
 
     Raises:
-        DefinitionError: a step is not answered, its answer is refuted by the definitions, or it and the
-            table of adapters disagree.
+        DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
+            it disagrees with the table of adapters.
     """
+    # Imported here: conversions along precompiled paths do not need networkx.
     import networkx as nx
 
     graph: nx.DiGraph[OperatorId] = nx.DiGraph()
     graph.add_nodes_from(version.id for version in operator.versions)
-    edges = list(_edges(operator, table))
+    edges = list(_steps(operator, table))
     for edge in edges:
-        graph.add_edge(edge.source.id, _arrival(edge), step=edge)
-    _no_stray_adapters(operator, edges, table)
+        graph.add_edge(edge.source.id, _target_id(edge), step=edge)
+    _check_unused_adapters(operator, edges, table)
     return graph
 
 
-def _arrival(edge: Edge) -> OperatorId:
+def _target_id(edge: Edge) -> OperatorId:
     return OperatorId(edge.source.domain, edge.source.name, edge.opset)
 
 
 def edge(operator: Operator, start: int, opset: int, table: Mapping[Pair, Adapter]) -> Edge:
-    """The step of the version `start` that arrives at an opset.
+    """Return the step that converts the version `start` to an opset.
 
     Raises:
-        DefinitionError: as for `lineage`.
-        StopIteration: there is no such step.
+        DefinitionError: see `build_version_graph`.
+        StopIteration: the step does not exist.
     """
-    return _edge(
-        next(way for way in _ways(operator) if (way.source.since_version, way.opset) == (start, opset)), table
+    return _build_step(
+        next(
+            declaration
+            for declaration in _declarations(operator)
+            if (declaration.source.since_version, declaration.opset) == (start, opset)
+        ),
+        table,
     )
 
 
-class _Way(NamedTuple):
-    """A step as its definitions tell it."""
+class _StepDeclaration(NamedTuple):
+    """Step as the operator definitions declare it."""
 
     source: OperatorVersion
     target: OperatorVersion | None
@@ -89,54 +108,58 @@ class _Way(NamedTuple):
     change: str
 
 
-def _edges(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
-    return (_edge(way, table) for way in _ways(operator))
+def _steps(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
+    return (_build_step(declaration, table) for declaration in _declarations(operator))
 
 
-def _ways(operator: Operator) -> Iterator[_Way]:
+def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
     for old, new in zip(operator.versions, operator.versions[1:], strict=False):
         step = new.step
         change = step.change if step else ""
-        yield _Way(old, new, new.since_version, step.up if step else None, change)
-        yield _Way(new, old, old.since_version, step.down if step else None, change)
+        yield _StepDeclaration(old, new, new.since_version, step.up if step else None, change)
+        yield _StepDeclaration(new, old, old.since_version, step.down if step else None, change)
     first = operator.versions[0]
     if first.before is not None:
-        change = "the operator is expressed by others"
-        yield _Way(first, None, first.since_version - 1, first.before, change)
+        change = "the operator is expressed by other operators"
+        yield _StepDeclaration(first, None, first.since_version - 1, first.before, change)
     for version in operator.versions:
         if version.removal:
-            yield _Way(version, None, version.removal.removed_in, version.removal.up, version.removal.mapping)
+            yield _StepDeclaration(
+                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping
+            )
 
 
-def _edge(way: _Way, table: Mapping[Pair, Adapter]) -> Edge:
-    source, target, opset, answer, change = way
+def _build_step(declaration: _StepDeclaration, table: Mapping[Pair, Adapter]) -> Edge:
+    source, target, opset, answer, change = declaration
     pair = Pair(source.domain, source.name, source.since_version, opset)
     if answer == "adapter":
         adapter = table.get(pair)
         if adapter is None:
-            raise DefinitionError(f"{pair}: no adapter is registered")
-        return Edge(source, target, opset, "adapter", _bridged(source, target, adapter), change)
+            raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
+        return Edge(source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change)
     if pair in table:
-        raise DefinitionError(f"{pair}: an adapter is registered, not declared")
+        raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
     if isinstance(answer, Refuse):
-        return Edge(source, target, opset, "refused", _refusing(answer), change, answer.refuse)
+        return Edge(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
     if answer == "body":
-        return _expanding(source, opset, change, pair)
+        return _body_step(source, opset, change, pair)
     if target is None:
-        return _leaving(source, opset, answer, change, pair)
+        return _removal_step(source, opset, answer, change, pair)
     if answer is None and not is_derivable(source, target):
-        return _unanswered(source, target, opset, change, pair)
+        return _undeclared_step(source, target, opset, change, pair)
     verbs = answer if isinstance(answer, tuple) else ()
-    wrong = [*(misused(verb, source, target) for verb in verbs), *_refuted(source, target, verbs)]
-    first = next((reason for reason in wrong if reason), None)
+    problems = [*(misused(verb, source, target) for verb in verbs), *_refutation_texts(source, target, verbs)]
+    first = next((reason for reason in problems if reason), None)
     if first:
         raise DefinitionError(f"{pair}: {first}")
     guard = type_guard(source, target)
     if not verbs:
-        how: How = "guarded" if guard else "compatible"
-        lost = frozenset(_lost_elements(source, target))
-        return Edge(source, target, opset, how, _guarding(guard), change, concerns=lost)
-    return Edge(source, target, opset, "declared", _in_turn(guard, run_verbs(verbs, source, target)), change)
+        kind: How = "guarded" if guard else "compatible"
+        affected = frozenset(_lost_elements(source, target))
+        return Edge(source, target, opset, kind, _guard_only(guard), change, concerns=affected)
+    return Edge(
+        source, target, opset, "declared", _guard_then(guard, run_verbs(verbs, source, target)), change
+    )
 
 
 def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator[str]:
@@ -145,50 +168,58 @@ def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator
             yield from element_names(each)
 
 
-def _refuted(source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]) -> Iterator[str]:
+def _refutation_texts(
+    source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]
+) -> Iterator[str]:
     for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
         yield f"{refutation.rule}: {refutation.reason}"
 
 
-def _expanding(source: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
-    flaw = next(body_flaws(source), None)
-    if flaw is not None:
-        raise DefinitionError(f"{pair}: {flaw.reason}")
+def _body_step(source: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
+    violation = next(body_flaws(source), None)
+    if violation is not None:
+        raise DefinitionError(f"{pair}: {violation.reason}")
     return Edge(source, None, opset, "declared", run_body(source), change)
 
 
-def _leaving(source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair) -> Edge:
+def _removal_step(
+    source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair
+) -> Edge:
     if not isinstance(answer, tuple):
-        raise DefinitionError(f"{pair}: an operator that leaves its set needs an adapter, verbs or a refusal")
+        raise DefinitionError(
+            f"{pair}: an operator that the target lacks needs an adapter, verbs or a refusal"
+        )
     return Edge(source, None, opset, "declared", run_verbs(answer, source, None), change)
 
 
-def _unanswered(
+def _undeclared_step(
     source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair
 ) -> Edge:
     if opset > source.since_version:
-        raise DefinitionError(f"{pair}: the step is not answered")
-    reason = "no way down is defined for this step"
-    return Edge(source, target, opset, "refused", _refusing(Refuse(refuse=reason)), change, reason)
+        raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
+    reason = "no downgrade is defined for this step"
+    return Edge(source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason)
 
 
-def _refusing(answer: Refuse) -> StepFunction:
+def _refuse_function(answer: Refuse) -> StepFunction:
     def refuse(node: Node, out: Rewriter) -> None:
         raise CannotConvert(answer.refuse, remedy=answer.remedy)
 
     return refuse
 
 
-def _bridged(source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction) -> StepFunction:
-    """An adapter sees to types itself, but for those that casts bridge."""
-    return rewrite if target is None else _in_turn(type_bridge(source, target), rewrite)
+def _with_type_bridge(
+    source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction
+) -> StepFunction:
+    """Run the type bridge before an adapter, which otherwise handles types itself."""
+    return rewrite if target is None else _guard_then(type_bridge(source, target), rewrite)
 
 
-def _guarding(guard: Guard | None) -> StepFunction | None:
-    return _in_turn(guard, lambda node, out: out.become(node)) if guard else None
+def _guard_only(guard: Guard | None) -> StepFunction | None:
+    return _guard_then(guard, lambda node, out: out.become(node)) if guard else None
 
 
-def _in_turn(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
+def _guard_then(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
     if guard is None:
         return rewrite
 
@@ -199,10 +230,12 @@ def _in_turn(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
     return guarded
 
 
-def _no_stray_adapters(operator: Operator, edges: list[Edge], table: Mapping[Pair, Adapter]) -> None:
+def _check_unused_adapters(operator: Operator, edges: list[Edge], table: Mapping[Pair, Adapter]) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
     for pair in table:
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):
             continue
         if (pair.source, pair.target) not in steps:
-            raise DefinitionError(f"{pair}: an adapter is registered, but these are no neighbouring versions")
+            raise DefinitionError(
+                f"{pair}: an adapter is registered, but these are not neighbouring versions"
+            )

@@ -1,4 +1,4 @@
-"""Nodes as they were read: to ask a message takes longer than what is done with the answer."""
+"""Node records: the fields of a NodeProto, read once, because each access to a protobuf field is slow."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from typing import Any
 
 Line = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]
-"""A node's position, its domain and op_type, and the names of its inputs and outputs.
+"""Record of a node: its position, domain, op_type, and the names of its inputs and outputs.
 
-The message itself is not kept: protobuf finds each thing that it hands out in a table of all that are held,
-and slows down when these are many.
+It does not hold the message: protobuf keeps a table of all messages that Python code references, and slows
+down when it grows large.
 """
 
 
 def read_line(position: int, node: Any) -> Line:
-    """A NodeProto at a position."""
+    """Return the record of a NodeProto at a position."""
     return position, node.domain, node.op_type, tuple(node.input), tuple(node.output)
 
 
 def read_lines(container: Any) -> Iterator[Line]:
-    """The nodes of a GraphProto or FunctionProto, one after the other."""
-    once: dict[str, str] = {}
-    """Each op_type, to hold none more than once."""
-    # A slice of a repeated field is read at twice the speed of the field itself.
+    """Yield a record for each node of a GraphProto or FunctionProto, in order."""
+    interned: dict[str, str] = {}
+    """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
+    # Reading a slice of a repeated field is twice as fast as iterating over the field.
     for position, node in enumerate(container.node):
         op_type = node.op_type
-        op_type = once.setdefault(op_type, op_type)
+        op_type = interned.setdefault(op_type, op_type)
         yield position, node.domain, op_type, tuple(node.input[:]), tuple(node.output[:])

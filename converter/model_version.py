@@ -1,7 +1,7 @@
-"""`ModelProto.model_version`: a semantic version packed into 64 bits, or a simple number (Versioning).
+"""`ModelProto.model_version`: a semantic version packed into 64 bits, or a simple number (ONNX Versioning).
 
-MAJOR takes the upper 16 bits, MINOR the next 16 and PATCH the lower 32: 1.2.345 is 0x0001000200000159. A
-number whose upper 32 bits are zero is a simple one, so no semantic version starts with 0.0.
+MAJOR occupies the upper 16 bits, MINOR the next 16 and PATCH the lower 32: 1.2.345 is 0x0001000200000159. If
+the upper 32 bits are zero, it is a simple number, so a semantic version cannot start with 0.0.
 """
 
 from __future__ import annotations
@@ -13,16 +13,20 @@ from typing import NamedTuple
 from opshift.converter.errors import UsageError
 
 HIGHEST_PART = 0xFFFF
+"""Maximum of MAJOR and MINOR."""
 HIGHEST_PATCH = 0xFFFFFFFF
+"""Maximum of PATCH and of simple numbers."""
 SIGN = 1 << 63
+"""Sign bit of the field, which is an int64."""
 WHOLE = 1 << 64
+"""Number of 64-bit values, to convert between signed and unsigned numbers."""
 _SEMANTIC = re.compile(r"(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,9})", re.ASCII)
 _SIMPLE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 _EXAMPLE = "write it as 1.2.345, with up to 65535.65535.4294967295, or as a simple number up to 4294967295"
 
 
 class Rise(IntEnum):
-    """By how much a version rises."""
+    """Part of the version that increases, from none to MAJOR."""
 
     NONE = 0
     PATCH = 1
@@ -31,7 +35,7 @@ class Rise(IntEnum):
 
 
 class SemVer(NamedTuple):
-    """MAJOR, MINOR and PATCH."""
+    """Semantic version: MAJOR, MINOR and PATCH."""
 
     major: int
     minor: int
@@ -42,40 +46,42 @@ class SemVer(NamedTuple):
 
 
 def pack_version(text: str) -> int:
-    """The number that `model_version` holds for `1.2.345`, or for a simple number such as `7`.
+    """Return the value of `model_version` for a version such as `1.2.345` or a simple number such as `7`.
 
-    It is negative from 32768.0.0 on, as the field is signed.
+    Versions from 32768.0.0 onwards are negative, because the field is signed.
 
     Raises:
-        UsageError: the text is neither, a part is too large, or it starts with 0.0.
+        UsageError: the text is not a version, a part is too large, or it starts with 0.0.
     """
     if _SIMPLE.fullmatch(text) and int(text) <= HIGHEST_PATCH:
         return int(text)
-    found = _SEMANTIC.fullmatch(text)
-    parts = SemVer(*map(int, found.groups())) if found else SemVer(0, 0, 0)
+    match = _SEMANTIC.fullmatch(text)
+    parts = SemVer(*map(int, match.groups())) if match else SemVer(0, 0, 0)
     if max(parts.major, parts.minor) > HIGHEST_PART or parts.patch > HIGHEST_PATCH:
-        found = None
-    if found is None:
-        raise UsageError(f"{text!r} is no model version", remedy=_EXAMPLE)
+        match = None
+    if match is None:
+        raise UsageError(f"{text!r} is not a model version", remedy=_EXAMPLE)
     if parts.major == parts.minor == 0:
-        raise UsageError(f"{text!r} cannot be told from a simple number", remedy="start at 0.1.0")
+        raise UsageError(
+            f"{text!r} is indistinguishable from a simple number when packed", remedy="start at 0.1.0"
+        )
     packed = parts.major << 48 | parts.minor << 32 | parts.patch
     return packed - WHOLE if packed >= SIGN else packed
 
 
 def unpack_version(packed: int) -> str:
-    """`1.2.345` or `7`, for the number in `model_version`.
+    """Return the text of a packed version, such as `1.2.345` or `7`.
 
     Raises:
-        UsageError: it has more than 64 bits.
+        UsageError: the number has more than 64 bits.
     """
     if not -SIGN <= packed < WHOLE:
-        raise UsageError(f"{packed} has more than 64 bits", remedy="give the number in model_version")
+        raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
     return str(read_version(packed))
 
 
 def read_version(packed: int) -> SemVer | int:
-    """The semantic version, or the simple number."""
+    """Return the semantic version or the simple number of a packed version."""
     bits = packed % WHOLE
     if bits <= HIGHEST_PATCH:
         return bits
@@ -83,9 +89,9 @@ def read_version(packed: int) -> SemVer | int:
 
 
 def rise_between(old: int, new: int) -> Rise | None:
-    """By how much one packed version is above another; `None` if it is below.
+    """Return the part that increases between two packed versions; `None` if the new one is lower.
 
-    A simple number that rises, or that a semantic version follows, rises enough for everything.
+    A step from a simple number, or to one, counts as a MAJOR increase.
     """
     before, after = read_version(old), read_version(new)
     if new % WHOLE < old % WHOLE:
@@ -100,7 +106,10 @@ def rise_between(old: int, new: int) -> Rise | None:
 
 
 def next_version(packed: int, rise: Rise) -> str:
-    """The lowest version that is above another by `rise`."""
+    """Return the lowest version that increases another by a given part.
+
+    A simple number increases by 1 for any part.
+    """
     before = read_version(packed)
     if isinstance(before, int):
         return str(before + (rise > Rise.NONE))

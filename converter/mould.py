@@ -1,4 +1,4 @@
-"""A node that takes the place of another, as bytes, to write all that differ from it in names alone."""
+"""Node template: a serialized node with its value names left open, to write equivalent nodes quickly."""
 
 from __future__ import annotations
 
@@ -11,21 +11,24 @@ from opshift.converter.rewrite import Written
 from opshift.converter.write import fill_node, update_node
 
 Names = tuple[str, ...]
+"""All value names of one rewrite; templates refer to them by position."""
 Pick = Callable[[Names], Names]
+"""Function that selects the names of a node from all names of the rewrite."""
 
 
 NOTHING: Final = Node("", (), (), {})
+"""Node without content: the start of a node that is added."""
 
 
 class Mould(NamedTuple):
-    """A NodeProto without its names.
+    """Serialized node template with the value names left open.
 
     Attributes:
-        written: the node; what its attributes say is in no model.
-        inputs, outputs: pick its names out of all that there are.
-        cleared: the fields that go from the NodeProto that it is written over.
-        filling: what comes instead, serialized.
-        new_inputs, new_outputs: pick the names that come behind those that stay.
+        emission: the node; its attributes are copies that do not keep a model alive.
+        inputs, outputs: selectors of its names from all names of the rewrite.
+        cleared_fields: fields to clear in the NodeProto that it overwrites.
+        payload: changed fields, serialized.
+        new_inputs, new_outputs: selectors of the names to append to the names that remain.
     """
 
     written: Written
@@ -38,47 +41,48 @@ class Mould(NamedTuple):
 
     @classmethod
     def of(cls, written: Written, original: Node, is_main: bool, places: Mapping[str, int]) -> Mould:
-        """The mould of what takes the place of a node of the model, written over it or beside it.
+        """Return the template of a node that overwrites a node of the model, or that is added next to it.
 
         Args:
             written: the node.
-            original: the node whose place is taken.
-            is_main: whether it is written over that one.
-            places: by name, its position among all names.
+            original: the node that is rewritten.
+            is_main: whether the node overwrites the original.
+            places: positions of all names of the rewrite.
         """
         copy = original.copied()
-        old, stated = (original, attribute_bytes(copy)) if is_main else (NOTHING, ())
+        old, old_attributes = (original, attribute_bytes(copy)) if is_main else (NOTHING, ())
         proto = copy if is_main else type(copy)()
         if is_main:
             update_node(proto, written, original)
         else:
             fill_node(proto, written, copy)
-        bare = type(copy)(attribute=proto.attribute)
-        attributes = {each.name: each for each in bare.attribute}
+        attribute_proto = type(copy)(attribute=proto.attribute)
+        attributes = {each.name: each for each in attribute_proto.attribute}
         node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
+        # Only the differences are stored: unchanged fields stay in the NodeProto that is overwritten.
         differs = {
             "domain": node.domain != old.domain,
-            "attribute": list(attribute_bytes(bare)) != list(stated),
+            "attribute": list(attribute_bytes(attribute_proto)) != list(old_attributes),
             "input": node.inputs[: len(old.inputs)] != old.inputs,
             "output": node.outputs[: len(old.outputs)] != old.outputs,
         }
-        filling = type(copy)(attribute=bare.attribute if differs["attribute"] else ())
+        filling = type(copy)(attribute=attribute_proto.attribute if differs["attribute"] else ())
         if node.op_type != old.op_type:
             filling.op_type = node.op_type
         if node.domain and differs["domain"]:
             filling.domain = node.domain
         return cls(
             written._replace(node=node),
-            _pick(node.inputs, places),
-            _pick(node.outputs, places),
+            _selector(node.inputs, places),
+            _selector(node.outputs, places),
             tuple(field for field in differs if differs[field]) if is_main else (),
             filling.SerializeToString(),
-            _pick(node.inputs[0 if differs["input"] else len(old.inputs) :], places),
-            _pick(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
+            _selector(node.inputs[0 if differs["input"] else len(old.inputs) :], places),
+            _selector(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
         )
 
     def named(self, names: Names) -> Written:
-        """The node, with names."""
+        """Return the node with the given names."""
         node = self.written.node
         inputs = self.inputs(names) if self.inputs else ()
         outputs = self.outputs(names) if self.outputs else ()
@@ -86,7 +90,7 @@ class Mould(NamedTuple):
         return self.written._replace(node=node)
 
     def fill(self, proto: Any, names: Names) -> None:
-        """Write it, with names."""
+        """Write the node with the given names into a NodeProto."""
         for field in self.cleared:
             proto.ClearField(field)
         if self.filling:
@@ -97,9 +101,9 @@ class Mould(NamedTuple):
             proto.output.extend(self.new_outputs(names))
 
 
-def _pick(chosen: Names, places: Mapping[str, int]) -> Pick | None:
-    """Picks out of all names those at the places of these; `None` if there are none."""
+def _selector(chosen: Names, places: Mapping[str, int]) -> Pick | None:
+    """Return a selector of these names from all names; `None` if the list is empty."""
     positions = [places[name] for name in chosen]
-    if len(positions) == 1:
+    if len(positions) == 1:  # itemgetter of a single index would return a string, not a tuple
         return itemgetter(slice(positions[0], positions[0] + 1))
     return itemgetter(*positions) if positions else None

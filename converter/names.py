@@ -1,4 +1,4 @@
-"""Names for new values, so that one clashes with none, in any graph of the model."""
+"""Fresh names for new values, unique across all graphs of a model."""
 
 from __future__ import annotations
 
@@ -7,27 +7,30 @@ from functools import cached_property
 
 
 class Names:
-    """The names of one model's values: a set for each graph and function, and those made up since."""
+    """Generator of names that do not occur in a model.
+
+    Names are unique across the model, because a name in a subgraph must not hide a value of an outer graph.
+    """
 
     def __init__(self) -> None:
         self.sets: list[set[str]] = []
-        """What the survey of the model found; complete before a new name is asked for."""
+        """Names found by the survey, a set per graph and function; complete before the first fresh name."""
         self.mentions: list[Callable[[], Iterable[str]]] = []
-        """What gives names that a model says something about, be they of values or of none."""
+        """Functions that return names mentioned in `value_info` or quantization annotations."""
         self.made: set[str] = set()
-        self._next: dict[str, int] = {}
+        self._next_number: dict[str, int] = {}
 
     @cached_property
-    def _taken(self) -> set[str]:
+    def _existing(self) -> set[str]:
         return set().union(*self.sets, *(names() for names in self.mentions))
 
     def fresh(self, hint: str) -> str:
-        """A name that starts with `hint` and that no value of the model has."""
-        number = self._next.get(hint, 0)
+        """Return an unused name that starts with `hint`."""
+        number = self._next_number.get(hint, 0)
         name = f"{hint}_{number}" if number else hint
-        while name in self._taken or name in self.made:
+        while name in self._existing or name in self.made:
             number += 1
             name = f"{hint}_{number}"
-        self._next[hint] = number + 1
+        self._next_number[hint] = number + 1
         self.made.add(name)
         return name

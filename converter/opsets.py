@@ -1,4 +1,4 @@
-"""Opset imports as a mapping."""
+"""Opset imports as a mapping from domain to version."""
 
 from __future__ import annotations
 
@@ -9,10 +9,14 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
 def opset_imports(imports: Any, ir_version: int = 3) -> dict[str, int]:
-    """Domain, as the registry spells it, to opset version.
+    """Return opset imports as a mapping from canonical domain to version.
+
+    Args:
+        imports: OperatorSetIdProtos of a model or function.
+        ir_version: IR version of the model; below 3, a model without imports uses opset 1.
 
     Raises:
-        InvalidModel: a domain is imported with two versions, or a model of IR version 3 has no imports.
+        InvalidModel: a domain is imported with two versions, or required imports are missing.
     """
     found: dict[str, int] = {}
     for each in imports:
@@ -20,7 +24,7 @@ def opset_imports(imports: Any, ir_version: int = 3) -> dict[str, int]:
         if found.setdefault(domain, each.version) != each.version:
             raise InvalidModel(
                 f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}",
-                remedy="keep the import that the nodes were written for",
+                remedy="keep the opset that the nodes are written for",
             )
     if found:
         return found

@@ -1,4 +1,4 @@
-"""What became of one node, and so becomes of every node like it, with other names."""
+"""Cached rewrite of a node, and its instance for another node with the same key and facts."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from opshift.converter.rewrite import Rewritten, Written
 from opshift.registry.models import OperatorVersion
 
 LARGEST = 1024
-"""Elements of the constants in a pattern that is small."""
+"""Maximum number of constant elements in a rewrite that is shared between models; bounds memory."""
 
 
 class Asked(NamedTuple):
-    """What a step asked about an input or output of its node, and was told."""
+    """Query of a step about an input or output of its node, with the answer.
+
+    Attributes:
+        question: name of the method of `Facts`.
+        position: position of the value among the inputs and outputs of the node.
+        answer: answer for the node that was rewritten first.
+    """
 
     question: str
     position: int
@@ -25,18 +31,18 @@ class Asked(NamedTuple):
 
 
 class Pattern:
-    """What became of a node; it holds on to no model.
+    """Rewrite of a node, with value names left open; it does not keep a model alive.
 
     Attributes:
-        asked: all that its steps wanted to know.
-        hints: what the names are made after that they made up.
-        constants: those that they asked for.
-        operator: what the node was.
-        steps: the steps that it took.
-        moulds: the nodes that take its place.
-        operators: what these are.
-        main: the position of its successor among them.
-        is_unchanged: whether the node stays as it is.
+        questions: queries of its steps.
+        name_hints: hints for the fresh names that its steps requested.
+        constants: constants that its steps added.
+        operator: operator version of the node.
+        steps: steps that rewrote it.
+        templates: templates of the nodes that replace it.
+        operators: operator versions of these nodes.
+        replacement_index: position of the replacement among these nodes.
+        is_unchanged: whether the node does not change.
     """
 
     def __init__(
@@ -56,19 +62,20 @@ class Pattern:
         self.main = result.main
         self.is_unchanged = result.is_same_as(node)
         names = (*node.inputs, *node.outputs, *fresh, *constants, "")
-        places = {name: position for position, name in enumerate(names)}
+        positions = {name: position for position, name in enumerate(names)}
         self.moulds = tuple(
-            Mould.of(each, node, position == self.main, places) for position, each in enumerate(result.nodes)
+            Mould.of(each, node, position == self.main, positions)
+            for position, each in enumerate(result.nodes)
         )
 
     @property
     def is_small(self) -> bool:
-        """Whether it may be kept for long."""
+        """Whether it is small enough to be shared between models."""
         tensors = (*self.constants, *(each.answer for each in self.asked if isinstance(each.answer, Tensor)))
         return sum(len(each.values) for each in tensors) <= LARGEST
 
     def fits(self, names: Names, facts: Facts) -> bool:
-        """Whether the steps of a node with other names would be told the same."""
+        """Return whether all queries have the same answers for a node with other names."""
         for question, position, answer in self.asked:
             if not _is_same(getattr(facts, question)(names[position]), answer):
                 return False
@@ -76,11 +83,11 @@ class Pattern:
 
 
 class Renamed:
-    """What takes the place of a node that fits a pattern.
+    """Rewrite of a node that matches a cached rewrite.
 
     Attributes:
-        pattern: the pattern.
-        names: those of the node, then those that are made for it, then of constants, then the empty one.
+        cached: the cached rewrite.
+        names: names of the node, then fresh names, names of constants, and the empty name.
     """
 
     __slots__ = ("names", "pattern")
@@ -91,31 +98,31 @@ class Renamed:
 
     @property
     def operator(self) -> OperatorVersion:
-        """What the node was."""
+        """Operator version of the node."""
         return self.pattern.operator
 
     @property
     def steps(self) -> tuple[Edge, ...]:
-        """The steps that led there."""
+        """Steps that rewrote the node."""
         return self.pattern.steps
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
-        """What the nodes are that take its place."""
+        """Operator versions of the nodes that replace it."""
         return self.pattern.operators
 
     @property
     def main(self) -> int:
-        """The position of the successor among the nodes."""
+        """Position of the replacement among the new nodes."""
         return self.pattern.main
 
     @property
     def nodes(self) -> tuple[Written, ...]:
-        """The nodes that take its place."""
-        return tuple(mould.named(self.names) for mould in self.pattern.moulds)
+        """Nodes that replace it."""
+        return tuple(template.named(self.names) for template in self.pattern.moulds)
 
     def is_same_as(self, node: Node) -> bool:
-        """Whether `node`, the one that it is about, stays as it is."""
+        """Return whether the rewritten node does not change; `node` is that node."""
         return self.pattern.is_unchanged
 
 
@@ -123,7 +130,7 @@ Result = Rewritten | Renamed
 
 
 def _is_same(answer: Any, other: Any) -> bool:
-    """Equal, and where floats are compared written the same: zero has two signs."""
+    """Compare two answers; floats by their text as well, because 0.0 equals -0.0."""
     if answer is other or answer != other or not isinstance(answer, Tensor):
         return bool(answer == other)
     has_floats = any(isinstance(each, float) for each in answer.values)

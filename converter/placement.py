@@ -1,4 +1,4 @@
-"""Where nodes run, when several take the place of one: device configurations, from IR version 11 on."""
+"""Device configurations (since IR version 11) of nodes that replace a node."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 
 def hand_on(successor: Any, others: Sequence[Any]) -> None:
-    """Give the device configurations of a node to all that take its place.
+    """Copy the device configurations of a node to all nodes that replace it.
 
-    They all run where it ran. How a tensor is sharded is said by the nodes that read or make it; nobody
-    says it of a tensor that none of them has any more.
+    The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce
+    its tensor.
 
     Args:
-        successor: the NodeProto that has them so far.
-        others: the new NodeProtos beside it.
+        successor: the NodeProto that has the configurations.
+        others: the other new NodeProtos.
     """
     if not getattr(successor, "device_configurations", ()):
         return

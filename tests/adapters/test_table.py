@@ -61,7 +61,7 @@ def test_a_second_adapter_for_a_step_is_refused(empty: dict[Pair, Adapter]) -> N
     with pytest.raises(DuplicateAdapter) as caught:
         adapter("Conv", 1, 11)(leave_too)
     both = f"{leave.__module__}.leave and {leave_too.__module__}.leave_too"
-    assert caught.value.reason == f"ai.onnx.Conv 1 -> 11 is claimed by {both}"
+    assert caught.value.reason == f"ai.onnx.Conv 1 -> 11 has two adapters: {both}"
     assert empty == {Pair("ai.onnx", "Conv", 1, 11): leave}
 
 
@@ -104,25 +104,25 @@ def _operator(name: str) -> Operator:
         pytest.param(
             "Softmax",
             Pair("ai.onnx", "Softmax", 1, 13),
-            "an adapter is registered, but these are no neighbouring versions",
+            "an adapter is registered, but these are not neighbouring versions",
             id="versions that are no neighbours",
         ),
         pytest.param(
             "Softmax",
             Pair("ai.onnx", "Softmax", 12, 13),
-            "an adapter is registered, but these are no neighbouring versions",
+            "an adapter is registered, but these are not neighbouring versions",
             id="an opset that brought no version",
         ),
         pytest.param(
             "Relu",
             Pair("ai.onnx", "Relu", 6, 13),
-            "an adapter is registered, not declared",
+            "an adapter is registered, but the definition does not declare it",
             id="a step that is derived",
         ),
         pytest.param(
             "Squeeze",
             Pair("ai.onnx", "Squeeze", 11, 13),
-            "an adapter is registered, not declared",
+            "an adapter is registered, but the definition does not declare it",
             id="a step that is declared otherwise",
         ),
     ],
@@ -135,7 +135,7 @@ def test_an_adapter_that_no_definition_asks_for_is_refused(name: str, pair: Pair
 
 def test_an_adapter_that_is_missing_is_refused() -> None:
     without = {pair: each for pair, each in adapter_table().items() if pair.op_type != "Cast"}
-    with pytest.raises(DefinitionError, match=r"ai\.onnx\.Cast 1 -> 6: no adapter is registered"):
+    with pytest.raises(DefinitionError, match=r"ai\.onnx\.Cast 1 -> 6: the definition declares an adapter, but no adapter is registered"):
         lineage(_operator("Cast"), without)
 
 
