@@ -1,4 +1,4 @@
-"""LabelEncoder: one list of classes, whose places were the codes, became keys and values at 2."""
+"""LabelEncoder, upgrade: keys and values replaced the list of classes in version 2."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from opshift.adapters.table import adapter
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
 def places_are_written_out(node: Node, out: Rewriter) -> None:
-    """The input's type told the direction; the two lists tell it from 2 on, and defaults stay the same."""
+    """Write the classes and their indices as keys and values.
+
+    In version 1 the type of the input determines the direction, since version 2 the two lists do. The
+    defaults are the same.
+    """
     classes = node.attribute("classes_strings", ())
     if not classes:
-        raise CannotConvert("classes_strings is not stated", remedy="list the classes")
+        raise CannotConvert("classes_strings is missing", remedy="list the classes in classes_strings")
     kept = node.without("classes_strings")
     if out.element_type(node.inputs[0]) == "string":
-        # A class that is listed twice has its last place; runtimes differ on repeated keys.
-        places = {name: place for place, name in enumerate(classes)}
-        lists = {"keys_strings": [*places], "values_int64s": [*places.values()]}
+        # A repeated class has its last index. Runtimes disagree about repeated keys, so write each key once.
+        indices = {name: index for index, name in enumerate(classes)}
+        lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
     else:
         lists = {"keys_int64s": [*range(len(classes))], "values_strings": [*classes]}
     out.become(node, attributes={**kept, **lists})

@@ -51,14 +51,14 @@ def test_zero_points_of_rows_and_columns(target: int, converted: Converted) -> N
 def test_longer_sums_are_refused(refusal: Refusing) -> None:
     feeds = {"a": _bytes(1, 4113), "b": _bytes(4113, 1)}
     found = refusal(_model("MatMulInteger", feeds, TensorProto.INT32), 9)
-    assert found.reason == "it adds 4113 products, whose sum float may not hold exactly"
+    assert found.reason == "each element is a sum of 4113 products, which float may not represent exactly"
 
 
 def test_sums_of_unknown_length_are_refused(refusal: Refusing) -> None:
     node = helper.make_node("MatMulInteger", ["a", "b"], ["y"], name="node")
     feeds = {"a": _bytes(2, 3), "b": _bytes(3, 2)}
     found = refusal(build([node], feeds, {"y": TensorProto.INT32}, 10, shapes=False), 9)
-    assert found.reason == "how many products it adds is not known, and so not whether float holds their sum"
+    assert found.reason == "the number of summed products is unknown, so float may not represent their sum exactly"
 
 
 def _convolution(feeds: dict[str, Array]) -> onnx.ModelProto:
@@ -116,7 +116,7 @@ def test_scales_of_bfloat16_go_as_far_as_a_cast_takes_them(refusal: Refusing) ->
     feeds = _quantized(np.uint8, ml_dtypes.bfloat16, per_channel=False)
     model = _model("QLinearMatMul", feeds, TensorProto.UINT8, 21)
     assert op_types(convert_version(model, 13)) == ["Cast", "Cast", "Cast", "QLinearMatMul"]
-    assert refusal(model, 12).reason == "'as' is tensor(bfloat16), which ai.onnx.Cast:9 does not take"
+    assert refusal(model, 12).reason == "'as' is tensor(bfloat16), which ai.onnx.Cast:9 does not support"
 
 
 @pytest.mark.parametrize("target", TARGETS)

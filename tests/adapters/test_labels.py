@@ -83,7 +83,7 @@ def test_lists(data: Array, attributes: dict[str, Any], lists: dict[str, Any]) -
 
 def test_no_classes() -> None:
     """Without classes there is nothing to write out."""
-    with pytest.raises(ConversionRefused, match="classes_strings is not stated"):
+    with pytest.raises(ConversionRefused, match="classes_strings is missing"):
         convert_version(_model(TEXTS), {ML: 2})
 
 

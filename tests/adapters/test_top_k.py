@@ -68,9 +68,9 @@ def test_whole_numbers_that_no_float_holds(
 def test_whole_numbers_of_an_unknown_size(refusal: Refusing) -> None:
     model, _ = _model(3, constant=True, data=X.astype(np.int64))
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert refusal(model, 10).reason == "'x' is tensor(int64), which ai.onnx.TopK:10 does not take"
+    assert refusal(model, 10).reason == "'x' is tensor(int64), which ai.onnx.TopK:10 does not support"
 
 
 def test_no_element_is_taken(refusal: Refusing) -> None:
     model, _ = _model(0, constant=True)
-    assert refusal(model, 9).reason == "TopK takes one element or more before 10"
+    assert refusal(model, 9).reason == "K is 0, but before version 10 it must be at least 1"
