@@ -1,1 +1,1 @@
-"""What changed from one model to another for those who call it, and what its version has to say."""
+"""Comparison of two versions of a model, and the version increment that the changes require."""

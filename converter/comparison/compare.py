@@ -1,4 +1,4 @@
-"""Compare two versions of a model."""
+"""Comparison of two versions of a model."""
 
 from __future__ import annotations
 
@@ -17,38 +17,41 @@ from opshift.converter.errors import InvalidModel
 
 
 def compare(old: Any, new: Any) -> Comparison:
-    """What changed from one version of a model to the next, and by how much `model_version` has to rise.
+    """Compare two versions of a model, and determine the required increment of `model_version`.
 
-    What inputs and outputs mean is compared as far as the models state it: by the denotations of their types
-    and by the metadata on images. Weights in files of their own are compared if both models are paths.
+    Meanings of inputs and outputs are compared if both models declare them: denotations of types, and
+    metadata of images. External data files are compared if both models are paths.
 
     Args:
-        old: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path.
-        new: likewise.
+        old: a ModelProto of opshift or `onnx`, serialized bytes, or a path.
+        new: a model in one of the same forms.
+
+    Returns:
+        All changes, the most severe first.
 
     Raises:
-        InvalidModel: one of them is no model.
+        InvalidModel: one of them is not a model.
     """
-    before, after = (_model(each) for each in (old, new))
+    old_model, new_model = (_model(each) for each in (old, new))
     changes: list[Change] = []
     shared: list[tuple[Value, Value]] = []
     for role in get_args(Role):
-        values, others = values_of(before.graph, role), values_of(after.graph, role)
-        changes += name_changes(role, values, others)
-        shared += [(value, others[name]) for name, value in values.items() if name in others]
+        old_values, new_values = values_of(old_model.graph, role), values_of(new_model.graph, role)
+        changes += name_changes(role, old_values, new_values)
+        shared += [(value, new_values[name]) for name, value in old_values.items() if name in new_values]
     for pair in shared:
         changes += value_changes(*pair)
     changes += symbol_changes(shared)
-    changes += content_changes(before, after, (_folder(old), _folder(new)))
+    changes += content_changes(old_model, new_model, (_folder(old), _folder(new)))
     changes.sort(key=lambda change: -change.rise)
-    return Comparison(tuple(changes), before.model_version, after.model_version)
+    return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
 
 
 def _model(given: Any) -> Any:
     model, _ = model_of(given)
     if not model.HasField("graph"):
         place = str(given) if isinstance(given, str | os.PathLike) else ""
-        remedy = "check that it is the right one"
+        remedy = "check that it is the right file"
         raise InvalidModel("this is not a model: it has no graph", place=place, remedy=remedy)
     return model
 

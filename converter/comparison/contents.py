@@ -1,4 +1,4 @@
-"""What lies behind the signature: opsets, IR version, graph, weights and metadata."""
+"""Comparison of everything except the signature: opsets, IR version, graph, weights and metadata."""
 
 from __future__ import annotations
 
@@ -12,42 +12,41 @@ from opshift.converter.comparison.result import Change
 from opshift.converter.opsets import opset_imports
 
 EXTERNAL = 1
-"""`TensorProto.DataLocation`: the values are in another file."""
+"""`TensorProto.DataLocation`: the values are in an external data file."""
 IMAGE = "image."
-"""The keys of `metadata_props` that tell what images look like start so, in any case (MetadataProps)."""
+"""Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
 COMPUTED = ("node", "sparse_initializer", "quantization_annotation")
-
-
+"""Fields of GraphProto that results may depend on, besides initializers."""
 Folders = tuple[Path | None, Path | None]
-"""Where the two models are, if they are files."""
+"""Folders of the two models, if they are files."""
 
 
 def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[Change]:
-    """All differences but those of the signature."""
-    yield from _dependencies(old, new)
-    yield from _meanings(old, new)
+    """Yield all changes except changes of the signature."""
+    yield from _version_changes(old, new)
+    yield from _meaning_changes(old, new)
     if not _same_graph(old, new):
         yield Change("GRAPH_CHANGED", "graph")
-    if _may_differ(_files(old) & _files(new), folders):
+    if _files_may_differ(_external_files(old) & _external_files(new), folders):
         yield Change("WEIGHTS_UNKNOWN", "weights")
     if not _same_metadata(old, new):
         yield Change("METADATA_CHANGED", "metadata")
 
 
-def _dependencies(old: Any, new: Any) -> Iterator[Change]:
-    before, after = _imports(old), _imports(new)
+def _version_changes(old: Any, new: Any) -> Iterator[Change]:
+    before, after = _highest_opsets(old), _highest_opsets(new)
     for domain in {**before, **after}:
-        one, other = before.get(domain, 0), after.get(domain, 0)
-        if one != other:
-            kind = "RAISED" if other > one else "LOWERED"
-            yield Change(f"OPSET_{kind}", domain, str(one or ""), str(other or ""))
+        old_opset, new_opset = before.get(domain, 0), after.get(domain, 0)
+        if old_opset != new_opset:
+            kind = "RAISED" if new_opset > old_opset else "LOWERED"
+            yield Change(f"OPSET_{kind}", domain, str(old_opset or ""), str(new_opset or ""))
     if old.ir_version != new.ir_version:
         kind = "RAISED" if new.ir_version > old.ir_version else "LOWERED"
         yield Change(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
 
 
-def _imports(model: Any) -> dict[str, int]:
-    """The highest opset of each domain that the model or one of its functions imports."""
+def _highest_opsets(model: Any) -> dict[str, int]:
+    """Return the highest opset of each domain that the model or one of its functions imports."""
     found = opset_imports(model.opset_import, model.ir_version)
     for function in model.functions:
         for domain, opset in opset_imports(function.opset_import or model.opset_import).items():
@@ -55,43 +54,44 @@ def _imports(model: Any) -> dict[str, int]:
     return found
 
 
-def _meanings(old: Any, new: Any) -> Iterator[Change]:
-    before, after = _images(old), _images(new)
+def _meaning_changes(old: Any, new: Any) -> Iterator[Change]:
+    before, after = _image_metadata(old), _image_metadata(new)
     for key in before.keys() & after.keys():
         if before[key] != after[key]:
             yield Change("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
 
 
-def _images(model: Any) -> dict[str, str]:
-    """What the model says of images; keys and values have no case."""
+def _image_metadata(model: Any) -> dict[str, str]:
+    """Return the metadata of images in lower case, because keys and values are case-insensitive."""
     props = {each.key.lower(): each.value.lower() for each in model.metadata_props}
     return {key: value for key, value in props.items() if key.startswith(IMAGE)}
 
 
-def _files(model: Any) -> set[str]:
-    """The files that hold weights of the main graph."""
+def _external_files(model: Any) -> set[str]:
+    """Return the external data files of the main graph."""
     tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL)
     return {entry.value for each in tensors for entry in each.external_data if entry.key == "location"}
 
 
-def _may_differ(names: set[str], folders: Folders) -> bool:
-    """Whether files of the same names may hold something else beside the one model than beside the other."""
-    one, other = folders
-    if one is None or other is None:
+def _files_may_differ(names: set[str], folders: Folders) -> bool:
+    """Return whether files of the same names may differ in the two folders."""
+    old_folder, new_folder = folders
+    if old_folder is None or new_folder is None:
         return bool(names)
     try:
-        return not all(filecmp.cmp(one / name, other / name, shallow=False) for name in names)
-    except OSError:
+        return not all(filecmp.cmp(old_folder / name, new_folder / name, shallow=False) for name in names)
+    except OSError:  # a missing file is not an error of this comparison
         return True
 
 
 def _same_graph(old: Any, new: Any) -> bool:
-    signature = {value.name for graph in (old.graph, new.graph) for value in graph.input}
-    weights, others = (
-        [each for each in graph.initializer if each.name not in signature] for graph in (old.graph, new.graph)
+    # initializers of inputs are defaults, which are part of the signature
+    inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
+    old_weights, new_weights = (
+        [each for each in graph.initializer if each.name not in inputs] for graph in (old.graph, new.graph)
     )
     return (
-        _same(weights, others)
+        _same(old_weights, new_weights)
         and all(_same(getattr(old.graph, field), getattr(new.graph, field)) for field in COMPUTED)
         and _same(old.functions, new.functions)
         and _same(old.training_info, new.training_info)
@@ -107,13 +107,13 @@ def _same_metadata(old: Any, new: Any) -> bool:
         and _same(old.metadata_props, new.metadata_props)
         and _same(old.graph.metadata_props, new.graph.metadata_props)
         and _same(old.graph.value_info, new.graph.value_info)
-        and _same_texts(old, new)
+        and _same_value_texts(old, new)
     )
 
 
-def _same_texts(old: Any, new: Any) -> bool:
-    """Whether the same is said, without consequence, of the inputs and outputs that are in both."""
-    one, other = (
+def _same_value_texts(old: Any, new: Any) -> bool:
+    """Return whether descriptive texts of inputs and outputs are equal, for those in both models."""
+    old_texts, new_texts = (
         {
             (role, value.name): (value.doc_string, value.type.denotation, _props(value))
             for role, values in enumerate((model.graph.input, model.graph.output))
@@ -121,7 +121,7 @@ def _same_texts(old: Any, new: Any) -> bool:
         }
         for model in (old, new)
     )
-    return all(one[each] == other[each] for each in one.keys() & other.keys())
+    return all(old_texts[each] == new_texts[each] for each in old_texts.keys() & new_texts.keys())
 
 
 def _props(message: Any) -> list[tuple[str, str]]:
@@ -129,7 +129,7 @@ def _props(message: Any) -> list[tuple[str, str]]:
 
 
 def _same(old: Iterable[Any], new: Iterable[Any]) -> bool:
-    """Whether two lists of messages are equal, of whatever classes they are."""
+    """Return whether two lists of messages are equal, even if their classes differ."""
     return all(
         one is not None
         and other is not None

@@ -1,4 +1,4 @@
-"""What changed, and whether the version says so."""
+"""Changes between two models, and the version increment that they require."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from opshift.converter.model_version import Rise, next_version, rise_between, un
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two models.
+    """Change between two models.
 
     Attributes:
-        rule: the name of its kind, a key of `opshift.converter.comparison.rules.RULES`.
+        rule: name of the rule, a key of `RULES`.
         place: the input, output, domain or part of the model.
-        before, after: what was there and what is; empty where there is nothing.
+        before, after: the old and the new state; empty if absent.
     """
 
     rule: str
@@ -27,22 +27,22 @@ class Change:
 
     @property
     def rise(self) -> Rise:
-        """By how much it has to raise the version at least."""
+        """Least version increment that the change requires."""
         return RULES[self.rule].rise
 
     def as_dict(self) -> dict[str, str]:
-        """Plain data, for JSON."""
-        told = {"rule": self.rule, "rise": self.rise.name, "place": self.place, "why": RULES[self.rule].why}
-        return {**told, "before": self.before, "after": self.after}
+        """Return plain data for JSON."""
+        text = {"rule": self.rule, "rise": self.rise.name, "place": self.place, "why": RULES[self.rule].why}
+        return {**text, "before": self.before, "after": self.after}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All differences between two models, the gravest first.
+    """All changes between two models, the most severe first.
 
     Attributes:
-        changes: the differences.
-        old_version, new_version: the models' `model_version`, packed.
+        changes: the changes.
+        old_version, new_version: packed `model_version` of each model.
     """
 
     changes: tuple[Change, ...]
@@ -51,26 +51,26 @@ class Comparison:
 
     @cached_property
     def required(self) -> Rise:
-        """By how much the version has to rise at least."""
+        """Least version increment that all changes require."""
         return max((each.rise for each in self.changes), default=Rise.NONE)
 
     @property
     def risen(self) -> Rise | None:
-        """By how much it rises; `None` if it sinks."""
+        """Actual version increment; `None` if the version decreases."""
         return rise_between(self.old_version, self.new_version)
 
     @property
     def enough(self) -> bool:
-        """Whether it rises as much as it has to."""
+        """Whether the actual increment is at least the required one."""
         return self.risen is not None and self.risen >= self.required
 
     @property
     def lowest(self) -> str:
-        """The lowest version that is enough."""
+        """Lowest version with the required increment."""
         return next_version(self.old_version, self.required)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return {
             "old_version": unpack_version(self.old_version),
             "new_version": unpack_version(self.new_version),

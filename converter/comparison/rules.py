@@ -1,7 +1,7 @@
-"""What may change in a model, and what its version then has to say.
+"""Kinds of changes of a model, and the version increment that each requires.
 
-The first nine are ONNX's (Versioning, "Signature changes"). Of names, order and shapes, and of the versions
-that a model depends on, ONNX's text says nothing; there these rules go by what a caller notices.
+The first nine rules are ONNX's (Versioning, "Signature changes"). ONNX does not specify increments for names,
+order, shapes, opsets and the IR version; these rules depend on the effect on callers.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NONE, PATCH, MINOR, MAJOR = Rise
 
 
 class Rule(NamedTuple):
-    """A kind of change: the least rise that it asks for, and why."""
+    """Kind of change: the least version increment that it requires, and the reason."""
 
     name: str
     rise: Rise
@@ -23,36 +23,36 @@ class Rule(NamedTuple):
 
 
 _RULES = (
-    Rule("INPUT_ADDED", MAJOR, "callers do not give it, and it has no default"),
-    Rule("INPUT_TYPE_CHANGED", MAJOR, "what callers give has another type"),
+    Rule("INPUT_ADDED", MAJOR, "callers do not provide it, and it has no default"),
+    Rule("INPUT_TYPE_CHANGED", MAJOR, "callers provide the old type"),
     Rule("OUTPUT_REMOVED", MAJOR, "callers may read it"),
-    Rule("OUTPUT_TYPE_CHANGED", MAJOR, "what callers read has another type"),
-    Rule("MEANING_CHANGED", MAJOR, "the same numbers stand for something else"),
-    Rule("INPUT_ADDED_WITH_DEFAULT", MINOR, "callers need not give it"),
-    Rule("INPUT_TYPE_WIDENED", MINOR, "the type holds all that callers gave"),
+    Rule("OUTPUT_TYPE_CHANGED", MAJOR, "callers expect the old type"),
+    Rule("MEANING_CHANGED", MAJOR, "the same numbers have a different meaning"),
+    Rule("INPUT_ADDED_WITH_DEFAULT", MINOR, "callers need not provide it"),
+    Rule("INPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
     Rule("OUTPUT_ADDED", MINOR, "callers need not read it"),
-    Rule("OUTPUT_TYPE_WIDENED", MINOR, "the type holds all that callers read"),
-    Rule("INPUT_REMOVED", MAJOR, "callers may give it"),
-    Rule("INPUT_DEFAULT_REMOVED", MAJOR, "callers may have left it out"),
-    Rule("INPUT_DEFAULT_ADDED", MINOR, "callers may leave it out"),
-    Rule("INPUT_DEFAULT_CHANGED", PATCH, "callers who leave it out get other numbers"),
-    Rule("INPUT_RENAMED", MAJOR, "callers name it"),
-    Rule("OUTPUT_RENAMED", MAJOR, "callers name it"),
-    Rule("INPUTS_REORDERED", MAJOR, "callers may go by position"),
-    Rule("OUTPUTS_REORDERED", MAJOR, "callers may go by position"),
-    Rule("INPUT_SHAPE_CHANGED", MAJOR, "what callers give has another shape"),
-    Rule("INPUT_SHAPE_NARROWED", MAJOR, "callers may give other shapes"),
-    Rule("INPUT_SHAPE_WIDENED", MINOR, "callers may give more shapes"),
-    Rule("OUTPUT_SHAPE_CHANGED", MAJOR, "what callers read has another shape"),
-    Rule("OUTPUT_SHAPE_WIDENED", MAJOR, "callers may read other shapes than before"),
-    Rule("OUTPUT_SHAPE_NARROWED", MINOR, "callers know more of what they read"),
-    Rule("DIMENSION_RENAMED", PATCH, "it is the same dimensions that are alike"),
-    Rule("OPSET_RAISED", MINOR, "whoever runs it may have to be newer"),
-    Rule("OPSET_LOWERED", PATCH, "whoever ran it still does"),
-    Rule("IR_VERSION_RAISED", MINOR, "whoever reads it may have to be newer"),
-    Rule("IR_VERSION_LOWERED", PATCH, "whoever read it still does"),
+    Rule("OUTPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
+    Rule("INPUT_REMOVED", MAJOR, "callers may provide it"),
+    Rule("INPUT_DEFAULT_REMOVED", MAJOR, "callers may rely on the default"),
+    Rule("INPUT_DEFAULT_ADDED", MINOR, "callers may omit it"),
+    Rule("INPUT_DEFAULT_CHANGED", PATCH, "callers that omit it get different results"),
+    Rule("INPUT_RENAMED", MAJOR, "callers refer to it by name"),
+    Rule("OUTPUT_RENAMED", MAJOR, "callers refer to it by name"),
+    Rule("INPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
+    Rule("OUTPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
+    Rule("INPUT_SHAPE_CHANGED", MAJOR, "callers provide the old shape"),
+    Rule("INPUT_SHAPE_NARROWED", MAJOR, "callers may provide shapes that are no longer allowed"),
+    Rule("INPUT_SHAPE_WIDENED", MINOR, "callers may provide more shapes"),
+    Rule("OUTPUT_SHAPE_CHANGED", MAJOR, "callers expect the old shape"),
+    Rule("OUTPUT_SHAPE_WIDENED", MAJOR, "callers may get shapes that they do not expect"),
+    Rule("OUTPUT_SHAPE_NARROWED", MINOR, "callers can rely on a more specific shape"),
+    Rule("DIMENSION_RENAMED", PATCH, "the same dimensions have to be equal"),
+    Rule("OPSET_RAISED", MINOR, "runtimes may have to be newer"),
+    Rule("OPSET_LOWERED", PATCH, "runtimes that supported the old opset still work"),
+    Rule("IR_VERSION_RAISED", MINOR, "readers may have to be newer"),
+    Rule("IR_VERSION_LOWERED", PATCH, "readers that supported the old IR version still work"),
     Rule("GRAPH_CHANGED", PATCH, "the signature is the same"),
-    Rule("WEIGHTS_UNKNOWN", PATCH, "they are in files of their own and may have changed"),
-    Rule("METADATA_CHANGED", PATCH, "nothing that is computed depends on it"),
+    Rule("WEIGHTS_UNKNOWN", PATCH, "external data files were not compared or differ"),
+    Rule("METADATA_CHANGED", PATCH, "no result depends on it"),
 )
 RULES = MappingProxyType({rule.name: rule for rule in _RULES})

@@ -1,4 +1,4 @@
-"""A graph's inputs and outputs as callers see them."""
+"""Inputs and outputs of a graph, as callers see them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from opshift.converter.types import type_text
 
 Role = Literal["INPUT", "OUTPUT"]
 Dim = int | str | None
-"""A size, a name, or neither."""
+"""Size or name of a dimension; `None` if it has neither."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """An input or output.
+    """Input or output of a graph.
 
     Attributes:
-        role, name, position: which it is.
-        type: as `tensor(float)`; empty if not stated.
-        dims: `None` if the rank is not stated.
-        denotations: what the type, and each dimension, stand for; empty if not stated.
-        default: of an input the bytes of its initializer.
+        role, name, position: identity of the value.
+        type: type such as `tensor(float)`; empty if not declared.
+        dims: the dimensions; `None` if the rank is not declared.
+        denotations: denotations of the type and of each dimension; empty if not declared.
+        default: serialized initializer of an input; `None` if it has no default.
     """
 
     role: Role
@@ -35,12 +35,12 @@ class Value:
 
     @property
     def place(self) -> str:
-        """How messages call it."""
+        """Name of the value in messages."""
         return f"{self.role.lower()} {self.name!r}"
 
 
 def values_of(graph: Any, role: Role) -> dict[str, Value]:
-    """The inputs or outputs by name, in order."""
+    """Return the inputs or outputs of a graph by name, in order."""
     declared = graph.input if role == "INPUT" else graph.output
     defaults = _defaults(graph) if role == "INPUT" else {}
     return {

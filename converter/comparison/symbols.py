@@ -1,4 +1,4 @@
-"""Named dimensions: which of them have to be alike, of those that are open in both models."""
+"""Comparison of named dimensions: which of the dimensions without a fixed size have to be equal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.converter.comparison.signature import Dim, Value
 
 
 class Axis(NamedTuple):
-    """One dimension of an input or output."""
+    """Position of a dimension in an input or output."""
 
     role: str
     name: str
@@ -22,26 +22,31 @@ class Axis(NamedTuple):
 
 
 Key = str | Axis
-"""The name of a dimension; where it has none, that of no other."""
+"""Identity of a dimension without a fixed size: its name, or its position if it has none."""
 
 
 def symbol_changes(pairs: Sequence[tuple[Value, Value]]) -> Iterator[Change]:
-    """The differences between what two models ask to be alike.
+    """Yield changes of the equality constraints that shared dimension names express.
 
-    Inputs that have to be alike are a narrower shape for callers; outputs that are alike are a promise.
+    Equal dimensions of inputs restrict callers, which narrows the shapes. Equal dimensions of outputs are a
+    guarantee.
     """
-    old = _keys([(one, one.dims, other.dims) for one, other in pairs])
-    new = _keys([(one, other.dims, one.dims) for one, other in pairs])
-    yield from _joined(old, new, "NARROWED")
-    yield from _joined(new, old, "WIDENED")
-    if _groups(old) == _groups(new):
-        renamed = {(old[axis], new[axis]): None for axis in old if _are_other_names(old[axis], new[axis])}
+    old_keys = _keys([(one, one.dims, other.dims) for one, other in pairs])
+    new_keys = _keys([(one, other.dims, one.dims) for one, other in pairs])
+    yield from _new_constraints(old_keys, new_keys, "NARROWED")
+    yield from _new_constraints(new_keys, old_keys, "WIDENED")
+    if _groups(old_keys) == _groups(new_keys):
+        renamed = {
+            (old_keys[axis], new_keys[axis]): None
+            for axis in old_keys
+            if _is_renamed(old_keys[axis], new_keys[axis])
+        }
         for before, after in renamed:
-            yield Change("DIMENSION_RENAMED", "dimension", _text(before), _text(after))
+            yield Change("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
 
 
 def _keys(rows: Sequence[tuple[Value, tuple[Dim, ...] | None, tuple[Dim, ...] | None]]) -> dict[Axis, Key]:
-    """What decides each dimension that is open here and in the other model."""
+    """Return the identity of each dimension that has no fixed size in either model."""
     found: dict[Axis, Key] = {}
     for value, dims, others in rows:
         if dims is None or others is None or len(dims) != len(others):
@@ -53,23 +58,23 @@ def _keys(rows: Sequence[tuple[Value, tuple[Dim, ...] | None, tuple[Dim, ...] | 
     return found
 
 
-def _joined(before: Mapping[Axis, Key], after: Mapping[Axis, Key], kind: str) -> Iterator[Change]:
-    """For each name in `after` the dimensions that it holds together and `before` did not."""
-    for symbol, axes in _members(after).items():
+def _new_constraints(before: Mapping[Axis, Key], after: Mapping[Axis, Key], kind: str) -> Iterator[Change]:
+    """Yield a change for each name that makes dimensions equal in `after` but not in `before`."""
+    for symbol, axes in _positions_by_name(after).items():
         inputs = [axis for axis in axes if axis.role == "INPUT"]
-        told = ", ".join(map(str, axes))
+        listed = ", ".join(map(str, axes))
         if len({before[axis] for axis in inputs}) > 1:
-            yield Change(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_told(told, kind))
+            yield Change(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
         if len(inputs) < len(axes) and len({before[axis] for axis in axes}) > 1:
-            yield Change(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_told(told, kind))
+            yield Change(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
 
 
-def _told(axes: str, kind: str) -> tuple[str, str]:
-    apart, alike = f"{axes} may differ", f"{axes} are alike"
-    return (apart, alike) if kind == "NARROWED" else (alike, apart)
+def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
+    unequal, equal = f"{axes} may differ", f"{axes} are equal"
+    return (unequal, equal) if kind == "NARROWED" else (equal, unequal)
 
 
-def _members(keys: Mapping[Axis, Key]) -> dict[str, list[Axis]]:
+def _positions_by_name(keys: Mapping[Axis, Key]) -> dict[str, list[Axis]]:
     found: dict[str, list[Axis]] = defaultdict(list)
     for axis, key in keys.items():
         if isinstance(key, str):
@@ -84,9 +89,9 @@ def _groups(keys: Mapping[Axis, Key]) -> set[frozenset[Axis]]:
     return set(map(frozenset, found.values()))
 
 
-def _text(key: Key) -> str:
+def _key_text(key: Key) -> str:
     return key if isinstance(key, str) else f"{key} without a name"
 
 
-def _are_other_names(before: Key, after: Key) -> bool:
+def _is_renamed(before: Key, after: Key) -> bool:
     return before != after and (isinstance(before, str) or isinstance(after, str))

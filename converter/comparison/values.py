@@ -1,4 +1,4 @@
-"""Types, shapes, defaults and meanings of the inputs and outputs that two models share."""
+"""Comparison of types, shapes, defaults and meanings of the inputs and outputs that both models have."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from opshift.converter.comparison.result import Change
 from opshift.converter.comparison.signature import Dim, Value
 
 WIDER = {**INTEGERS, **FLOATS, "float": ("double",), "complex64": ("complex128",)}
-"""Element types, and those that hold all their values."""
+"""For each element type, the types that hold all its values."""
 
 
 def value_changes(old: Value, new: Value) -> Iterator[Change]:
-    """The differences between an input or output and what it has become."""
+    """Yield the changes of an input or output."""
     yield from _type_changes(old, new)
     yield from _default_changes(old, new)
     yield from _shape_changes(old, new)
+    # different ranks are reported as a change of the shape
     for before, after in zip(old.denotations, new.denotations, strict=False):
         if before and after and before != after:
             yield Change("MEANING_CHANGED", old.place, before, after)
@@ -24,11 +25,11 @@ def value_changes(old: Value, new: Value) -> Iterator[Change]:
 
 def _type_changes(old: Value, new: Value) -> Iterator[Change]:
     if old.type != new.type:
-        kind = "WIDENED" if new.type in _wider(old.type) else "CHANGED"
+        kind = "WIDENED" if new.type in _wider_types(old.type) else "CHANGED"
         yield Change(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)
 
 
-def _wider(text: str) -> tuple[str, ...]:
+def _wider_types(text: str) -> tuple[str, ...]:
     element = text.removeprefix("tensor(").removesuffix(")")
     return tuple(f"tensor({each})" for each in WIDER.get(element, ()))
 
@@ -63,7 +64,7 @@ def _shape_kinds(old: tuple[Dim, ...] | None, new: tuple[Dim, ...] | None) -> It
 
 
 def shape_text(dims: tuple[Dim, ...] | None) -> str:
-    """`[N, 3, ?]`, or `any rank`."""
+    """Format a shape as `[N, 3, ?]` or `any rank`."""
     if dims is None:
         return "any rank"
     return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"

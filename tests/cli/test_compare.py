@@ -54,7 +54,7 @@ def test_the_table_tells_rule_place_and_change(run: Run, versions: Callable[[str
     assert lines[0] == "v1.onnx -> v2.onnx"
     assert "version 1.0.0 -> 1.1.0, rises by MINOR" in lines
     assert "asked for MINOR" in lines
-    why = "the type holds all that callers gave"
+    why = "the new type holds all values of the old type"
     assert f"MINOR INPUT_TYPE_WIDENED input 'x' tensor(float) -> tensor(double) {why}" in lines
 
 
