@@ -1,4 +1,4 @@
-"""Split: where the sizes of the parts stand, and how their number is told."""
+"""Split: the sizes of the outputs as an attribute or input, and the attribute `num_outputs` (opset 18)."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from opshift.adapters.table import adapter
 
 @adapter("Split", 1, 2)
 def sizes_become_an_attribute(node: Node, out: Rewriter) -> None:
-    """Version 1 took the sizes as an input, too, in the data's own type; version 2 as an attribute only."""
+    """Move the input `split`, which version 1 has in addition to the attribute, to the attribute."""
     sizes = node.input(1)
     attributes = {"axis": 0, **node.attributes}
     if sizes:
+        # The input has the element type of the data, so it can hold floats.
         attributes["split"] = tuple(map(int, out.require_constant(sizes, "input split").values))
     out.become(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 @adapter("Split", 13, 18)
 def parts_are_counted(node: Node, out: Rewriter) -> None:
-    """Without sizes, the number of outputs told the number of parts; from 18 on `num_outputs` does."""
+    """Without sizes, set `num_outputs` to the number of outputs."""
     if node.input(1):
         out.become(node)
         return
@@ -31,7 +32,7 @@ def parts_are_counted(node: Node, out: Rewriter) -> None:
 
 @adapter("Split", 18, 13)
 def number_of_parts_becomes_sizes(node: Node, out: Rewriter) -> None:
-    """Parts of equal size need no `num_outputs`; of an uneven division each has its size stated."""
+    """Drop `num_outputs` if all outputs have the same size; otherwise replace it with the sizes."""
     attributes = node.without("num_outputs")
     if node.input(1):
         out.become(node, attributes=attributes)
@@ -42,44 +43,47 @@ def number_of_parts_becomes_sizes(node: Node, out: Rewriter) -> None:
     if size is None:
         out.become(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
         return
+    # In Split-18 the sizes are rounded up, so the last output is the smallest.
     part = -(-size // parts)
-    rest = size - part * (parts - 1)
-    if rest < 0:
-        raise CannotConvert(f"{size} elements in parts of {part} do not reach the last of {parts} parts")
-    inputs = [data] if part == rest else [data, out.constant([*[part] * (parts - 1), rest], "int64")]
+    last = size - part * (parts - 1)
+    if last < 0:
+        raise CannotConvert(f"{size} elements in parts of {part} fill fewer than {parts} outputs")
+    inputs = [data] if part == last else [data, out.constant([*[part] * (parts - 1), last], "int64")]
     out.become(node, inputs=inputs, attributes=attributes)
 
 
 @adapter("Split", 13, 11)
 def sizes_are_written_out(node: Node, out: Rewriter) -> None:
-    """Constant sizes become an attribute again; parts of computed sizes are cut out one after another."""
+    """Move constant sizes to the attribute; for computed sizes, emit one Slice for each output."""
     data, sizes = node.inputs[0], node.input(1)
     known = out.constant_value(sizes)
     if not sizes or known is not None:
-        stated = {} if known is None else {"split": known.values}
-        out.become(node, inputs=[data], attributes={**node.attributes, **stated})
+        split = {} if known is None else {"split": known.values}
+        out.become(node, inputs=[data], attributes={**node.attributes, **split})
         return
     axis = out.constant([node.attribute("axis", 0)], "int64")
     end = out.constant([0], "int64")
     for position, part in enumerate(node.outputs):
-        start, place = end, out.constant([position], "int64")
-        end = out.emit("Add", [start, out.emit("Gather", [sizes, place], axis=0)])
+        start, index = end, out.constant([position], "int64")
+        end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
+        # An omitted output has an empty name; its size still counts for the start of the next one.
         if part:
             out.emit("Slice", [data, start, end, axis], [part])
 
 
 @adapter("Split", 2, 1)
 def axis_is_stated(node: Node, out: Rewriter) -> None:
-    """Version 1 names no default `axis`."""
+    """Add the default `axis` of 0, which version 1 does not define."""
     require_types(node, out)
     out.become(node, attributes={"axis": 0, **node.attributes})
 
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
-    """The size of each part but the last is the axis' over the number of parts, rounded up."""
+    """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
+    # For axis -1, axis + 1 is 0 and would select nothing.
     bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or 2**31 - 1, 0)]
     size = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
-    above = out.emit("Add", [size, out.constant([parts - 1], "int64")])
-    part = out.emit("Div", [above, out.constant([parts], "int64")])
-    rest = out.emit("Sub", [size, out.emit("Mul", [part, out.constant([parts - 1], "int64")])])
-    return out.emit("Concat", [*[part] * (parts - 1), rest], axis=0)
+    increased = out.emit("Add", [size, out.constant([parts - 1], "int64")])
+    part = out.emit("Div", [increased, out.constant([parts], "int64")])
+    last = out.emit("Sub", [size, out.emit("Mul", [part, out.constant([parts - 1], "int64")])])
+    return out.emit("Concat", [*[part] * (parts - 1), last], axis=0)

@@ -1,4 +1,4 @@
-"""Trilu and EyeLike: places are told by the distance of column and row."""
+"""Trilu (introduced in opset 14) and EyeLike (opset 9): both compare column and row of each element."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NUMBER
 
 LONGEST = 1 << 22
-"""The most elements of a mask that is written out as a constant."""
+"""Largest number of elements of a mask to emit as a constant; larger masks are computed at run time."""
 
 
 @adapter("Trilu", 14, 13)
 def one_side_is_chosen(node: Node, out: Rewriter) -> None:
-    """Where chooses between the data and zeros; And does for booleans."""
+    """Replace the elements outside the triangle with zeros by Where, or by And for booleans."""
     data = node.inputs[0]
     element_type = out.element_type(data)
-    outside = _outside(node, out)
+    outside = _outside_mask(node, out)
     if element_type == "bool":
         out.emit("And", [data, out.emit("Not", [outside])], node.outputs)
         return
@@ -30,22 +30,23 @@ def one_side_is_chosen(node: Node, out: Rewriter) -> None:
     out.emit("Where", [outside, zero, data], node.outputs, opset=16)
 
 
-def _outside(node: Node, out: Rewriter) -> str:
-    """A mask of the last two dimensions that is true where nothing is kept."""
-    test, holds = ("Less", operator.lt) if node.attribute("upper", 1) else ("Greater", operator.gt)
+def _outside_mask(node: Node, out: Rewriter) -> str:
+    """Return a mask of the last two dimensions that is true outside the triangle."""
+    op_type, compare = ("Less", operator.lt) if node.attribute("upper", 1) else ("Greater", operator.gt)
     distances = _distances(node.inputs[0], out)
-    limit = out.constant_value(node.input(1)) if node.input(1) else Tensor("int64", (), (0,))
-    if limit and isinstance(distances, Tensor):
-        mask = tuple(holds(each, limit.values[0]) for each in distances.values)
+    diagonal = out.constant_value(node.input(1)) if node.input(1) else Tensor("int64", (), (0,))
+    if diagonal and isinstance(distances, Tensor):
+        mask = tuple(compare(each, diagonal.values[0]) for each in distances.values)
         return out.tensor(Tensor("bool", distances.dims, mask))
-    bound = cast(node.input(1), "float", out) if node.input(1) else out.constant(0.0, "float")
-    return out.emit(test, [out.tensor(distances) if isinstance(distances, Tensor) else distances, bound])
+    limit = cast(node.input(1), "float", out) if node.input(1) else out.constant(0.0, "float")
+    return out.emit(op_type, [out.tensor(distances) if isinstance(distances, Tensor) else distances, limit])
 
 
 def _distances(data: str, out: Rewriter) -> Tensor | str:
-    """Column less row, in floats: they hold them, and are all that comparisons take before 9."""
+    """Return column - row for each element of the last two dimensions, as float32."""
+    # Comparisons support only floating point before opset 9.
     rank = out.rank(data)
-    rows, columns = (dimension(data, rank - place, out) for place in (2, 1))
+    rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
     if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= LONGEST:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
@@ -62,16 +63,17 @@ def _zero(element_type: str) -> int | float | bytes:
 
 @adapter("EyeLike", 9, 8)
 def matrix_is_written_out(node: Node, out: Rewriter) -> None:
-    """The matrix is a constant where its size is known."""
+    """Emit the matrix as a constant; the shape of the input must be known."""
     shape = out.shape(node.inputs[0])
     if shape is None or None in shape:
         raise CannotConvert(
-            f"the shape of {node.inputs[0]!r} is not known", remedy="state it, or convert to opset 9 or later"
+            f"the shape of {node.inputs[0]!r} is unknown",
+            remedy="add a value_info with its shape, or convert to opset 9 or later",
         )
     rows, columns = shape
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
     values = [column - row == k for row in range(rows or 0) for column in range(columns or 0)]
-    of = bool if element_type == "bool" else int if "int" in element_type else float
-    value = Tensor(element_type, (rows or 0, columns or 0), tuple(map(of, values)))
-    out.become(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
+    number_type = bool if element_type == "bool" else int if "int" in element_type else float
+    matrix = Tensor(element_type, (rows or 0, columns or 0), tuple(map(number_type, values)))
+    out.become(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})

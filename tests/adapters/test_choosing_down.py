@@ -91,8 +91,8 @@ def test_texts_of_unknown_shape_are_refused(refusal: Refusing) -> None:
     )
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.STRING, None))
     found = refusal(model, 8)
-    assert found.reason == "its shape is not known, by which elements would be told apart"
-    assert found.remedy == "state the shapes of its inputs, or convert to opset 9 or later"
+    assert found.reason == "the shape of its output is unknown, but a selection by position requires it"
+    assert found.remedy == "add a value_info with the shape of each input, or convert to opset 9 or later"
 
 
 def test_integers_of_unknown_shape(converted: Converted) -> None:

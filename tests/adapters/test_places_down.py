@@ -71,7 +71,7 @@ def test_a_matrix_of_known_size(attributes: dict[str, int], expected: Array, con
 def test_a_matrix_of_unknown_size_is_refused(refusal: Refusing) -> None:
     model = build([helper.make_node("EyeLike", ["x"], ["y"])], {"x": np.ones((2, 2), np.float32)}, ["y"], 9)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-    assert refusal(model, 8).reason == "the shape of 'x' is not known"
+    assert refusal(model, 8).reason == "the shape of 'x' is unknown"
 
 
 @pytest.mark.parametrize("target", [7, 9])

@@ -63,4 +63,4 @@ def test_computed_sizes(axis: int, target: int, converted: Converted) -> None:
 
 def test_parts_that_the_data_does_not_reach(refusal: Refusing) -> None:
     found = refusal(_split(18, 5, num_outputs=5)[0], 13)
-    assert found.reason == "7 elements in parts of 2 do not reach the last of 5 parts"
+    assert found.reason == "7 elements in parts of 2 fill fewer than 5 outputs"

@@ -34,4 +34,6 @@ def test_whole_numbers_before_6(refusal: Refusing) -> None:
     data = np.zeros((2, 3), np.int64)
     node = helper.make_node("Tile", ["x", "n"], ["y"])
     model = build([node], {"x": data}, {"y": 7}, 6, initializers={"n": np.array([2, 2])})
-    assert refusal(model, 5).reason == "'x' is int64, and before 6 only floating point is repeated"
+    assert refusal(model, 5).reason == (
+        "'x' has element type int64; Tile supports only floating point before opset 6"
+    )

@@ -64,4 +64,4 @@ def test_texts_are_refused(refusal: Refusing) -> None:
     model = _model(NUMBERS)
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     reason = refusal(model, 10).reason
-    assert reason == "'x' is string, of which no operator of opset 10 tells what is less"
+    assert reason == "'x' has element type string, which the operator Less does not support"
