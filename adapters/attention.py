@@ -1,4 +1,4 @@
-"""Attention came at 23: `softmax(scale * Q K^T + bias) V` for several heads at once."""
+"""Attention (introduced in opset 23): `softmax(scale * Q K^T + bias) V` for several heads at once."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 LOWEST = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
           "bfloat16": -3.3895313892515355e38}  # fmt: skip
-"""The least finite number of a type."""
+"""Lowest finite value by element type."""
 
 
 @adapter("Attention", 23, 22)
 def attention_is_two_products(node: Node, out: Rewriter) -> None:
-    """Queries times keys, the softmax of that, times values; 3-D inputs have their heads taken apart."""
-    _require_one_type(node, out)
-    query, new_key, new_value = (_in_heads(node, position, out) for position in range(3))
-    key = _with_past(node.input(4), new_key, node.output(1), out)
-    value = _with_past(node.input(5), new_value, node.output(2), out)
-    scores = _scores(query, _for_each_query_head(key, node, 1, out), node, out)
-    capped = _capped(scores, node, out)
+    """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
+    _require_same_type(node, out)
+    query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
+    key = _append_to_past(node.input(4), new_key, node.output(1), out)
+    value = _append_to_past(node.input(5), new_value, node.output(2), out)
+    scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
+    capped = _cap_scores(scores, node, out)
     added = bias(node, out)
     biased = out.emit("Add", [capped, added]) if added else capped
     weights = _softmax(biased, node, out)
     if out.is_used(node.output(3)):
         stage = (scores, capped, biased, weights)[node.attribute("qk_matmul_output_mode", 0)]
         out.emit("Identity", [stage], [node.output(3)])
-    value = _for_each_query_head(value, node, 2, out)
+    value = _repeat_for_query_heads(value, node, 2, out)
     if out.rank(node.inputs[0]) == 4:
         out.emit("MatMul", [weights, value], node.outputs[:1])
         return
@@ -40,26 +40,30 @@ def attention_is_two_products(node: Node, out: Rewriter) -> None:
     out.emit("Reshape", [heads_last, out.constant([0, 0, -1], "int64")], node.outputs[:1])
 
 
-def _require_one_type(node: Node, out: Rewriter) -> None:
+def _require_same_type(node: Node, out: Rewriter) -> None:
     types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
     if len(types) > 1:
         raise CannotConvert(
-            f"Q and V are {' and '.join(sorted(types))}, which no product takes together",
+            f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type",
             remedy="cast V to the type of Q and K",
         )
 
 
-def _in_heads(node: Node, position: int, out: Rewriter) -> str:
-    """Batch x heads x sequence x head size."""
+def _split_heads(node: Node, position: int, out: Rewriter) -> str:
+    """Return an input as (batch, heads, sequence, head size)."""
     name = node.inputs[position]
     if out.rank(name) == 4:
         return name
-    parts = reshaped(name, (0, 0, _heads(node, position, out), -1), out)
-    return out.emit("Transpose", [parts], perm=(0, 2, 1, 3))
+    split = reshaped(name, (0, 0, _head_count(node, position, out), -1), out)
+    return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
 
 
-def _heads(node: Node, position: int, out: Rewriter) -> int:
-    """How many heads an input has."""
+def _head_count(node: Node, position: int, out: Rewriter) -> int:
+    """Return the number of heads of an input.
+
+    Raises:
+        CannotConvert: neither the shape nor an attribute declares it.
+    """
     shape = out.shape(node.inputs[position])
     if shape is not None and len(shape) == 4:
         heads = shape[1]
@@ -67,14 +71,14 @@ def _heads(node: Node, position: int, out: Rewriter) -> int:
         heads = node.attribute("kv_num_heads" if position else "q_num_heads")
     if not heads:
         raise CannotConvert(
-            f"the number of heads of {node.inputs[position]!r} is not known",
-            remedy="state q_num_heads and kv_num_heads, or the shapes of 4-D inputs",
+            f"the number of heads of {node.inputs[position]!r} is unknown",
+            remedy="set q_num_heads and kv_num_heads, or declare the shapes of 4-D inputs",
         )
     return int(heads)
 
 
-def _with_past(past: str, new: str, present: str, out: Rewriter) -> str:
-    """The new keys or values behind the past ones, which is an output, too."""
+def _append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
+    """Concatenate past and new keys or values; the result is also an output of the node."""
     if not past:
         if out.is_used(present):
             out.emit("Identity", [new], [present])
@@ -82,47 +86,50 @@ def _with_past(past: str, new: str, present: str, out: Rewriter) -> str:
     return out.emit("Concat", [past, new], [present] if present else 1, axis=2)
 
 
-def _for_each_query_head(value: str, node: Node, position: int, out: Rewriter) -> str:
-    """Keys or values, each head repeated for the query heads that share it."""
-    heads, shared = _heads(node, 0, out), _heads(node, position, out)
+def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:
+    """Repeat each key or value head for the query heads that share it (grouped-query attention)."""
+    heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
     if heads == shared:
         return value
     size = _head_size(node, position, value, out)
-    apart = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
+    unsqueezed = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
     repeats = out.constant([1, 1, heads // shared, 1, 1], "int64")
-    return reshaped(out.emit("Tile", [apart, repeats]), (0, heads, -1, size), out)
+    return reshaped(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
 
 
-def _head_size(node: Node, position: int, in_heads: str, out: Rewriter) -> Size:
+def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Size:
     shape = out.shape(node.inputs[position])
-    last = shape[-1] if shape else None
-    if last is None:
-        return computed_dimension(in_heads, 3, out)
-    return last if shape and len(shape) == 4 else last // _heads(node, position, out)
+    last_dimension = shape[-1] if shape else None
+    if last_dimension is None:
+        return computed_dimension(split, 3, out)
+    return last_dimension if shape and len(shape) == 4 else last_dimension // _head_count(node, position, out)
 
 
 def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
-    """Scaled by the root of `scale` on either side, which keeps the products small."""
+    """Return the scaled product of queries and keys.
+
+    Both factors are multiplied by the square root of `scale`, which keeps the products small.
+    """
     keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
-    factor = _root_of_scale(query, node, out)
-    return out.emit("MatMul", [out.emit("Mul", [each, factor]) for each in (query, keys_last)])
+    root = _root_of_scale(query, node, out)
+    return out.emit("MatMul", [out.emit("Mul", [factor, root]) for factor in (query, keys_last)])
 
 
 def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
     element_type, scale = out.element_type(node.inputs[0]), node.attribute("scale")
     size = _head_size(node, 0, query, out) if scale is None else 1
     if isinstance(size, str):
-        real = out.emit("Cast", [size], to=BY_NAME["float"].number)
-        root = out.emit("Reciprocal", [out.emit("Sqrt", [out.emit("Sqrt", [real])])])
+        as_float = out.emit("Cast", [size], to=BY_NAME["float"].number)
+        root = out.emit("Reciprocal", [out.emit("Sqrt", [out.emit("Sqrt", [as_float])])])
         return out.emit("Cast", [root], to=BY_NAME[element_type].number)
     scale = 1 / math.sqrt(size) if scale is None else scale
     if scale < 0:
-        raise CannotConvert(f"scale is {scale}; its root multiplies queries and keys")
+        raise CannotConvert(f"scale is {scale}, but its square root multiplies queries and keys")
     return out.constant(math.sqrt(scale), element_type)
 
 
-def _capped(scores: str, node: Node, out: Rewriter) -> str:
-    """`softcap * tanh(scores / softcap)`."""
+def _cap_scores(scores: str, node: Node, out: Rewriter) -> str:
+    """Return `softcap * tanh(scores / softcap)`, or the scores if `softcap` is 0."""
     if not node.attribute("softcap", 0.0) > 0:
         return scores
     cap = out.constant(node.attribute("softcap"), out.element_type(node.inputs[0]))
@@ -130,7 +137,7 @@ def _capped(scores: str, node: Node, out: Rewriter) -> str:
 
 
 def _softmax(scores: str, node: Node, out: Rewriter) -> str:
-    """The softmax over the keys, in the type that `softmax_precision` names."""
+    """Return the softmax over the keys, computed in the type that `softmax_precision` names."""
     element_type = out.element_type(node.inputs[0])
     precision = BY_NUMBER[node.attribute("softmax_precision", BY_NAME[element_type].number)].name
     if precision != element_type:
@@ -145,12 +152,15 @@ def _softmax(scores: str, node: Node, out: Rewriter) -> str:
 
 
 def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
-    """The softmax, but 0 where a mask leaves no key: the greatest score is then minus infinity.
+    """Return the softmax, or 0 where all keys of a query are masked.
 
-    Elsewhere the greatest score is finite, and its power alone makes the sum no less than 1.
+    Such a row has a maximum of minus infinity. In all other rows the maximum is finite, and its exponential
+    alone makes the sum at least 1.
     """
+    # Minus infinity minus itself is NaN, so the maximum is raised to a finite value, and the sum of zeros
+    # to one before the division.
     lowest, one = out.constant(LOWEST[element_type], element_type), out.constant(1.0, element_type)
-    greatest = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
-    powers = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [greatest, lowest], opset=13)])])
-    sums = out.emit("ReduceSum", [powers], axes=(3,), keepdims=1, opset=8)
-    return out.emit("Div", [powers, out.emit("Max", [sums, one], opset=13)])
+    maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
+    exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
+    sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)
+    return out.emit("Div", [exponentials, out.emit("Max", [sums, one], opset=13)])

@@ -1,7 +1,8 @@
-"""Attention: which keys a query may attend to, told by a mask, by causality, by windows, by padding.
+"""Attention: masks that express causality, sliding windows and padding.
 
-A mask is boolean, or is added to the scores; the logarithm of a boolean one is 0 where it keeps a key and
-minus infinity where it does not. Versions 24 and 25 brought padding and windows, which a mask can say, too.
+A mask is boolean, or is added to the scores. The logarithm turns a boolean mask into an added one: 0 for
+a key that is kept, minus infinity for a key that is masked. Versions 24 and 25 introduced padding and
+windows, which older versions express as a mask.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 UNBOUNDED = -1
-"""The size of a window that ends nowhere."""
+"""Window size that means no limit."""
 
 
 class Mask(NamedTuple):
-    """The name of a mask, and whether it is boolean rather than added to the scores."""
+    """Value name of a mask, and whether the mask is boolean or added to the scores."""
 
     name: str
     is_boolean: bool
@@ -30,46 +31,57 @@ class Mask(NamedTuple):
 
 @adapter("Attention", 25, 24)
 def windows_become_a_mask(node: Node, out: Rewriter) -> None:
-    """A query sees `left_window_size` keys before its own position, and `right_window_size` after it."""
+    """Mask keys more than `left_window_size` before a query or more than `right_window_size` after it."""
     attributes = node.without("left_window_size", "right_window_size")
     left, right = (node.attribute(f"{side}_window_size", UNBOUNDED) for side in ("left", "right"))
     if left == right == UNBOUNDED:
         out.become(node, attributes=attributes)
         return
-    mask, gap = full_mask(node, out), distance(node, out)
+    mask, distances = full_mask(node, out), distance(node, out)
     if left != UNBOUNDED:
-        mask = _restricted(mask, _unless("Less", gap, -left, out), node, out)
+        mask = _restrict(mask, _is_not("Less", distances, -left, out), node, out)
     if right != UNBOUNDED:
-        mask = _restricted(mask, _unless("Greater", gap, right, out), node, out)
+        mask = _restrict(mask, _is_not("Greater", distances, right, out), node, out)
     out.become(node, inputs=_with_mask(node, mask), attributes=attributes)
 
 
 @adapter("Attention", 24, 23)
 def padding_becomes_a_mask(node: Node, out: Rewriter) -> None:
-    """Keys from `nonpad_kv_seqlen` on are padding, and causality ends with the last key before them."""
+    """Mask the padding keys beyond `nonpad_kv_seqlen`; causality is aligned with the last unpadded key."""
     mask, attributes = full_mask(node, out), dict(node.attributes)
     lengths = node.input(6)
     if lengths:
-        last = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
+        end = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
         keys = positions(key_length(node, out), out)
-        mask = _restricted(mask, out.emit("Less", [keys, last]), node, out)
+        mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
         if node.attribute("is_causal", 0):
-            mask = _restricted(mask, _unless("Greater", distance(node, out), 0, out), node, out)
+            mask = _restrict(mask, _is_not("Greater", distance(node, out), 0, out), node, out)
+        # In version 23 queries follow the past keys and not the last unpadded key, so the attribute would
+        # mask the wrong keys.
         attributes.pop("is_causal", None)
     out.become(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
 
 def bias(node: Node, out: Rewriter) -> str:
-    """What version 23 adds to the scores: its mask, and minus infinity for keys ahead of a causal query."""
-    mask = _stated_mask(node, out)
+    """Return the value that version 23 adds to the scores, or `""` if there is none.
+
+    It combines the mask with minus infinity for keys after the position of a causal query.
+    """
+    mask = _mask_input(node, out)
     if node.attribute("is_causal", 0):
-        mask = _restricted(mask, _unless("Greater", distance(node, out), 0, out), node, out)
-    return "" if mask is None else _added(mask, node, out)
+        mask = _restrict(mask, _is_not("Greater", distance(node, out), 0, out), node, out)
+    return "" if mask is None else _as_bias(mask, node, out)
 
 
 def full_mask(node: Node, out: Rewriter) -> Mask | None:
-    """The mask of a node; from 24 on it may have fewer columns than there are keys, which are masked then."""
-    mask = _stated_mask(node, out)
+    """Return the mask of a node with one column for every key, or `None` without a mask.
+
+    Since version 24 a mask may have fewer columns than there are keys; the remaining keys are masked.
+
+    Raises:
+        CannotConvert: the mask may have a single column, which either broadcasts or is padded.
+    """
+    mask = _mask_input(node, out)
     if mask is None:
         return None
     rank, shape, length = out.rank(node.inputs[3]), out.shape(node.inputs[3]), key_length(node, out)
@@ -77,38 +89,38 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
         return mask
     if not shape or shape[-1] == 1:
         raise CannotConvert(
-            "attn_mask has one column, which may be that of the first key or stand for all",
-            remedy="give it a column for every key",
+            "attn_mask may have one column, which can apply to the first key only or to every key",
+            remedy="declare the shape of attn_mask with one column for every key",
         )
     columns = dimension(node.inputs[3], rank - 1, out)
-    missing = _difference(length, columns, out)
+    missing = _subtract(length, columns, out)
     pads = listed([*[0] * (2 * rank - 1), missing], out)
-    nothing = out.constant(-math.inf, out.element_type(node.inputs[0]))
-    return Mask(out.emit("Pad", [_added(mask, node, out), pads, nothing], opset=13), is_boolean=False)
+    masked = out.constant(-math.inf, out.element_type(node.inputs[0]))
+    return Mask(out.emit("Pad", [_as_bias(mask, node, out), pads, masked], opset=13), is_boolean=False)
 
 
-def _stated_mask(node: Node, out: Rewriter) -> Mask | None:
+def _mask_input(node: Node, out: Rewriter) -> Mask | None:
     name = node.input(3)
     if not name:
         return None
-    element_type, wanted = out.element_type(name), out.element_type(node.inputs[0])
-    if element_type not in ("bool", wanted):
-        return Mask(out.emit("Cast", [name], to=BY_NAME[wanted].number), is_boolean=False)
+    element_type, score_type = out.element_type(name), out.element_type(node.inputs[0])
+    if element_type not in ("bool", score_type):
+        return Mask(out.emit("Cast", [name], to=BY_NAME[score_type].number), is_boolean=False)
     return Mask(name, element_type == "bool")
 
 
-def _restricted(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
-    """The mask, and only the keys that `keeps`, a boolean value, is true of."""
+def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
+    """Return the mask, restricted to the keys for which the boolean value `keeps` is true."""
     restriction = Mask(keeps, is_boolean=True)
     if mask is None:
         return restriction
     if mask.is_boolean:
         return Mask(out.emit("And", [mask.name, keeps]), is_boolean=True)
-    return Mask(out.emit("Add", [mask.name, _added(restriction, node, out)]), is_boolean=False)
+    return Mask(out.emit("Add", [mask.name, _as_bias(restriction, node, out)]), is_boolean=False)
 
 
-def _added(mask: Mask, node: Node, out: Rewriter) -> str:
-    """The mask as it is added to scores."""
+def _as_bias(mask: Mask, node: Node, out: Rewriter) -> str:
+    """Return the mask in the form that is added to the scores."""
     if not mask.is_boolean:
         return mask.name
     number = BY_NAME[out.element_type(node.inputs[0])].number
@@ -123,11 +135,11 @@ def _with_mask(node: Node, mask: Mask | None) -> list[str]:
     return inputs
 
 
-def _unless(comparison: str, gap: str, limit: int, out: Rewriter) -> str:
-    return out.emit("Not", [out.emit(comparison, [gap, out.constant(float(limit), "float")])])
+def _is_not(comparison: str, distances: str, limit: int, out: Rewriter) -> str:
+    return out.emit("Not", [out.emit(comparison, [distances, out.constant(float(limit), "float")])])
 
 
-def _difference(size: Size, other: Size, out: Rewriter) -> Size:
-    if isinstance(size, int) and isinstance(other, int):
-        return size - other
-    return out.emit("Sub", [as_list(size, out), as_list(other, out)])
+def _subtract(size: Size, subtrahend: Size, out: Rewriter) -> Size:
+    if isinstance(size, int) and isinstance(subtrahend, int):
+        return size - subtrahend
+    return out.emit("Sub", [as_list(size, out), as_list(subtrahend, out)])

@@ -1,4 +1,4 @@
-"""Attention: where queries and keys lie in the whole sequence, past keys and padding considered."""
+"""Attention: positions of queries and keys in the whole sequence, including past keys and padding."""
 
 from __future__ import annotations
 
@@ -12,37 +12,43 @@ FLOAT = BY_NAME["float"].number
 
 
 def distance(node: Node, out: Rewriter) -> str:
-    """How far a key lies after a query: the last two dimensions are queries and keys."""
-    queries, lengths, past = _length(node, 0, out), node.input(6), node.input(4)
+    """Return the key position minus the query position, as float.
+
+    The last two dimensions of the result are queries and keys. With `nonpad_kv_seqlen`, the last query has
+    the position of the last unpadded key.
+    """
+    queries, lengths, past = _sequence_length(node, 0, out), node.input(6), node.input(4)
     if not lengths:
         offset = dimension(past, 2, out) if past else 0
-        return out.emit("Sub", [positions(key_length(node, out), out), _column(queries, offset, out)])
-    keys = out.emit("Sub", [positions(key_length(node, out), out), _column(queries, 0, out)])
+        return out.emit(
+            "Sub", [positions(key_length(node, out), out), _position_column(queries, offset, out)]
+        )
+    keys = out.emit("Sub", [positions(key_length(node, out), out), _position_column(queries, 0, out)])
     ends = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
     first = out.emit("Sub", [ends, _as_float(queries, out)])
     return out.emit("Sub", [keys, first])
 
 
 def key_length(node: Node, out: Rewriter) -> Size:
-    """How many keys there are, past ones included."""
-    new, past = _length(node, 1, out), node.input(4)
+    """Return the number of keys, past ones included."""
+    new, past = _sequence_length(node, 1, out), node.input(4)
     return total(dimension(past, 2, out), new, out) if past else new
 
 
 def positions(length: Size, out: Rewriter) -> str:
-    """0, 1, 2 and so on, as float."""
+    """Return 0, 1, 2 and so on as float; a constant if the length is known and short."""
     if isinstance(length, int) and length <= LONGEST:
         return out.constant(tuple(map(float, range(length))), "float")
     return out.emit("Cast", [positions_below(as_list(length, out), out)], to=FLOAT)
 
 
-def _length(node: Node, position: int, out: Rewriter) -> Size:
-    """How many queries, or new keys, there are."""
+def _sequence_length(node: Node, position: int, out: Rewriter) -> Size:
+    """Return the number of queries or of new keys."""
     return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
-def _column(length: Size, offset: Size, out: Rewriter) -> str:
-    """The positions from an offset on, one a row."""
+def _position_column(length: Size, offset: Size, out: Rewriter) -> str:
+    """Return the positions from an offset onwards, one per row."""
     if isinstance(length, int) and isinstance(offset, int) and length <= LONGEST:
         numbers = tuple(float(offset + index) for index in range(length))
         return out.tensor(Tensor("float", (length, 1), numbers))

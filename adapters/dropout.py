@@ -1,4 +1,4 @@
-"""Dropout: how inference is told, and what type the mask has."""
+"""Dropout: the attributes and inputs that select inference, and the element type of the mask."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from opshift.registry.element_types import BY_NAME
 
 @adapter("Dropout", 6, 7)
 def inference_only(node: Node, out: Rewriter) -> None:
-    """`is_test` 0 dropped elements at random; versions 7 to 11 never do."""
+    """Drop `is_test`; refuse training, which versions 7 and 10 do not support."""
     if not node.attribute("is_test", 0):
         raise CannotConvert(
-            "is_test is 0, so it drops elements at random; Dropout-7 only passes them on",
+            "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged",
             remedy="set is_test to 1 if the model is for inference",
         )
     out.become(node, attributes=node.without("is_test"))
@@ -23,7 +23,7 @@ def inference_only(node: Node, out: Rewriter) -> None:
 
 @adapter("Dropout", 7, 10)
 def mask_is_boolean(node: Node, out: Rewriter) -> None:
-    """The mask had the type of the data; from 10 on it is boolean."""
+    """Cast a mask in use to the element type of the data, which it had before version 10."""
     mask = node.output(1)
     if not out.is_used(mask):
         out.become(node, outputs=node.outputs[:1])
@@ -36,36 +36,38 @@ def mask_is_boolean(node: Node, out: Rewriter) -> None:
 
 @adapter("Dropout", 12, 10)
 def ratio_becomes_an_attribute(node: Node, out: Rewriter) -> None:
-    """Dropout-10 knows inference only, where neither ratio nor seed matters; a mask in use is all true."""
+    """Move `ratio` to an attribute and drop `seed`; refuse training. A mask in use becomes all true."""
     ratio = out.constant_value(node.input(1))
     training = out.constant_value(node.input(2))
     if node.input(2) and (training is None or training.scalar) and not (ratio and ratio.scalar == 0):
         raise CannotConvert(
-            "training_mode is not known to be false; Dropout-10 never drops elements",
-            remedy="leave training_mode out, or make it a constant false, if the model is for inference",
+            "training_mode may be true; Dropout-10 never drops elements",
+            remedy="omit training_mode, or set it to a constant false, if the model is for inference",
         )
+    # Only the data keeps its type; ratio and mask are rewritten below.
     require_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
     mask = node.output(1)
-    stated = {"ratio": float(ratio.scalar)} if ratio else {}
-    out.become(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=stated)
+    attributes = {"ratio": float(ratio.scalar)} if ratio else {}
+    out.become(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
     if out.is_used(mask):
-        number = out.emit("Cast", node.inputs[:1], to=BY_NAME["bool"].number)
-        out.emit("Or", [number, out.emit("Not", [number])], [mask])
+        nonzero = out.emit("Cast", node.inputs[:1], to=BY_NAME["bool"].number)
+        # `nonzero or not nonzero` is true everywhere and has the shape of the data.
+        out.emit("Or", [nonzero, out.emit("Not", [nonzero])], [mask])
 
 
 @adapter("Dropout", 10, 7)
 def mask_has_the_type_of_the_data(node: Node, out: Rewriter) -> None:
-    """A mask in use is cast to boolean, which it was from 10 on."""
+    """Cast a mask in use to boolean, its type since version 10."""
     mask = node.output(1)
     if not out.is_used(mask):
         out.become(node, outputs=node.outputs[:1])
         return
-    number = out.fresh("mask")
-    out.become(node, outputs=[node.outputs[0], number])
-    out.emit("Cast", [number], [mask], to=BY_NAME["bool"].number)
+    numeric = out.fresh("mask")
+    out.become(node, outputs=[node.outputs[0], numeric])
+    out.emit("Cast", [numeric], [mask], to=BY_NAME["bool"].number)
 
 
 @adapter("Dropout", 7, 6)
 def inference_is_told(node: Node, out: Rewriter) -> None:
-    """`is_test` has to say what versions 7 to 11 do anyway."""
+    """Set `is_test`: versions 7 to 11 are inference only, which version 6 has to declare."""
     out.become(node, attributes={**node.attributes, "is_test": 1})

@@ -1,4 +1,4 @@
-"""Flatten takes other types than floats from 9 on; Reshape always did."""
+"""Flatten: before version 9 it supports floats only."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.adapters.table import adapter
 
 @adapter("Flatten", 9, 1)
 def others_than_floats_are_reshaped(node: Node, out: Rewriter) -> None:
-    """To as many rows and columns as the dimensions before and after `axis` multiply to."""
+    """Replace Flatten of non-float data by Reshape, which supports every type."""
     data, axis = node.inputs[0], node.attribute("axis", 1)
     if out.element_type(data) in FLOATS:
         out.become(node)
@@ -23,7 +23,7 @@ def others_than_floats_are_reshaped(node: Node, out: Rewriter) -> None:
 
 
 def _product(data: str, start: int, end: int, out: Rewriter) -> Size:
-    """Of the dimensions from `start` to before `end`; none give 1."""
+    """Return the product of the dimensions from `start` up to `end`; 1 if there are no such dimensions."""
     shape = out.shape(data)
     dims = (None,) if shape is None and end else (shape or ())[start:end]
     known = [dim for dim in dims if dim is not None]

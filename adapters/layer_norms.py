@@ -1,6 +1,6 @@
-"""LayerNormalization, RMSNormalization and MeanVarianceNormalization: means over some of the dimensions.
+"""LayerNormalization, RMSNormalization and MeanVarianceNormalization: statistics over some dimensions.
 
-The first two work in the type that `stash_type` names, and scale in that of their data.
+The first two compute in the type that `stash_type` names, and scale in the type of their data.
 """
 
 from __future__ import annotations
@@ -13,57 +13,60 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 PLAIN = 8
-"""An opset with the oldest form of the arithmetic used here; axes from the back came with 11."""
+"""Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
 
 
 @adapter("LayerNormalization", 17, 16)
 def distance_over_deviation(node: Node, out: Rewriter) -> None:
-    """`(x - mean) / sqrt(variance + epsilon) * scale + bias`."""
+    """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`."""
     data, scale, bias = node.inputs[0], node.inputs[1], node.input(2)
     element_type = out.element_type(data)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
-    axes = _axes_from(node, out)
-    mean, inverse = (node.output(at) or out.fresh("statistic") for at in (1, 2))
-    wide = _cast(data, element_type, stash_type, out)
-    _mean(wide, axes, out, mean)
-    distance = out.emit("Sub", [wide, mean])
-    deviation = _root(_mean(out.emit("Mul", [distance, distance]), axes, out), node, stash_type, out)
-    out.emit("Reciprocal", [deviation], [inverse])
-    normal = _cast(out.emit("Mul", [distance, inverse]), stash_type, element_type, out)
+    axes = _normalized_axes(node, out)
+    mean, inverse_deviation = (node.output(position) or out.fresh("statistic") for position in (1, 2))
+    stashed = _cast(data, element_type, stash_type, out)
+    _mean(stashed, axes, out, mean)
+    centered = out.emit("Sub", [stashed, mean])
+    deviation = _standard_deviation(
+        _mean(out.emit("Mul", [centered, centered]), axes, out), node, stash_type, out
+    )
+    out.emit("Reciprocal", [deviation], [inverse_deviation])
+    normalized = _cast(out.emit("Mul", [centered, inverse_deviation]), stash_type, element_type, out)
     if not bias:
-        out.emit("Mul", [normal, scale], node.outputs[:1])
+        out.emit("Mul", [normalized, scale], node.outputs[:1])
         return
-    out.emit("Add", [out.emit("Mul", [normal, scale]), bias], node.outputs[:1])
+    out.emit("Add", [out.emit("Mul", [normalized, scale]), bias], node.outputs[:1])
 
 
 @adapter("RMSNormalization", 23, 22)
 def data_over_root_mean_square(node: Node, out: Rewriter) -> None:
-    """`x / sqrt(mean(x * x) + epsilon) * scale`; the result has the type of the scale."""
+    """Rewrite as `x / sqrt(mean(x * x) + epsilon) * scale`; the result has the type of the scale."""
     data, scale = node.inputs
     element_type, scale_type = out.element_type(data), out.element_type(scale)
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
-    wide = _cast(data, element_type, stash_type, out)
-    square = _mean(out.emit("Mul", [wide, wide]), _axes_from(node, out), out)
-    normal = out.emit("Div", [wide, _root(square, node, stash_type, out)])
-    normal = _cast(_cast(normal, stash_type, element_type, out), element_type, scale_type, out)
-    out.emit("Mul", [normal, scale], node.outputs)
+    stashed = _cast(data, element_type, stash_type, out)
+    mean_square = _mean(out.emit("Mul", [stashed, stashed]), _normalized_axes(node, out), out)
+    normalized = out.emit("Div", [stashed, _standard_deviation(mean_square, node, stash_type, out)])
+    normalized = _cast(_cast(normalized, stash_type, element_type, out), element_type, scale_type, out)
+    out.emit("Mul", [normalized, scale], node.outputs)
 
 
 @adapter("MeanVarianceNormalization", 9, 1)
 def any_axes_and_a_deviation_that_is_never_zero(node: Node, out: Rewriter) -> None:
-    """`(x - mean) / (deviation + 1e-9)` over `axes`; runtimes do not have the experimental version 1."""
+    """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
     data, rank = node.inputs[0], out.known_rank(node.inputs[0])
     axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
-    distance = out.emit("Sub", [data, _mean(data, axes, out)], opset=PLAIN)
-    square = out.emit("Mul", [distance, distance], opset=PLAIN)
-    deviation = out.emit("Sqrt", [_mean(square, axes, out)], opset=PLAIN)
-    above = out.constant(1e-9, out.element_type(data))
-    deviation = out.emit("Add", [deviation, above], opset=PLAIN)
-    out.emit("Div", [distance, deviation], node.outputs, opset=PLAIN)
+    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=PLAIN)
+    squared = out.emit("Mul", [centered, centered], opset=PLAIN)
+    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=PLAIN)
+    # The function body adds this constant to avoid a division by zero.
+    epsilon = out.constant(1e-9, out.element_type(data))
+    deviation = out.emit("Add", [deviation, epsilon], opset=PLAIN)
+    out.emit("Div", [centered, deviation], node.outputs, opset=PLAIN)
 
 
-def _axes_from(node: Node, out: Rewriter) -> Sequence[int]:
-    """The dimensions from `axis` on, counted from the back where that needs no rank."""
+def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
+    """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
     axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
     if axis < 0 and rank is None:
         return range(axis, 0)
@@ -77,9 +80,10 @@ def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
     return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
 
 
-def _root(square: str, node: Node, stash_type: str, out: Rewriter) -> str:
+def _standard_deviation(mean_square: str, node: Node, stash_type: str, out: Rewriter) -> str:
+    """Return `sqrt(mean_square + epsilon)`."""
     epsilon = out.constant(node.attribute("epsilon", 1e-5), stash_type)
-    return out.emit("Sqrt", [out.emit("Add", [square, epsilon])])
+    return out.emit("Sqrt", [out.emit("Add", [mean_square, epsilon])])
 
 
 def _cast(value: str, source: str, target: str, out: Rewriter) -> str:

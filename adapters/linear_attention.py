@@ -1,6 +1,6 @@
-"""LinearAttention came at 27: a loop over the tokens, which write to a state and read from it.
+"""LinearAttention (introduced in opset 27): a loop over the tokens, which update and read a state.
 
-Queries stand as batch x token x shared head x group x size, so that a group of them reads one state.
+Queries are laid out as (batch, token, shared head, group, size), so a group of queries reads one state.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ FLOAT = BY_NAME["float"].number
 
 
 class Tokens(NamedTuple):
-    """Values with a token in each place of dimension 1; `""` for what the update rule does without."""
+    """Inputs with the token as dimension 1; `""` for inputs that the update rule does not use."""
 
     query: str
     key: str
@@ -30,10 +30,10 @@ class Tokens(NamedTuple):
 
 @adapter("LinearAttention", 27, 26)
 def tokens_take_turns(node: Node, out: Rewriter) -> None:
-    """All is computed in float, as the definition has it, and cast back at the end."""
+    """Rewrite as a loop over the tokens, in float like the function body, and cast the results back."""
     tokens = _tokens(node, out)
     count = reshaped(as_list(dimension(node.inputs[0], 1, out), out), (), out)
-    state, results = _turns(tokens, out).run(count, [_initial_state(node, tokens, out)], out, 2)
+    state, results = _token_loop(tokens, out).run(count, [_initial_state(node, tokens, out)], out, 2)
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     packed = reshaped(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
     out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
@@ -43,17 +43,17 @@ def tokens_take_turns(node: Node, out: Rewriter) -> None:
 
 def _tokens(node: Node, out: Rewriter) -> Tokens:
     heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
-    decay = node.input(4) and _taken_apart(node.input(4), (0, 0, shared, -1, 1), out)
+    decay = node.input(4) and _split_heads(node.input(4), (0, 0, shared, -1, 1), out)
     return Tokens(
-        _taken_apart(node.inputs[0], (0, 0, shared, heads // shared, -1), out),
-        _taken_apart(node.inputs[1], (0, 0, shared, -1, 1), out),
-        _taken_apart(node.inputs[2], (0, 0, shared, 1, -1), out),
+        _split_heads(node.inputs[0], (0, 0, shared, heads // shared, -1), out),
+        _split_heads(node.inputs[1], (0, 0, shared, -1, 1), out),
+        _split_heads(node.inputs[2], (0, 0, shared, 1, -1), out),
         decay and out.emit("Exp", [decay]),
-        node.input(5) and _taken_apart(node.input(5), (0, 0, -1, 1, 1), out),
+        node.input(5) and _split_heads(node.input(5), (0, 0, -1, 1, 1), out),
     )
 
 
-def _taken_apart(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
+def _split_heads(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
     return reshaped(_as_float(name, out), sizes, out)
 
 
@@ -66,7 +66,7 @@ def _number(name: str, out: Rewriter) -> int:
 
 
 def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
-    """Zeros, unless a state is given: a matrix of key size x value size for each shared head."""
+    """Return the past state, or zeros: a (key size, value size) matrix for each shared head."""
     if node.input(3):
         return _as_float(node.input(3), out)
     batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
@@ -74,26 +74,26 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
     return out.emit("ConstantOfShape", [listed((batch, shared, *sizes), out)], opset=9)
 
 
-def _turns(tokens: Tokens, out: Rewriter) -> LoopBody:
-    """One token: the state fades, is corrected under the token's key, and is read by its query."""
+def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBody:
+    """Return the loop body: decay the state, correct it at the token's key, and read it by the query."""
     body = LoopBody(out)
     state = body.input("float")
-    now = Tokens(*(name and body.emit("Gather", [name, body.turn], axis=1) for name in tokens))
-    if now.decay:
-        state = body.emit("Mul", [state, now.decay])
-    value = now.value
-    if now.beta:
-        key_row = body.emit("Transpose", [now.key], perm=(0, 1, 3, 2))
-        found = body.emit("MatMul", [key_row, state])
-        value = body.emit("Mul", [now.beta, body.emit("Sub", [value, found])])
-    state = body.emit("Add", [state, body.emit("Mul", [now.key, value])])
+    token = Tokens(*(name and body.emit("Gather", [name, body.turn], axis=1) for name in tokens))
+    if token.decay:
+        state = body.emit("Mul", [state, token.decay])
+    value = token.value
+    if token.beta:
+        key_row = body.emit("Transpose", [token.key], perm=(0, 1, 3, 2))
+        retrieved = body.emit("MatMul", [key_row, state])
+        value = body.emit("Mul", [token.beta, body.emit("Sub", [value, retrieved])])
+    state = body.emit("Add", [state, body.emit("Mul", [token.key, value])])
     body.output(state, "float")
-    body.output(body.emit("MatMul", [now.query, state]), "float")
+    body.output(body.emit("MatMul", [token.query, state]), "float")
     return body
 
 
 def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
-    """`scale`, of which 0 stands for one over the root of the key size."""
+    """Return `scale`, or one over the square root of the key size if it is 0."""
     scale, width = node.attribute("scale", 0.0), out.shape(node.inputs[0])
     if scale:
         return out.constant(scale, "float")
@@ -104,8 +104,8 @@ def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
 
 
 def _state_type(node: Node, out: Rewriter) -> int:
-    """That of the state given, or of the output if it is stated, or of the queries."""
-    stated = out.known_element_type(node.output(1))
-    if node.input(3) or stated is None:
+    """Return the type of the past state, or of the declared output, or of the queries."""
+    declared = out.known_element_type(node.output(1))
+    if node.input(3) or declared is None:
         return _number(node.input(3) or node.inputs[0], out)
-    return BY_NAME[stated].number
+    return BY_NAME[declared].number

@@ -1,4 +1,4 @@
-"""BatchNormalization and GroupNormalization: how training is told, and what scale and bias belong to."""
+"""BatchNormalization and GroupNormalization: training mode, and the granularity of scale and bias."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
-"""The element type that GroupNormalization computed in before 21, as `stash_type` names it."""
+"""Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
+
+Before version 21, GroupNormalization computed in the element type of its data.
+"""
 
 
 @adapter("BatchNormalization", 6, 7)
 def outputs_tell_training(node: Node, out: Rewriter) -> None:
-    """`is_test` told inference from training; from 7 on the number of outputs does."""
+    """Drop `is_test`: since version 7 the number of outputs distinguishes training from inference."""
     is_test = node.attribute("is_test", 0)
     if bool(is_test) == _is_training(node):
         raise CannotConvert(
-            f"is_test is {is_test} with {len(node.outputs)} outputs, which from 7 on means the opposite",
+            f"is_test is {is_test} with {len(node.outputs)} outputs, which mean the opposite since version 7",
             remedy="set is_test to 1 if the model is for inference",
         )
     out.become(node, attributes=node.without("is_test"))
@@ -26,12 +29,12 @@ def outputs_tell_training(node: Node, out: Rewriter) -> None:
 
 @adapter("BatchNormalization", 7, 9)
 def statistics_of_each_element(node: Node, out: Rewriter) -> None:
-    """`spatial` 0 kept statistics for every element of a sample; that is plain arithmetic from 9 on."""
+    """Rewrite `spatial` 0, which keeps statistics for every element of a sample, as arithmetic."""
     if node.attribute("spatial", 1):
         out.become(node, attributes=node.without("spatial"))
         return
     if _is_training(node):
-        raise CannotConvert("it trains with spatial 0, which no later version does")
+        raise CannotConvert("the node trains with spatial 0, which no later version supports")
     data, scale, bias, mean, variance = node.inputs
     epsilon = out.constant(node.attribute("epsilon", 1e-5), out.element_type(variance))
     deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
@@ -41,46 +44,48 @@ def statistics_of_each_element(node: Node, out: Rewriter) -> None:
 
 @adapter("BatchNormalization", 9, 14)
 def training_is_an_attribute(node: Node, out: Rewriter) -> None:
-    """The number of outputs told training; `training_mode` does from 14 on, and batch statistics are gone."""
+    """Set `training_mode` if the number of outputs implies training; refuse outputs 4 and 5 in use."""
     if not _is_training(node):
         out.become(node, outputs=node.outputs[:1])
         return
     if any(out.is_used(node.output(position)) for position in (3, 4)):
-        raise CannotConvert("the statistics of the batch (outputs 4 and 5) are used, which 14 does not give")
+        raise CannotConvert(
+            "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
+        )
     outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
     out.become(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 
 
 @adapter("GroupNormalization", 18, 21)
 def scale_and_bias_of_each_channel(node: Node, out: Rewriter) -> None:
-    """`scale` and `bias` had one value a group; from 21 on they have one a channel."""
+    """Repeat `scale` and `bias`, which had one value per group, for each channel."""
     data, scale, bias = node.inputs
     stash_type = _stash_type(out.element_type(data))
     groups = node.attribute("num_groups")
     shape = out.shape(data)
     channels = shape[1] if shape and len(shape) > 1 else None
     attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
-    spread = [_repeated(name, groups, channels, data, out) for name in (scale, bias)]
-    out.become(node, inputs=[data, *spread], attributes=attributes)
+    repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
+    out.become(node, inputs=[data, *repeated], attributes=attributes)
 
 
 def _stash_type(element_type: str) -> int | None:
     return STASH_TYPES[element_type]
 
 
-def _repeated(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
-    """Each of a group's values, once for every channel of the group."""
+def _repeat_per_channel(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Repeat each value of a group for every channel of the group."""
     tensor = out.constant_value(name)
     if tensor is not None and channels is not None:
         values = tuple(value for value in tensor.values for _ in range(channels // groups))
         return out.tensor(Tensor(tensor.element_type, (len(values),), values))
     column = out.emit("Reshape", [name, out.constant([-1, 1], "int64")])
-    wide = out.emit("Expand", [column, _columns(groups, channels, data, out)])
-    return out.emit("Reshape", [wide, out.constant([-1], "int64")])
+    expanded = out.emit("Expand", [column, _repeated_shape(groups, channels, data, out)])
+    return out.emit("Reshape", [expanded, out.constant([-1], "int64")])
 
 
-def _columns(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
-    """The shape (1, channels of a group)."""
+def _repeated_shape(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Return the shape (1, channels per group)."""
     if channels is not None:
         return out.constant([1, channels // groups], "int64")
     count = out.emit("Gather", [out.emit("Shape", [data]), out.constant([1], "int64")], axis=0)
@@ -94,50 +99,55 @@ def _is_training(node: Node) -> bool:
 
 @adapter("GroupNormalization", 21, 18)
 def groups_are_normalised_as_instances(node: Node, out: Rewriter) -> None:
-    """Version 18 has no scale for a channel: groups are normalised as images, and channels scaled after."""
+    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
     _, scale, bias = node.inputs
-    stash = BY_NUMBER[node.attribute("stash_type", 1)].name
-    _scaled_channels(node, _normal_groups(node, stash, out), scale, bias, out)
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    _scale_channels(node, _normalize_groups(node, stash_type, out), scale, bias, out)
 
 
 @adapter("GroupNormalization", 18, 17)
 def values_of_a_group_are_repeated(node: Node, out: Rewriter) -> None:
-    """Groups are normalised as images; each channel is then scaled by the values of its group."""
+    """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
     data, scale, bias = node.inputs
     shape = out.shape(data)
     channels = shape[1] if shape and len(shape) > 1 else None
     groups = node.attribute("num_groups")
-    scale, bias = (_repeated(name, groups, channels, data, out) for name in (scale, bias))
-    _scaled_channels(node, _normal_groups(node, out.element_type(data), out), scale, bias, out)
+    scale, bias = (_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias))
+    _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
 
 
-def _normal_groups(node: Node, compute: str, out: Rewriter) -> str:
-    """Each group brought to mean 0 and variance 1, as an image with one dimension."""
+def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
+    """Normalize each group to mean 0 and variance 1, as a channel with one spatial dimension."""
     data, groups = node.inputs[0], node.attribute("num_groups")
     element_type = out.element_type(data)
-    if compute == "bfloat16":  # InstanceNormalization takes it from 22 on
-        compute = "float"
-    if compute != element_type:
-        data = out.emit("Cast", [data], to=BY_NAME[compute].number)
-    normal = _instances(node, data, groups, compute, out)
-    return normal if compute == element_type else out.emit("Cast", [normal], to=BY_NAME[element_type].number)
+    if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
+        compute_type = "float"
+    if compute_type != element_type:
+        data = out.emit("Cast", [data], to=BY_NAME[compute_type].number)
+    normalized = _instance_normalization(node, data, groups, compute_type, out)
+    return (
+        normalized
+        if compute_type == element_type
+        else out.emit("Cast", [normalized], to=BY_NAME[element_type].number)
+    )
 
 
-def _instances(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
-    apart = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")])
+def _instance_normalization(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
+    grouped = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")])
     ones = out.constant([1.0] * groups, element_type)
     zeros = out.constant([0.0] * groups, element_type)
     epsilon = node.attribute("epsilon", 1e-5)
-    return out.emit("InstanceNormalization", [apart, ones, zeros], epsilon=epsilon)
+    return out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
 
 
-def _scaled_channels(node: Node, normal: str, scale: str, bias: str, out: Rewriter) -> None:
-    """Channel by channel, whatever the number of dimensions that follow."""
+def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:
+    """Scale and shift each channel, for any number of spatial dimensions, and emit the output."""
     shape = out.emit("Shape", node.inputs[:1])
-    whole = out.emit("Reshape", [normal, shape])
-    channels = out.emit("Reshape", [whole, out.constant([0, 0, -1], "int64")])
+    restored = out.emit("Reshape", [normalized, shape])
+    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
+    channels = out.emit("Reshape", [restored, out.constant([0, 0, -1], "int64")])
     column = out.constant([-1, 1], "int64")
     scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
     scaled = out.emit("Mul", [channels, scale])
-    moved = out.emit("Add", [scaled, bias])
-    out.emit("Reshape", [moved, shape], node.outputs)
+    shifted = out.emit("Add", [scaled, bias])
+    out.emit("Reshape", [shifted, shape], node.outputs)

@@ -196,15 +196,20 @@ def _mixed() -> onnx.ModelProto:
 
 
 REFUSED = [
-    pytest.param(_mixed(), 22, "Q and V are float and float16, which no product takes together", id="types"),
-    pytest.param(_model(_packed()), 22, "the number of heads of 'Q' is not known", id="number of heads"),
     pytest.param(
-        _model(_apart(), scale=-1.0), 22, "scale is -1.0; its root multiplies queries and keys", id="scale"
+        _mixed(), 22, "Q and V are float and float16, but MatMul requires a single type", id="types"
+    ),
+    pytest.param(_model(_packed()), 22, "the number of heads of 'Q' is unknown", id="number of heads"),
+    pytest.param(
+        _model(_apart(), scale=-1.0),
+        22,
+        "scale is -1.0, but its square root multiplies queries and keys",
+        id="scale",
     ),
     pytest.param(
         _model(_apart() | {"attn_mask": _random(QUERIES, 1)}, 24),
         23,
-        "attn_mask has one column, which may be that of the first key or stand for all",
+        "attn_mask may have one column, which can apply to the first key only or to every key",
         id="one column",
     ),
 ]

@@ -53,7 +53,7 @@ def test_inference_passes_the_data_on(
 @pytest.mark.parametrize("attributes", [{}, {"is_test": 0}], ids=["left out", "stated"])
 def test_dropping_at_random_is_refused(opset: int, attributes: Mapping[str, int], refusal: Refusing) -> None:
     found = refusal(_model(opset, ["y"], **attributes), 7)
-    assert found.reason.startswith("is_test is 0, so it drops elements at random")
+    assert found.reason.startswith("is_test is 0, which drops elements at random")
     assert found.remedy == "set is_test to 1 if the model is for inference"
 
 

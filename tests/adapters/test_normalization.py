@@ -110,7 +110,7 @@ def test_statistics_of_each_channel_stay(attributes: Mapping[str, Any], converte
 
 def test_training_with_statistics_of_each_element_is_refused(refusal: Refusing) -> None:
     model = _batch(7, _feeds((2, 3), of_elements=True), ["y", "m", "v"], spatial=0)
-    assert refusal(model, 9).reason == "it trains with spatial 0, which no later version does"
+    assert refusal(model, 9).reason == "the node trains with spatial 0, which no later version supports"
 
 
 def _trained(feeds: Mapping[str, Array], momentum: float = 0.9) -> list[Array]:

@@ -63,4 +63,4 @@ def test_pairs_are_turned(case: tuple[onnx.ModelProto, dict[str, Array]], conver
 def test_packed_heads_have_to_be_counted(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case(packed=True)
     del model.graph.node[0].attribute[:]
-    assert refusal(model, 22).reason == "num_heads is left out, which 3-D data needs"
+    assert refusal(model, 22).reason == "num_heads is missing, but 3-D data requires it"
