@@ -1,4 +1,4 @@
-"""Col2Im by sizes that are known at run time only: a loop over the elements of a block."""
+"""Col2Im with sizes that are known only at run time: a loop over the elements of a block."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.sizes import reshaped
 
 OPSET = 13
-"""What the nodes here are written for."""
+"""Opset of the emitted nodes."""
 ADDS_SMALL_INTEGERS = 14
-"""The opset that the sum is written for: the first in which Add takes integers of 8 and 16 bits."""
+"""Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
 ZERO = Tensor("int64", (1,), (0,))
 
 
 class Axis(NamedTuple):
-    """Along one axis: how far blocks stand and their elements lie apart, and what is padded in front.
+    """Geometry along one axis.
 
-    The others are names of lists of one: elements in a block, and blocks; and a list of all pixels.
+    `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
+    lists of length 1; `pixels` names the list of all pixel positions.
     """
 
     stride: int
@@ -33,29 +34,32 @@ class Axis(NamedTuple):
 
 
 def add_element_by_element(node: Node, out: Rewriter) -> None:
-    """In each turn every pixel takes what one element of some block puts there, or nothing."""
+    """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
     columns, image = node.inputs[:2]
     axes = _axes(node, out)
     elements = _product([axis.elements for axis in axes], out)
     blocks = _product([axis.blocks for axis in axes], out)
-    missing = _of("Mul", elements, blocks, out)
-    shape = out.emit("Concat", [out.constant([0, -1], "int64"), missing], opset=OPSET, axis=0)
-    flat = out.emit("Reshape", [columns, shape], opset=OPSET)
-    flat = out.emit("Pad", [flat, out.constant([0, 0, 0, 0, 0, 1], "int64")], opset=OPSET)
-    nowhere = _of("Add", out.emit("ConstantOfShape", [image], opset=9, value=ZERO), missing, out)
+    padding_index = _binary("Mul", elements, blocks, out)
+    shape = out.emit("Concat", [out.constant([0, -1], "int64"), padding_index], opset=OPSET, axis=0)
+    flattened = out.emit("Reshape", [columns, shape], opset=OPSET)
+    # The appended zero is gathered for pixels on which an element does not fall.
+    flattened = out.emit("Pad", [flattened, out.constant([0, 0, 0, 0, 0, 1], "int64")], opset=OPSET)
+    padding_indices = _binary(
+        "Add", out.emit("ConstantOfShape", [image], opset=9, value=ZERO), padding_index, out
+    )
     body = LoopBody(out)
     element_type = out.element_type(columns)
     total = body.input(element_type)
-    places = _places(axes, blocks, missing, body)
-    part = body.emit("Gather", [flat, places], opset=OPSET, axis=2)
-    body.output(body.emit("Add", [total, part], opset=ADDS_SMALL_INTEGERS), element_type)
-    nothing = out.emit("Gather", [flat, nowhere], opset=OPSET, axis=2)
-    body.run(elements, [nothing], out, node.outputs)
+    indices = _element_indices(axes, blocks, padding_index, body)
+    term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
+    body.output(body.emit("Add", [total, term], opset=ADDS_SMALL_INTEGERS), element_type)
+    zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
+    body.run(elements, [zeros], out, node.outputs)
 
 
 def _axes(node: Node, out: Rewriter) -> list[Axis]:
     image, block = node.inputs[1:]
-    found = []
+    axes = []
     rank = _rank(node, out)
     pads = node.attribute("pads") or (0,) * (2 * rank)
     for axis in range(rank):
@@ -64,65 +68,70 @@ def _axes(node: Node, out: Rewriter) -> list[Axis]:
             out.emit("Gather", [sizes, out.constant([axis], "int64")], opset=OPSET, axis=0)
             for sizes in (image, block)
         )
-        reach = _of("Mul", _of("Sub", elements, _number(1, out), out), _number(dilation, out), out)
-        room = _of("Add", size, _number(pads[axis] + pads[rank + axis] - 1, out), out)
-        steps = _of("Div", _of("Sub", room, reach, out), _number(stride, out), out)
-        blocks = _of("Add", steps, _number(1, out), out)
-        found.append(Axis(stride, dilation, pads[axis], elements, blocks, positions_below(size, out)))
-    return found
+        extent = _binary("Mul", _binary("Sub", elements, _int64(1, out), out), _int64(dilation, out), out)
+        padded_size = _binary("Add", size, _int64(pads[axis] + pads[rank + axis] - 1, out), out)
+        steps = _binary("Div", _binary("Sub", padded_size, extent, out), _int64(stride, out), out)
+        blocks = _binary("Add", steps, _int64(1, out), out)
+        axes.append(Axis(stride, dilation, pads[axis], elements, blocks, positions_below(size, out)))
+    return axes
 
 
 def _rank(node: Node, out: Rewriter) -> int:
+    """Return the number of spatial dimensions, from the lengths of the image and block shapes."""
     for name in node.inputs[1:]:
         shape = out.shape(name)
         if shape and shape[0] is not None:
             return shape[0]
     raise CannotConvert(
-        "how many dimensions the image has is not known",
-        remedy=f"state the shape of {node.inputs[1]!r}: add a value_info for it",
+        "the number of dimensions of the image is unknown",
+        remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
     )
 
 
-def _places(axes: list[Axis], blocks: str, missing: str, body: LoopBody) -> str:
-    """Where the element whose turn it is lies, for each pixel."""
-    rest = reshaped(body.turn, (1,), body)
-    place, is_there = _of("Mul", rest, blocks, body), ""
-    weights = [_product([each.blocks for each in axes[at + 1 :]], body) for at in range(len(axes))]
-    for at in reversed(range(len(axes))):
-        axis = axes[at]
-        above = _of("Div", rest, axis.elements, body)
-        element = _of("Sub", rest, _of("Mul", above, axis.elements, body), body)
-        rest = above
+def _element_indices(axes: list[Axis], blocks: str, padding_index: str, body: LoopBody) -> str:
+    """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
+    remaining = reshaped(body.turn, (1,), body)
+    index, is_present = _binary("Mul", remaining, blocks, body), ""
+    weights = [
+        _product([each.blocks for each in axes[dimension + 1 :]], body) for dimension in range(len(axes))
+    ]
+    for dimension in reversed(range(len(axes))):
+        axis = axes[dimension]
+        quotient = _binary("Div", remaining, axis.elements, body)
+        element = _binary("Sub", remaining, _binary("Mul", quotient, axis.elements, body), body)
+        remaining = quotient
         block, is_hit = _block(axis, element, body)
-        shape = (-1, *[1] * (len(axes) - 1 - at))
-        place = _of("Add", place, reshaped(_of("Mul", block, weights[at], body), shape, body), body)
+        shape = (-1, *[1] * (len(axes) - 1 - dimension))
+        index = _binary(
+            "Add", index, reshaped(_binary("Mul", block, weights[dimension], body), shape, body), body
+        )
         is_hit = reshaped(is_hit, shape, body)
-        is_there = _of("And", is_there, is_hit, body) if is_there else is_hit
-    return body.emit("Where", [is_there, place, missing], opset=OPSET)
+        is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
+    return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
 
 
 def _block(axis: Axis, element: str, out: Rewriter) -> tuple[str, str]:
-    """For each pixel along an axis the block that puts an element there, and whether there is one."""
-    offset = _of("Mul", element, _number(-axis.dilation, out), out)
-    distance = _of("Add", axis.pixels, _of("Add", offset, _number(axis.pad, out), out), out)
-    stride = _number(axis.stride, out)
-    block = _of("Div", distance, stride, out)
-    is_whole = _of("Equal", _of("Mul", block, stride, out), distance, out)
-    is_after = out.emit("Not", [_of("Less", distance, _number(0, out), out)], opset=OPSET)
-    is_inside = _of("And", is_after, _of("Less", block, axis.blocks, out), out)
-    return block, _of("And", is_whole, is_inside, out)
+    """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
+    offset = _binary("Mul", element, _int64(-axis.dilation, out), out)
+    distance = _binary("Add", axis.pixels, _binary("Add", offset, _int64(axis.pad, out), out), out)
+    stride = _int64(axis.stride, out)
+    block = _binary("Div", distance, stride, out)
+    is_whole = _binary("Equal", _binary("Mul", block, stride, out), distance, out)
+    is_after = out.emit("Not", [_binary("Less", distance, _int64(0, out), out)], opset=OPSET)
+    is_inside = _binary("And", is_after, _binary("Less", block, axis.blocks, out), out)
+    return block, _binary("And", is_whole, is_inside, out)
 
 
 def _product(sizes: list[str], out: Rewriter) -> str:
-    product = _number(1, out)
+    total = _int64(1, out)
     for size in sizes:
-        product = _of("Mul", product, size, out)
-    return product
+        total = _binary("Mul", total, size, out)
+    return total
 
 
-def _number(number: int, out: Rewriter) -> str:
+def _int64(number: int, out: Rewriter) -> str:
     return out.constant([number], "int64")
 
 
-def _of(op_type: str, first: str, second: str, out: Rewriter) -> str:
+def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
     return out.emit(op_type, [first, second], opset=OPSET)

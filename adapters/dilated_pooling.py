@@ -1,4 +1,4 @@
-"""Pooling as Gather and arithmetic: every element of a window is gathered for all windows at once."""
+"""Pooling as Gather and arithmetic: gather each element of a window for all windows at once."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from opshift.adapters.pool_windows import Placed, pads_of
 from opshift.adapters.rewriter import Rewriter
 
 OPSET = 8
-"""What the nodes are written for."""
+"""Opset of the emitted nodes."""
 
 
 def largest(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """The maximum; elements in the padding are replaced by another of the same window."""
+    """Emit the maximum of each window; padding elements are replaced by a data element of the same window."""
     data = node.inputs[0]
     for axis, each in enumerate(placed, 2):
-        columns = list(zip(*(_inside(each, start) for start in range(each.length)), strict=True))
-        data = _combined("Max", data, axis, columns, out)
+        # One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
+        columns = list(zip(*(_data_elements(each, start) for start in range(each.length)), strict=True))
+        data = _gather_and_combine("Max", data, axis, columns, out)
     finish(data, node, out)
 
 
 def average(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """The sum of each window over the number of elements that count."""
-    counts = _counts(node, placed)
+    """Emit the sum of each window divided by the number of its elements that count."""
+    counts = _element_counts(node, placed)
     total = window_sums(node.inputs[0], placed, out)
     element_type = out.element_type(node.inputs[0])
     divisor = Tensor(element_type, (1, 1, *(each.length for each in placed)), tuple(counts))
+    # A scalar divisor is smaller and equivalent.
     if len(set(counts)) == 1:
         divisor = Tensor(element_type, (), (counts[0],))
     out.emit("Div", [total, out.tensor(divisor)], node.outputs, opset=OPSET)
 
 
 def norm(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """The p-norm of each window."""
+    """Emit the p-norm of each window."""
     element_type = out.element_type(node.inputs[0])
     exponent = node.attribute("p", 2)
     data = out.emit("Abs", node.inputs[:1], opset=OPSET)
@@ -46,7 +48,7 @@ def norm(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
 
 
 def window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
-    """The sum of each window, zeros standing in the padding."""
+    """Return the sum of each window, with zeros as padding."""
     pads = pads_of(placed)
     if any(pads):
         rank = len(placed)
@@ -57,11 +59,13 @@ def window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
             [start * window.stride + tap * window.dilation for start in range(each.length)]
             for tap in range(window.kernel)
         ]
-        data = _combined("Add", data, axis, columns, out)
+        data = _gather_and_combine("Add", data, axis, columns, out)
     return data
 
 
-def _combined(op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter) -> str:
+def _gather_and_combine(
+    op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter
+) -> str:
     total = ""
     for column in columns:
         part = out.emit("Gather", [data, out.constant(column, "int64")], opset=OPSET, axis=axis)
@@ -69,26 +73,26 @@ def _combined(op_type: str, data: str, axis: int, columns: Sequence[Sequence[int
     return total
 
 
-def _inside(placed: Placed, start: int) -> list[int]:
-    """The elements of a window; for one in the padding stands one that is not."""
+def _data_elements(placed: Placed, start: int) -> list[int]:
+    """Return the elements of a window, with those in the padding replaced by one in the data."""
     window = placed.window
     first = start * window.stride - placed.before
     elements = [first + tap * window.dilation for tap in range(window.kernel)]
-    spare = next(each for each in elements if 0 <= each < placed.size)
-    return [each if 0 <= each < placed.size else spare for each in elements]
+    substitute = next(element for element in elements if 0 <= element < placed.size)
+    return [element if 0 <= element < placed.size else substitute for element in elements]
 
 
-def _counts(node: Node, placed: Sequence[Placed]) -> list[int]:
-    """By output position: how many elements of the window enter the average."""
-    stated = bool(node.attribute("count_include_pad", 0))
-    along = [[_count(each, start, stated) for start in range(each.length)] for each in placed]
-    found = []
-    for factors in product(*along):
+def _element_counts(node: Node, placed: Sequence[Placed]) -> list[int]:
+    """Return, for each output position, the number of elements of the window that enter the average."""
+    with_padding = bool(node.attribute("count_include_pad", 0))
+    counts_by_axis = [[_count(each, start, with_padding) for start in range(each.length)] for each in placed]
+    counts = []
+    for factors in product(*counts_by_axis):
         count = 1
         for factor in factors:
             count *= factor
-        found.append(count)
-    return found
+        counts.append(count)
+    return counts
 
 
 def _count(placed: Placed, start: int, with_padding: bool) -> int:
@@ -99,4 +103,4 @@ def _count(placed: Placed, start: int, with_padding: bool) -> int:
         after = placed.after if window.same else window.after
         low, high = -placed.before, placed.size + after
     elements = (first + tap * window.dilation for tap in range(window.kernel))
-    return sum(low <= each < high for each in elements)
+    return sum(low <= element < high for element in elements)

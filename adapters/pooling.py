@@ -1,4 +1,4 @@
-"""Pooling: how windows are rounded, dilated and padded, and what type the exponent of a norm has."""
+"""Pooling: rounding, dilations and padding of windows, and the type of the exponent of LpPool."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 REBUILT = {"AveragePool": average, "MaxPool": largest, "LpPool": norm}
-"""What gathers the windows of an operator; runtimes refuse padding as long as a window's elements."""
+"""Function that expands an operator into Gather and arithmetic."""
 
 
 @adapter(("LpPool", "GlobalLpPool"), 1, 2)
 def exponent_becomes_whole(node: Node, out: Rewriter) -> None:
-    """Only whole exponents can be written from 2 on."""
+    """Convert `p` to an integer; refuse fractions and a missing `kernel_shape`."""
     if node.op_type == "LpPool" and "kernel_shape" not in node.attributes:
-        raise CannotConvert("kernel_shape is left out, which LpPool-2 requires", remedy="state kernel_shape")
+        raise CannotConvert("kernel_shape is missing, but LpPool-2 requires it", remedy="set kernel_shape")
     exponent = float(node.attribute("p", 2.0))
     if not exponent.is_integer():
-        raise CannotConvert(f"p is {exponent}; from version 2 on it is a whole number")
+        raise CannotConvert(f"p is {exponent}; since version 2 it must be an integer")
     out.become(node, attributes={**node.without("p"), "p": int(exponent)})
 
 
 @adapter(("LpPool", "GlobalLpPool"), 2, 1)
 def exponent_is_a_float(node: Node, out: Rewriter) -> None:
-    """The same number."""
+    """Convert `p` to a float."""
     out.become(node, attributes={**node.without("p"), "p": float(node.attribute("p", 2))})
 
 
@@ -36,17 +36,17 @@ def exponent_is_a_float(node: Node, out: Rewriter) -> None:
 @adapter("MaxPool", 22, 12)
 @adapter("LpPool", 22, 18)
 def last_window_may_start_in_the_padding(node: Node, out: Rewriter) -> None:
-    """Rounding up, version 22 leaves out a window of padding alone; explicit padding says so before."""
+    """Replace `ceil_mode` by explicit padding if a window may hold only padding, which version 22 omits."""
     windows = windows_of(node, out)
     if not any(each.may_start_beyond for each in windows):
         out.become(node)
         return
-    _rounded_down(node, out)
+    _replace_ceil_mode(node, out)
 
 
 @adapter("AveragePool", 19, 11)
 def averages_have_no_dilations(node: Node, out: Rewriter) -> None:
-    """Dilated windows are gathered and summed."""
+    """Rewrite dilated windows as Gather and a sum."""
     if not _is_dilated(node):
         out.become(node, attributes=node.without("dilations"))
         return
@@ -55,13 +55,13 @@ def averages_have_no_dilations(node: Node, out: Rewriter) -> None:
 
 @adapter("AveragePool", 10, 7)
 def averages_round_down(node: Node, out: Rewriter) -> None:
-    """The padding that rounding up adds is stated; where it would be averaged, windows are summed."""
-    _without_rounding_up(node, out)
+    """Replace `ceil_mode` by explicit padding, or by Gather if the added padding would be averaged."""
+    _drop_ceil_mode(node, out)
 
 
 @adapter("AveragePool", 7, 1)
 def padding_is_never_averaged(node: Node, out: Rewriter) -> None:
-    """Where padding counts, zeros are put around the data first."""
+    """Emit an explicit Pad if `count_include_pad` is set."""
     attributes = node.without("count_include_pad")
     windows = windows_of(node, out)
     padded = any(each.before or each.after or each.same for each in windows)
@@ -80,60 +80,64 @@ def padding_is_never_averaged(node: Node, out: Rewriter) -> None:
 
 @adapter("MaxPool", 10, 8)
 def maxima_have_no_dilations(node: Node, out: Rewriter) -> None:
-    """Dilated windows are gathered; the padding that rounding up adds is stated."""
+    """Rewrite dilated windows as Gather and Max; replace `ceil_mode` by explicit padding."""
     if not _is_dilated(node):
-        _without_rounding_up(node, out)
+        _drop_ceil_mode(node, out)
         return
     if out.is_used(node.output(1)):
-        raise CannotConvert("output Indices is used of dilated windows, which no other form gives")
+        raise CannotConvert("output Indices is used, but dilated windows are rewritten without it")
     largest(node, placed_windows(node, out), out)
 
 
 @adapter("MaxPool", 8, 1)
 def no_indices_are_given(node: Node, out: Rewriter) -> None:
-    """`storage_order` is about Indices only."""
+    """Drop `storage_order`, which only affects Indices; refuse Indices in use."""
     if out.is_used(node.output(1)):
-        raise CannotConvert("output Indices is used, which MaxPool-1 does not have")
+        raise CannotConvert("output Indices is used, but MaxPool-1 does not have it")
     out.become(node, outputs=node.outputs[:1], attributes=node.without("storage_order"))
 
 
 @adapter("LpPool", 18, 11)
 def norms_have_no_dilations(node: Node, out: Rewriter) -> None:
-    """Dilated windows are gathered and summed; the padding that rounding up adds is stated."""
+    """Rewrite dilated windows as Gather and a sum; replace `ceil_mode` by explicit padding."""
     if not _is_dilated(node):
-        _without_rounding_up(node, out)
+        _drop_ceil_mode(node, out)
         return
     norm(node, placed_windows(node, out), out)
 
 
-def _without_rounding_up(node: Node, out: Rewriter) -> None:
+def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
     attributes = node.without("ceil_mode", "dilations")
     windows = windows_of(node, out)
     if not node.attribute("ceil_mode", 0):
         out.become(node, attributes=attributes)
-    elif _is_rounded_alike(node, windows):
+    elif _can_round_down(node, windows):
         attributes.pop("auto_pad", None)
         out.become(node, attributes={**attributes, "pads": pads_to_round_down(windows)})
     else:
-        _rounded_down(node, out)
+        _replace_ceil_mode(node, out)
 
 
-def _is_rounded_alike(node: Node, windows: Sequence[Window]) -> bool:
-    """Whether the size of the data is not known, and need not be: no window averages or is all padding."""
-    if all(each.size is not None for each in windows) or any(each.same for each in windows):
+def _can_round_down(node: Node, windows: Sequence[Window]) -> bool:
+    """Return whether larger padding replaces `ceil_mode` for data of unknown size.
+
+    It does if no window averages padding or consists of padding alone.
+    """
+    if all(window.size is not None for window in windows) or any(window.same for window in windows):
         return False
     if node.op_type == "AveragePool" and node.attribute("count_include_pad", 0):
-        return all(each.stride == 1 for each in windows)
-    return not any(each.may_start_beyond or each.before >= each.kernel for each in windows)
+        return all(window.stride == 1 for window in windows)
+    return not any(window.may_start_beyond or window.before >= window.kernel for window in windows)
 
 
-def _rounded_down(node: Node, out: Rewriter) -> None:
-    """State the padding that windows touch, which rounding down keeps; else gather them."""
+def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
+    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise use Gather."""
     placed = placed_windows(node, out)
-    averaged = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
-    wider = any(each.after > each.window.after and not each.window.same for each in placed)
-    long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
-    if (averaged and wider) or (long and not out.is_used(node.output(1))):
+    counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
+    adds_padding = any(each.after > each.window.after and not each.window.same for each in placed)
+    is_too_long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
+    # Added padding must not enter an average, and runtimes refuse padding as long as the kernel.
+    if (counts_padding and adds_padding) or (is_too_long and not out.is_used(node.output(1))):
         REBUILT[node.op_type](node, placed, out)
         return
     attributes = node.without("ceil_mode", "pads", "auto_pad")
@@ -143,4 +147,4 @@ def _rounded_down(node: Node, out: Rewriter) -> None:
 
 
 def _is_dilated(node: Node) -> bool:
-    return any(each != 1 for each in node.attribute("dilations") or ())
+    return any(dilation != 1 for dilation in node.attribute("dilations") or ())

@@ -52,4 +52,4 @@ def test_past_columns_come_first(
 
 def test_the_kernel_has_to_be_known(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case()
-    assert refusal(symbolic(model), 26).reason == "the channels and the width of the kernel are not known"
+    assert refusal(symbolic(model), 26).reason == "the number of channels and the kernel width are unknown"

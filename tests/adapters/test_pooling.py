@@ -57,10 +57,10 @@ def test_whole_exponents(
 @pytest.mark.parametrize("op", ["LpPool", "GlobalLpPool"])
 def test_other_exponents_are_refused(op: str, exponent: float, refusal: Refusing) -> None:
     model = _model(op, p=exponent, **(WINDOW if op == "LpPool" else {}))
-    assert refusal(model, 2).reason == f"p is {exponent}; from version 2 on it is a whole number"
+    assert refusal(model, 2).reason == f"p is {exponent}; since version 2 it must be an integer"
 
 
 def test_a_window_has_to_be_stated(refusal: Refusing) -> None:
     found = refusal(_model("LpPool"), 2)
-    assert found.reason == "kernel_shape is left out, which LpPool-2 requires"
-    assert found.remedy == "state kernel_shape"
+    assert found.reason == "kernel_shape is missing, but LpPool-2 requires it"
+    assert found.remedy == "set kernel_shape"
