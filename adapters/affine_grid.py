@@ -1,4 +1,4 @@
-"""AffineGrid came at 20: positions of evenly spaced points, turned and moved by a matrix for each sample."""
+"""AffineGrid (introduced in opset 20): evenly spaced points, transformed by a matrix per sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.registry.element_types import BY_NAME
 
 @adapter("AffineGrid", 20, 19)
 def grid_is_a_sum_of_columns(node: Node, out: Rewriter) -> None:
-    """Each column of the matrix times the positions along one axis, plus the last column.
+    """Rewrite as each matrix column times the positions along one axis, plus the last column.
 
     The first column belongs to the last axis, the width.
     """
@@ -22,38 +22,41 @@ def grid_is_a_sum_of_columns(node: Node, out: Rewriter) -> None:
     grid = _column(theta, axes, axes, out)
     for axis in range(axes):
         positions = _positions(node, axis, out)
-        across = [1] * (axes + 2)
-        across[1 + axis] = -1
-        along = reshaped(positions, across, out)
-        product = out.emit("Mul", [along, _column(theta, axes - 1 - axis, axes, out)])
+        shape = [1] * (axes + 2)
+        shape[1 + axis] = -1
+        column = reshaped(positions, shape, out)
+        product = out.emit("Mul", [column, _column(theta, axes - 1 - axis, axes, out)])
         grid = out.emit("Add", [product, grid], node.outputs if axis == axes - 1 else 1)
 
 
 def _axis_count(node: Node, out: Rewriter) -> int:
-    """2 for images and 3 for volumes."""
+    """Return 2 for images and 3 for volumes."""
     size, theta = out.shape(node.inputs[1]), out.shape(node.inputs[0])
     if size is not None and size[0] is not None:
         return size[0] - 2
     if theta is not None and len(theta) == 3 and theta[1] is not None:
         return theta[1]
     raise CannotConvert(
-        "whether the grid is flat or a volume is not known", remedy=f"state the shape of {node.inputs[0]!r}"
+        "whether the grid has 2 or 3 dimensions is unknown", remedy=f"declare the shape of {node.inputs[0]!r}"
     )
 
 
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
-    """One column of every matrix, for all points."""
+    """Return one column of every matrix, to be broadcast over all points."""
     column = out.emit("Gather", [theta, out.constant(index, "int64")], axis=2)
     return reshaped(column, (-1, *[1] * axes, axes), out)
 
 
 def _positions(node: Node, axis: int, out: Rewriter) -> str:
-    """From -1 to 1: the centres of the outer points if `align_corners`, else their outer edges."""
+    """Return positions in [-1, 1]: centers of the outer points if `align_corners`, else outer edges."""
     element_type = out.element_type(node.inputs[0])
     corners = bool(node.attribute("align_corners", 0))
     size = _size(node, axis, out)
     if size == 1 and corners:
-        raise CannotConvert("one point between two corners has no place", remedy="set align_corners to 0")
+        raise CannotConvert(
+            "align_corners is 1, but one point between two corners has no defined position",
+            remedy="set align_corners to 0",
+        )
     if isinstance(size, int) and size <= LONGEST:
         step, first = (2 / (size - 1), -1.0) if corners else (2 / size, 1 / size - 1)
         return out.constant(tuple(first + step * index for index in range(size)), element_type)
@@ -61,7 +64,7 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
 
 
 def _size(node: Node, axis: int, out: Rewriter) -> Size:
-    """The number of points along an axis; `size` starts with samples and channels."""
+    """Return the number of points along an axis; `size` starts with samples and channels."""
     known = out.constant_value(node.inputs[1])
     if known is not None:
         return int(known.values[2 + axis])
@@ -69,26 +72,26 @@ def _size(node: Node, axis: int, out: Rewriter) -> Size:
 
 
 def _computed_positions(count: str, corners: bool, element_type: str, out: Rewriter) -> str:
-    """`1 - 2 * (count - 1 - i) / (count - 1)`, or `(2 * i + 1) / count - 1`.
+    """Return `1 - 2 * (count - 1 - i) / (count - 1)` with `corners`, else `(2 * i + 1) / count - 1`.
 
-    Between corners a single point has no place of its own; onnxruntime puts it on the last.
+    The position of a single point between corners is undefined; onnxruntime places it at 1, the last corner.
     """
     two, one = out.constant(2.0, "double"), out.constant(1.0, "double")
-    index, points = (
+    indices, points = (
         out.emit("Cast", [name], to=BY_NAME["double"].number) for name in (positions_below(count, out), count)
     )
-    twice = out.emit("Mul", [index, two])
+    doubled = out.emit("Mul", [indices, two])
     if corners:
-        gaps = out.emit("Sub", [points, one])
-        left = out.emit("Sub", [out.emit("Mul", [gaps, two]), twice])
-        place = out.emit("Sub", [one, out.emit("Div", [left, _at_least_one(gaps, out)])])
+        intervals = out.emit("Sub", [points, one])
+        remaining = out.emit("Sub", [out.emit("Mul", [intervals, two]), doubled])
+        position = out.emit("Sub", [one, out.emit("Div", [remaining, _at_least_one(intervals, out)])])
     else:
-        place = out.emit("Sub", [out.emit("Div", [out.emit("Add", [twice, one]), points]), one])
-    return out.emit("Cast", [place], to=BY_NAME[element_type].number)
+        position = out.emit("Sub", [out.emit("Div", [out.emit("Add", [doubled, one]), points]), one])
+    return out.emit("Cast", [position], to=BY_NAME[element_type].number)
 
 
 def _at_least_one(count: str, out: Rewriter) -> str:
-    """A whole number, or one; compared as float, which runtimes of old opsets have Max for."""
-    whole = out.emit("Cast", [count], to=BY_NAME["float"].number)
-    greater = out.emit("Max", [whole, out.constant(1.0, "float")], opset=8)
+    """Return the maximum of a float count and 1, computed in float: old runtimes lack Max for double."""
+    as_float = out.emit("Cast", [count], to=BY_NAME["float"].number)
+    greater = out.emit("Max", [as_float, out.constant(1.0, "float")], opset=8)
     return out.emit("Cast", [greater], to=BY_NAME["double"].number)

@@ -1,4 +1,7 @@
-"""DepthToSpace and SpaceToDepth: `mode` CRD puts the channel before the position in the block, DCR after."""
+"""DepthToSpace and SpaceToDepth: order of the factors of the depth channels.
+
+Mode CRD puts the channel before the position in the block, and mode DCR after it.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,22 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 OPSET = 5
-"""What helping nodes are written for: the first opset whose Reshape takes its shape as an input."""
+"""Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
 
 
 @adapter("DepthToSpace", 11, 1)
 def channels_come_after_positions(node: Node, out: Rewriter) -> None:
-    """CRD moves blocks that lie the other way round among the channels."""
+    """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
     attributes = node.without("mode")
     if node.attribute("mode", b"DCR") == b"DCR":
         out.become(node, attributes=attributes)
         return
     block = node.attribute("blocksize")
-    sizes = _image(node.inputs[0], out)
+    sizes = _known_image_sizes(node.inputs[0], out)
     if sizes is None:
         channels = _channels(node.inputs[0], out)
         parts = (-1 if channels is None else channels // (block * block), block * block)
-        data = _turned(node.inputs[0], parts, out)
+        data = _swap_channel_factors(node.inputs[0], parts, out)
         out.become(node, inputs=[data], attributes=attributes)
         return
     channels, height, width = sizes
@@ -36,18 +39,18 @@ def channels_come_after_positions(node: Node, out: Rewriter) -> None:
 
 @adapter("SpaceToDepth", 28, 13)
 def positions_come_before_channels(node: Node, out: Rewriter) -> None:
-    """CRD puts blocks the other way round among the channels."""
+    """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
     attributes = node.without("mode")
     if node.attribute("mode", b"DCR") == b"DCR":
         out.become(node, attributes=attributes)
         return
     block = node.attribute("blocksize")
-    sizes = _image(node.inputs[0], out)
+    sizes = _known_image_sizes(node.inputs[0], out)
     if sizes is None:
         depth = out.fresh("depth")
         out.become(node, outputs=[depth], attributes=attributes)
         channels = _channels(node.inputs[0], out)
-        _turned(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
+        _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
         return
     channels, height, width = sizes
     rows, columns = height // block, width // block
@@ -56,8 +59,8 @@ def positions_come_before_channels(node: Node, out: Rewriter) -> None:
     _reshaped(moved, (0, channels * block * block, rows, columns), out, node.outputs)
 
 
-def _image(data: str, out: Rewriter) -> tuple[int, int, int] | None:
-    """Channels, height and width, if they are known; a size of 0 would mean another in a Reshape."""
+def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
+    """Return channels, height and width if they are known and positive: Reshape would copy a size for 0."""
     shape = out.shape(data)
     known = tuple(size for size in shape[1:] if size) if shape else ()
     return (known[0], known[1], known[2]) if len(known) == 3 else None
@@ -68,12 +71,14 @@ def _channels(data: str, out: Rewriter) -> int | None:
     return shape[1] if shape else None
 
 
-def _turned(data: str, parts: tuple[int, int], out: Rewriter, outputs: Sequence[str] | int = 1) -> str:
-    """An image whose channels, which are two indices in one, have these in the other order."""
-    last = out.emit("Transpose", [data], opset=OPSET, perm=[0, 2, 3, 1])
-    split = _reshaped(last, (0, 0, 0, *parts), out)
-    turned = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 2, 4, 3])
-    joined = _reshaped(turned, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
+def _swap_channel_factors(
+    data: str, parts: tuple[int, int], out: Rewriter, outputs: Sequence[str] | int = 1
+) -> str:
+    """Transpose the two factors of the channel dimension of an image."""
+    channels_last = out.emit("Transpose", [data], opset=OPSET, perm=[0, 2, 3, 1])
+    split = _reshaped(channels_last, (0, 0, 0, *parts), out)
+    swapped = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 2, 4, 3])
+    joined = _reshaped(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
     return out.emit("Transpose", [joined], outputs, opset=OPSET, perm=[0, 3, 1, 2])
 
 

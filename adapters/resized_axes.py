@@ -1,4 +1,4 @@
-"""What a Resize or Upsample node of any version says: how it samples, and how much along each axis."""
+"""Attributes, inputs and resized axes of a Resize or Upsample node of any version."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.element_types import BY_NAME
 
 STRETCH = "stretch"
 FROM_LENGTHS = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
-"""Coordinates that follow from the length of the output, not from the scale alone."""
+"""Coordinate modes that depend on the length of the output, in addition to the scale."""
 MIDDLES = (
     ("half_pixel", "round_prefer_floor"),
     ("half_pixel", "round_prefer_ceil"),
@@ -23,12 +23,12 @@ MIDDLES = (
     ("pytorch_half_pixel", "round_prefer_ceil"),
     ("tf_half_pixel_for_nn", "floor"),
 )
-"""Coordinates and roundings that put every part of a pixel, cut into a whole number, on that pixel."""
+"""Coordinate and rounding modes that, with integer scales, repeat each pixel like version 10 does."""
 POLICY = "keep_aspect_ratio_policy"
 
 
 class Request(NamedTuple):
-    """The node's inputs by their meaning, `""` for those that it does not have."""
+    """Inputs of a node, `""` if absent, and the axes that they apply to."""
 
     data: str
     region: str
@@ -40,15 +40,15 @@ class Request(NamedTuple):
 
 
 def text(node: Node, name: str, default: str) -> str:
-    """A string attribute."""
-    stated = node.attribute(name)
-    return stated.decode() if isinstance(stated, bytes) else default
+    """Return a string attribute."""
+    value = node.attribute(name)
+    return value.decode() if isinstance(value, bytes) else default
 
 
 def request_of(node: Node, out: Rewriter) -> Request:
-    """The inputs, and the axes that they are about."""
+    """Return the inputs of a node by their meaning, and the axes that they apply to."""
     rank = out.rank(node.inputs[0])
-    axes = tuple(each % rank for each in node.attribute("axes") or range(rank))
+    axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
     policy = text(node, POLICY, STRETCH)
     if out.source.since_version < 11:
         return Request(node.inputs[0], "", node.input(1), "", axes, rank, policy)
@@ -58,7 +58,7 @@ def request_of(node: Node, out: Rewriter) -> Request:
 
 
 def filter_of(node: Node, out: Rewriter) -> Filter:
-    """How the node samples; before 11 no attribute told."""
+    """Return how a node samples; before version 11 only its mode is an attribute."""
     mode = text(node, "mode", "nearest")
     if out.source.since_version < 11:
         return Filter(mode, "asymmetric", "by_direction")
@@ -74,93 +74,97 @@ def filter_of(node: Node, out: Rewriter) -> Filter:
 
 
 def axes_of(node: Node, request: Request, out: Rewriter, vectors: Vectors) -> dict[int, Axis]:
-    """The axes that are resized, as numbers where they are known and else as values computed."""
+    """Return the resized axes, as numbers where known and otherwise as computed values."""
     sizes = {axis: _size(request.data, axis, out) for axis in request.axes}
     if not request.sizes:
-        return _within(_by_scales(node, request, sizes, out, vectors), node, request, out)
-    wanted = _wanted(node, request, out)
+        return _with_region(_axes_from_scales(node, request, sizes, out, vectors), node, request, out)
+    targets = _target_sizes(node, request, out)
     if request.policy == STRETCH:
-        found = {
-            axis: Axis(size, wanted[axis], vectors.divide(wanted[axis], size)) for axis, size in sizes.items()
+        axes = {
+            axis: Axis(size, targets[axis], vectors.divide(targets[axis], size))
+            for axis, size in sizes.items()
         }
     else:
-        found = _by_policy(node, sizes, wanted, out, vectors)
-    return _within(found, node, request, out)
+        axes = _axes_from_policy(node, sizes, targets, out, vectors)
+    return _with_region(axes, node, request, out)
 
 
-def _by_scales(
+def _axes_from_scales(
     node: Node, request: Request, sizes: Mapping[int, Vector], out: Rewriter, vectors: Vectors
 ) -> dict[int, Axis]:
-    """Each length is what the model states of the output, or the scaled size rounded down."""
+    """Compute each length from its scale: the declared output size, or the scaled size rounded down."""
     scales = _elements(request.scales, len(request.axes), out)
-    found = {}
+    axes = {}
     for axis, scale in zip(request.axes, scales, strict=True):
-        length = _stated(node, axis, out)
+        length = _declared_length(node, axis, out)
         if length is None:
             length = vectors.floor(vectors.multiply(sizes[axis], scale))
-        found[axis] = Axis(sizes[axis], length, scale)
-    return found
+        axes[axis] = Axis(sizes[axis], length, scale)
+    return axes
 
 
-def _wanted(node: Node, request: Request, out: Rewriter) -> dict[int, Vector]:
-    """The sizes asked for; if they are computed, what the model states of an output stretched to them."""
+def _target_sizes(node: Node, request: Request, out: Rewriter) -> dict[int, Vector]:
+    """Return the requested sizes; if they are computed, prefer the declared output sizes."""
+    # Other policies need the sizes to compute a scale, which the output size does not determine.
     if out.constant_value(request.sizes) is None and request.policy == STRETCH:
-        stated = {axis: length for axis in request.axes if (length := _stated(node, axis, out)) is not None}
-        if len(stated) == len(request.axes):
-            return stated
+        declared = {
+            axis: length for axis in request.axes if (length := _declared_length(node, axis, out)) is not None
+        }
+        if len(declared) == len(request.axes):
+            return declared
     return dict(zip(request.axes, _elements(request.sizes, len(request.axes), out), strict=True))
 
 
-def _by_policy(
-    node: Node, sizes: Mapping[int, Vector], wanted: Mapping[int, Vector], out: Rewriter, vectors: Vectors
+def _axes_from_policy(
+    node: Node, sizes: Mapping[int, Vector], targets: Mapping[int, Vector], out: Rewriter, vectors: Vectors
 ) -> dict[int, Axis]:
-    """The least or the greatest of the scales that the sizes ask for is that of all axes."""
-    ratios = [vectors.divide(wanted[axis], size) for axis, size in sizes.items()]
+    """Apply the smallest or largest of the requested scales to all axes, depending on the policy."""
+    ratios = [vectors.divide(targets[axis], size) for axis, size in sizes.items()]
     pick = vectors.smaller if text(node, POLICY, STRETCH) == "not_larger" else vectors.larger
     scale = ratios[0]
     for ratio in ratios[1:]:
         scale = pick(scale, ratio)
-    found = {}
+    axes = {}
     for axis, size in sizes.items():
-        length = _stated(node, axis, out)
+        length = _declared_length(node, axis, out)
         if length is None:
             length = vectors.floor(vectors.add(vectors.multiply(scale, size), HALF))
-        found[axis] = Axis(size, length, scale)
-    return found
+        axes[axis] = Axis(size, length, scale)
+    return axes
 
 
-def _stated(node: Node, axis: int, out: Rewriter) -> Vector | None:
-    """The size of an output dimension, as the model states it."""
+def _declared_length(node: Node, axis: int, out: Rewriter) -> Vector | None:
+    """Return the size of an output dimension that the model declares or implies."""
     shape = out.shape(node.output(0))
     return _number(shape[axis]) if shape else None
 
 
-def _within(found: dict[int, Axis], node: Node, request: Request, out: Rewriter) -> dict[int, Axis]:
-    """With the part of the input that each axis shows, if it is not all of it."""
+def _with_region(axes: dict[int, Axis], node: Node, request: Request, out: Rewriter) -> dict[int, Axis]:
+    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
     if text(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
-        return found
+        return axes
     if not request.region:
-        raise CannotConvert("roi is left out, which tf_crop_and_resize reads", remedy="state roi")
+        raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
     count = len(request.axes)
     bounds = _elements(request.region, 2 * count, out)
     return {
-        axis: each._replace(start=bounds[place], end=bounds[place + count])
-        for place, (axis, each) in enumerate(found.items())
+        axis: resized._replace(start=bounds[index], end=bounds[index + count])
+        for index, (axis, resized) in enumerate(axes.items())
     }
 
 
 def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
-    """Each element of an input, in float."""
+    """Return each element of an input as a float vector of length 1."""
     known = out.constant_value(name)
     if known is not None:
         if len(known.values) != count:
-            raise CannotConvert(f"{name!r} has {len(known.values)} elements; {count} are needed")
-        return [(rounded(each),) for each in known.values]
+            raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
+        return [(rounded(value),) for value in known.values]
     if out.element_type(name) != "float":
         name = out.emit("Cast", [name], opset=OPSET, to=BY_NAME["float"].number)
     return [
-        out.emit("Gather", [name, out.constant([place], "int64")], opset=OPSET, axis=0)
-        for place in range(count)
+        out.emit("Gather", [name, out.constant([index], "int64")], opset=OPSET, axis=0)
+        for index in range(count)
     ]
 
 
@@ -179,67 +183,70 @@ def _number(dim: int | None) -> Vector | None:
 
 
 def is_known(node: Node, request: Request, out: Rewriter) -> bool:
-    """Whether `axes_of` finds numbers only, so that nothing has to be computed."""
+    """Return whether `axes_of` finds numbers only and emits no nodes."""
     shapes = [out.shape(request.data), out.shape(node.output(0))]
     sizes, lengths = ([shape[axis] if shape else None for axis in request.axes] for shape in shapes)
-    stated = request.policy == STRETCH and bool(request.sizes) and None not in lengths
-    given = stated or out.constant_value(request.sizes or request.scales) is not None
+    has_lengths = request.policy == STRETCH and bool(request.sizes) and None not in lengths
+    is_constant = has_lengths or out.constant_value(request.sizes or request.scales) is not None
     crops = text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize"
-    return given and None not in sizes and (not crops or out.constant_value(request.region) is not None)
+    return is_constant and None not in sizes and (not crops or out.constant_value(request.region) is not None)
 
 
-def repeats_pixels(how: Filter, request: Request, out: Rewriter) -> bool:
-    """Whether pixels are enlarged as before 11, whatever their number: each begins where it lies, scaled."""
+def repeats_pixels(sampling: Filter, request: Request, out: Rewriter) -> bool:
+    """Return whether a node enlarges like version 10, for data of any size.
+
+    Version 10 repeats pixels: each starts at its scaled position.
+    """
     scales = out.constant_value(request.scales)
-    if how.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
+    if sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
         return False
-    if (how.coordinates, how.rounding) == ("asymmetric", "floor"):
+    if (sampling.coordinates, sampling.rounding) == ("asymmetric", "floor"):
         return True
-    return (how.coordinates, how.rounding) in MIDDLES and all(map(float.is_integer, scales.values))
+    return (sampling.coordinates, sampling.rounding) in MIDDLES and all(map(float.is_integer, scales.values))
 
 
-def is_untouched(axis: Axis, how: Filter) -> bool:
-    """Whether an axis stays as it is: its scale is one, or it has one pixel before and after."""
+def is_untouched(axis: Axis, sampling: Filter) -> bool:
+    """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
     if axis.length != axis.size or isinstance(axis.size, str):
         return False
     if axis.size == ONE:
         return True
-    if how.coordinates == "tf_crop_and_resize":
+    if sampling.coordinates == "tf_crop_and_resize":
         return (axis.start, axis.end) == (ZERO, ONE)
     return axis.scale == ONE
 
 
-def doubt(axes: Mapping[int, Axis], how: Filter, request: Request) -> str:
-    """What onnxruntime and the definition disagree on for these axes; empty if nothing."""
-    changed = [axis for axis in axes.values() if not is_untouched(axis, how)]
-    free = bool(request.scales) or request.policy != STRETCH
-    kept = [axis for axis in changed if _may_keep_its_size(axis, how, free)]
-    if kept and (len(kept) == len(changed) or how.antialias or how.coordinates.startswith("tf_")):
-        return (
-            "onnxruntime leaves a dimension that keeps its size as it is, where the definition moves pixels"
-        )
-    if not request.scales or how.coordinates not in FROM_LENGTHS:
+def doubt(axes: Mapping[int, Axis], sampling: Filter, request: Request) -> str:
+    """Return the difference between onnxruntime and the definition for these axes; empty if they agree."""
+    changed = [axis for axis in axes.values() if not is_untouched(axis, sampling)]
+    is_free = bool(request.scales) or request.policy != STRETCH
+    kept = [axis for axis in changed if _may_keep_its_size(axis, sampling, is_free)]
+    if kept and (len(kept) == len(changed) or sampling.antialias or sampling.coordinates.startswith("tf_")):
+        return "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+    if not request.scales or sampling.coordinates not in FROM_LENGTHS:
         return ""
-    fractions = [axis for axis in changed if not _is_whole(axis)]
-    if how.coordinates == "pytorch_half_pixel":
+    fractions = [axis for axis in changed if not _has_integer_length(axis)]
+    if sampling.coordinates == "pytorch_half_pixel":
         fractions = [axis for axis in fractions if axis.length == ONE or isinstance(axis.length, str)]
     if fractions:
-        return (
-            f"onnxruntime rounds a size of a fraction down before it applies {how.coordinates}, others do not"
-        )
+        return f"onnxruntime rounds fractional sizes down before {sampling.coordinates}, others do not"
     return ""
 
 
-def _may_keep_its_size(axis: Axis, how: Filter, free: bool) -> bool:
-    """Whether the size may stay though pixels move; `free`: the scale is not the ratio of the sizes."""
+def _may_keep_its_size(axis: Axis, sampling: Filter, is_free: bool) -> bool:
+    """Return whether an axis may keep its size although its pixels move.
+
+    With `is_free`, the scale may differ from the ratio of the sizes.
+    """
     if isinstance(axis.length, tuple) and isinstance(axis.size, tuple):
         return axis.length == axis.size
-    if how.antialias or how.coordinates.startswith("tf_"):
+    if sampling.antialias or sampling.coordinates.startswith("tf_"):
         return True
-    return free and (isinstance(axis.scale, str) or 1 < axis.scale[0] < 2)
+    return is_free and (isinstance(axis.scale, str) or 1 < axis.scale[0] < 2)
 
 
-def _is_whole(axis: Axis) -> bool:
+def _has_integer_length(axis: Axis) -> bool:
+    """Return whether the scaled size is an integer, up to the rounding of the scale."""
     if isinstance(axis.scale, str):
         return False
     if axis.scale[0].is_integer():
@@ -251,13 +258,16 @@ def _is_whole(axis: Axis) -> bool:
 
 
 def scales_for(axes: Mapping[int, Axis], rank: int) -> Sequence[float] | None:
-    """Scales that give the same output sizes when rounded down, in single and in double precision."""
-    found = [1.0] * rank
-    for axis, each in axes.items():
-        if isinstance(each.size, str) or isinstance(each.length, str) or isinstance(each.scale, str):
+    """Return scales that round down to the same output sizes, or `None` if there are no such scales.
+
+    Runtimes compute in single or double precision, so both have to agree.
+    """
+    scales = [1.0] * rank
+    for axis, resized in axes.items():
+        if isinstance(resized.size, str) or isinstance(resized.length, str) or isinstance(resized.scale, str):
             return None
-        exact = each.size[0] * each.scale[0]
-        if not math.floor(exact) == math.floor(rounded(exact)) == each.length[0]:
+        exact = resized.size[0] * resized.scale[0]
+        if not math.floor(exact) == math.floor(rounded(exact)) == resized.length[0]:
             return None
-        found[axis] = each.scale[0]
-    return found
+        scales[axis] = resized.scale[0]
+    return scales

@@ -1,4 +1,4 @@
-"""Upsample and Resize, up: how the size is given, and where output pixels lie on the input."""
+"""Upsample and Resize, upgrades: the form of the scales, and the mapping of output to input pixels."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 NO_REGION = Tensor("float", (0,), ())
-"""An empty `roi`: only `tf_crop_and_resize` reads it."""
+"""Empty `roi`: only `tf_crop_and_resize` reads it."""
 
 
 @adapter("Upsample", 1, 7)
 def factors_become_a_list(node: Node, out: Rewriter) -> None:
-    """Height and width had a factor each; from 7 on every dimension has one, and `bilinear` is `linear`."""
+    """Merge `height_scale` and `width_scale` into `scales`; rename mode `bilinear` to `linear`."""
     scales = [1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale")]
     bilinear = node.attribute("mode", b"nearest") == b"bilinear"
     mode = b"linear" if bilinear else b"nearest"
@@ -21,13 +21,14 @@ def factors_become_a_list(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 11)
 def coordinates_are_stated(node: Node, out: Rewriter) -> None:
-    """Before 11 a pixel lay at `output / scale`; nearest rounded down to enlarge and up to shrink."""
+    """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
     data, scales = node.inputs
     attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric"}
     if node.attribute("mode", b"nearest") != b"nearest":
         out.become(node, inputs=[data, out.tensor(NO_REGION), scales], attributes=attributes)
         return
-    shrink, enlarge = _factors(scales, out)
+    shrink, enlarge = _split_scales(scales, out)
+    # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
     if shrink and enlarge:
         data = out.emit(
             "Resize", [data, out.tensor(NO_REGION), shrink], **{**attributes, "nearest_mode": b"ceil"}
@@ -39,7 +40,7 @@ def coordinates_are_stated(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 11, 13)
 def size_or_scale(node: Node, out: Rewriter) -> None:
-    """Beside `sizes`, version 11 wanted empty `scales`; from 13 on they are left out."""
+    """Omit the empty `scales` that version 11 requires next to `sizes`."""
     if not node.input(3):
         out.become(node)
         return
@@ -47,8 +48,8 @@ def size_or_scale(node: Node, out: Rewriter) -> None:
     out.become(node, inputs=[data, region, "", sizes])
 
 
-def _factors(scales: str, out: Rewriter) -> tuple[str, str]:
-    """The scales below one and those above, each with ones elsewhere; `""` if there are none such."""
+def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
+    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
     known = out.constant_value(scales)
     if known is None:
         one = out.constant([1.0], "float")

@@ -1,4 +1,4 @@
-"""Resize and Upsample, down: how the size is given, and where output pixels lie on the input."""
+"""Resize and Upsample, downgrades: the form of the scales, and the mapping of output to input pixels."""
 
 from __future__ import annotations
 
@@ -27,18 +27,19 @@ from opshift.adapters.vectors import OPSET, Vectors
 
 COORDINATES = "coordinate_transformation_mode"
 ADDED_BY_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+"""Attributes that version 18 introduced."""
 
 
 @adapter("Resize", 19, 18)
 def symmetric_half_pixels_are_plain(node: Node, out: Rewriter) -> None:
-    """`half_pixel_symmetric` is `half_pixel` where the scales give whole sizes; else it is computed."""
+    """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
     if text(node, COORDINATES, "half_pixel") != "half_pixel_symmetric":
         out.become(node)
         return
-    how, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
     if is_known(node, request, out):
         axes = axes_of(node, request, out, vectors)
-        if same_samples(axes, how, axes, how._replace(coordinates="half_pixel"), vectors):
+        if same_samples(axes, sampling, axes, sampling._replace(coordinates="half_pixel"), vectors):
             out.become(node, attributes={**node.attributes, COORDINATES: b"half_pixel"})
             return
     rebuild(node, out)
@@ -46,48 +47,50 @@ def symmetric_half_pixels_are_plain(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 18, 13)
 def every_dimension_is_listed(node: Node, out: Rewriter) -> None:
-    """Before 18 scales, sizes and regions are those of all dimensions, and no filter is stretched."""
-    how, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
-    free = request.policy == STRETCH or not request.sizes
-    if free and not how.antialias:
-        region, scales, sizes = _in_full(node, request, out)
-        inputs = _trimmed([request.data, region, scales, sizes])
+    """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    is_direct = request.policy == STRETCH or not request.sizes
+    if is_direct and not sampling.antialias:
+        region, scales, sizes = _list_all_dimensions(node, request, out)
+        inputs = _trim([request.data, region, scales, sizes])
         out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18))
         return
     if is_known(node, request, out):
         axes = axes_of(node, request, out, vectors)
-        full = None if doubt(axes, how, request) else scales_for(axes, request.rank)
-        if full and same_samples(axes, how, axes, how._replace(antialias=False), vectors):
-            region, _, _ = _in_full(node, request, out)
-            inputs = [request.data, region, out.constant(full, "float")]
-            means_nothing = ("exclude_outside",) if how.mode == "linear" else ()
-            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18, *means_nothing))
+        equivalent = None if doubt(axes, sampling, request) else scales_for(axes, request.rank)
+        if equivalent and same_samples(axes, sampling, axes, sampling._replace(antialias=False), vectors):
+            region, _, _ = _list_all_dimensions(node, request, out)
+            inputs = [request.data, region, out.constant(equivalent, "float")]
+            unused = ("exclude_outside",) if sampling.mode == "linear" else ()
+            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18, *unused))
             return
     rebuild(node, out)
 
 
 @adapter("Resize", 13, 11)
 def what_is_left_out_is_empty(node: Node, out: Rewriter) -> None:
-    """Version 11 wants a region and scales, empty if they are not used."""
+    """Replace omitted regions and scales by empty ones, which version 11 requires."""
     empty = out.tensor(NO_REGION)
-    region, scales, sizes = (node.input(place) for place in (1, 2, 3))
+    region, scales, sizes = (node.input(position) for position in (1, 2, 3))
     inputs = [node.inputs[0], region or empty, scales or empty, *([sizes] if sizes else [])]
     out.become(node, inputs=inputs)
 
 
 @adapter("Resize", 11, 10)
 def coordinates_are_understood(node: Node, out: Rewriter) -> None:
-    """Version 10 is run as `asymmetric`, rounding down to enlarge and up to shrink."""
-    how, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
-    attributes = {"mode": how.mode.encode()}
-    is_linear = how.mode == "linear" and how.coordinates == "asymmetric" and bool(request.scales)
-    if is_linear or repeats_pixels(how, request, out):
+    """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    attributes = {"mode": sampling.mode.encode()}
+    is_linear = sampling.mode == "linear" and sampling.coordinates == "asymmetric" and bool(request.scales)
+    if is_linear or repeats_pixels(sampling, request, out):
         out.become(node, inputs=[request.data, request.scales], attributes=attributes)
         return
-    if how.mode != "cubic" and is_known(node, request, out):
+    if sampling.mode != "cubic" and is_known(node, request, out):
         axes = axes_of(node, request, out, vectors)
         scales = scales_for(axes, request.rank)
-        if scales and same_samples(axes, how, axes, Filter(how.mode, "asymmetric", "by_direction"), vectors):
+        if scales and same_samples(
+            axes, sampling, axes, Filter(sampling.mode, "asymmetric", "by_direction"), vectors
+        ):
             name = request.scales or out.constant(scales, "float")
             out.become(node, inputs=[request.data, name], attributes=attributes)
             return
@@ -96,7 +99,7 @@ def coordinates_are_understood(node: Node, out: Rewriter) -> None:
 
 @adapter("Resize", 10, 9)
 def only_enlarging_is_left(node: Node, out: Rewriter) -> None:
-    """Upsample-9 does the same where no scale is below one."""
+    """Rename to Upsample if no scale is below one; otherwise expand."""
     scales = out.constant_value(node.inputs[1])
     if scales is not None and all(each >= 1 for each in scales.values):
         out.become(node, op_type="Upsample")
@@ -106,7 +109,7 @@ def only_enlarging_is_left(node: Node, out: Rewriter) -> None:
 
 @adapter("Upsample", 9, 7)
 def scales_are_an_attribute(node: Node, out: Rewriter) -> None:
-    """Scales that are computed leave only the arithmetic."""
+    """Move constant scales to an attribute; expand if they are computed."""
     scales = out.constant_value(node.inputs[1])
     if scales is None:
         rebuild(node, out)
@@ -116,7 +119,7 @@ def scales_are_an_attribute(node: Node, out: Rewriter) -> None:
 
 @adapter("Upsample", 7, 1)
 def two_factors_are_left(node: Node, out: Rewriter) -> None:
-    """Only height and width of four dimensions can be enlarged."""
+    """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
     scales = node.attribute("scales")
     if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
         raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
@@ -124,35 +127,38 @@ def two_factors_are_left(node: Node, out: Rewriter) -> None:
     out.become(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
 
 
-def _in_full(node: Node, request: Request, out: Rewriter) -> tuple[str, str, str]:
-    """Region, scales and sizes with an entry for every dimension."""
+def _list_all_dimensions(node: Node, request: Request, out: Rewriter) -> tuple[str, str, str]:
+    """Return region, scales and sizes with an entry for every dimension."""
     region, scales, sizes = request.region, request.scales, request.sizes
     if "axes" not in node.attributes:
         return region, scales, sizes
     count = len(request.axes)
-    place = {axis: position for position, axis in enumerate(request.axes)}
+    position_of = {axis: position for position, axis in enumerate(request.axes)}
     dims = range(request.rank)
     if scales:
         one = out.constant([1.0], "float")
-        scales = _selected(scales, one, [place.get(axis, count) for axis in dims], out)
+        scales = _select(scales, one, [position_of.get(axis, count) for axis in dims], out)
     if sizes:
-        sizes = _selected(sizes, _shape_of(request.data, out), [place.get(a, count + a) for a in dims], out)
+        sizes = _select(
+            sizes, _shape_of(request.data, out), [position_of.get(a, count + a) for a in dims], out
+        )
     if region and text(node, COORDINATES, "half_pixel") == "tf_crop_and_resize":
-        whole = out.constant([0.0, 1.0], out.element_type(region))
-        starts = [place.get(axis, 2 * count) for axis in dims]
-        ends = [count + place.get(axis, count + 1) for axis in dims]
-        region = _selected(region, whole, [*starts, *ends], out)
+        full_range = out.constant([0.0, 1.0], out.element_type(region))
+        starts = [position_of.get(axis, 2 * count) for axis in dims]
+        # Without an entry the region is [0, 1], the two elements that follow the bounds.
+        ends = [count + position_of.get(axis, count + 1) for axis in dims]
+        region = _select(region, full_range, [*starts, *ends], out)
     return region, scales, sizes
 
 
-def _selected(first: str, second: str, places: Sequence[int], out: Rewriter) -> str:
-    """The elements at some places of two lists that follow each other."""
-    one, other = out.constant_value(first), out.constant_value(second)
-    if one is not None and other is not None:
-        values = (*one.values, *other.values)
-        return out.constant([values[place] for place in places], one.element_type)
-    joined = out.emit("Concat", [first, second], opset=OPSET, axis=0)
-    return out.emit("Gather", [joined, out.constant(places, "int64")], opset=OPSET, axis=0)
+def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> str:
+    """Return elements of the concatenation of two lists."""
+    first_tensor, second_tensor = out.constant_value(first), out.constant_value(second)
+    if first_tensor is not None and second_tensor is not None:
+        values = (*first_tensor.values, *second_tensor.values)
+        return out.constant([values[index] for index in indices], first_tensor.element_type)
+    concatenated = out.emit("Concat", [first, second], opset=OPSET, axis=0)
+    return out.emit("Gather", [concatenated, out.constant(indices, "int64")], opset=OPSET, axis=0)
 
 
 def _shape_of(data: str, out: Rewriter) -> str:
@@ -162,8 +168,8 @@ def _shape_of(data: str, out: Rewriter) -> str:
     return out.emit("Shape", [data], opset=OPSET)
 
 
-def _trimmed(inputs: list[str]) -> list[str]:
-    """Without empty names at the end."""
+def _trim(inputs: list[str]) -> list[str]:
+    """Drop empty names at the end."""
     while inputs and not inputs[-1]:
         inputs.pop()
     return inputs

@@ -1,4 +1,4 @@
-"""Arithmetic on short vectors of float: done at once on constants, by nodes on what is computed."""
+"""Arithmetic on short vectors of float: computed directly for constants, by nodes for other values."""
 
 from __future__ import annotations
 
@@ -12,96 +12,96 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.registry.element_types import BY_NAME
 
 Vector = tuple[float, ...] | str
-"""The numbers, or the name of a tensor of rank 1; one of length 1 goes with any other."""
+"""The numbers, or the name of a tensor of rank 1; a vector of length 1 broadcasts to any other."""
 OPSET = 9
-"""What the nodes are written for."""
+"""Opset of the emitted nodes."""
 
 
 def rounded(value: float) -> float:
-    """The nearest number that 32 bits hold."""
+    """Return the nearest float32 value."""
     return array("f", (value,))[0]
 
 
 class Vectors:
-    """The operations, each rounded to 32 bits as a runtime rounds it."""
+    """Operations on vectors, each rounded to float32 as a runtime rounds it."""
 
     def __init__(self, out: Rewriter, rounding: Callable[[float], float] = rounded) -> None:
         self._out = out
         self._rounded = rounding
 
     def in_double(self) -> Vectors:
-        """The same operations, which on constants keep 64 bits."""
+        """Return the same operations, which keep double precision on constants."""
         return Vectors(self._out, float)
 
     def to_single(self, vector: Vector) -> Vector:
-        """Constants rounded to 32 bits."""
+        """Round constants to float32."""
         return tuple(map(rounded, vector)) if isinstance(vector, tuple) else vector
 
     def add(self, first: Vector, second: Vector) -> Vector:
-        """The sum."""
+        """Return the sum."""
         return self._both("Add", operator.add, first, second)
 
     def subtract(self, first: Vector, second: Vector) -> Vector:
-        """The difference."""
+        """Return the difference."""
         return self._both("Sub", operator.sub, first, second)
 
     def multiply(self, first: Vector, second: Vector) -> Vector:
-        """The product."""
+        """Return the product."""
         return self._both("Mul", operator.mul, first, second)
 
     def divide(self, first: Vector, second: Vector) -> Vector:
-        """The quotient."""
+        """Return the quotient."""
         return self._both("Div", _quotient, first, second)
 
     def smaller(self, first: Vector, second: Vector) -> Vector:
-        """The minimum."""
+        """Return the elementwise minimum."""
         return self._both("Min", min, first, second)
 
     def larger(self, first: Vector, second: Vector) -> Vector:
-        """The maximum."""
+        """Return the elementwise maximum."""
         return self._both("Max", max, first, second)
 
     def floor(self, vector: Vector) -> Vector:
-        """Rounded down."""
+        """Round down."""
         return self._one("Floor", math.floor, vector)
 
     def ceil(self, vector: Vector) -> Vector:
-        """Rounded up."""
+        """Round up."""
         return self._one("Ceil", math.ceil, vector)
 
     def absolute(self, vector: Vector) -> Vector:
-        """Without the sign."""
+        """Return absolute values."""
         return self._one("Abs", abs, vector)
 
     def below(self, first: Vector, second: Vector) -> Vector:
-        """1 where the first is less than the second, else 0."""
+        """Return 1 where the first is less than the second, else 0."""
         if isinstance(first, tuple) and isinstance(second, tuple):
             return self._both("Less", operator.lt, first, second)
         less = self._emit("Less", self.name(first), self.name(second))
         return self._out.emit("Cast", [less], opset=OPSET, to=BY_NAME["float"].number)
 
     def choose(self, condition: Vector, yes: Vector, no: Vector) -> Vector:
-        """The first where a condition of ones and zeros is 1, else the second; both are finite."""
-        if isinstance(condition, tuple) and all(each == condition[0] for each in condition):
+        """Return `yes` where a condition of ones and zeros is 1, else `no`; both must be finite."""
+        if isinstance(condition, tuple) and all(element == condition[0] for element in condition):
             return yes if condition[0] else no
         return self.add(no, self.multiply(condition, self.subtract(yes, no)))
 
     def clip(self, vector: Vector, low: Vector, high: Vector) -> Vector:
-        """Brought between two bounds."""
+        """Clamp to two bounds."""
         return self.smaller(self.larger(vector, low), high)
 
     def name(self, vector: Vector) -> str:
-        """The name of a tensor that holds it."""
+        """Return the name of a float tensor that holds the vector."""
         return vector if isinstance(vector, str) else self._out.constant(vector, "float")
 
     def whole(self, vector: Vector) -> str:
-        """The name of a tensor of int64 that holds it."""
+        """Return the name of an int64 tensor that holds the vector."""
         if isinstance(vector, tuple):
-            return self._out.constant([int(each) for each in vector], "int64")
+            return self._out.constant([int(number) for number in vector], "int64")
         return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME["int64"].number)
 
     def along(self, vector: Vector, trailing: int, element_type: str) -> str:
-        """The name of a tensor of an element type that holds it, followed by dimensions of one."""
+        """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
         if isinstance(vector, tuple):
             return self._out.tensor(Tensor(element_type, (len(vector), *[1] * trailing), vector))
         if trailing:
@@ -112,21 +112,22 @@ class Vectors:
         return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME[element_type].number)
 
     def counting(self, length: Vector) -> Vector:
-        """From 0 up to, and without, the length."""
+        """Return the integers from 0 up to, but excluding, the length."""
         if isinstance(length, tuple):
-            return tuple(float(each) for each in range(int(length[0])))
+            return tuple(float(index) for index in range(int(length[0])))
+        # Range was introduced in opset 11, so the positions of ones are listed instead.
         one = Tensor("float", (1,), (1.0,))
         ones = self._out.emit("ConstantOfShape", [self.whole(length)], opset=OPSET, value=one)
-        places = self._emit("NonZero", ones)
-        flat = self._emit("Reshape", places, self._out.constant([-1], "int64"))
-        return self._out.emit("Cast", [flat], opset=OPSET, to=BY_NAME["float"].number)
+        indices = self._emit("NonZero", ones)
+        flattened = self._emit("Reshape", indices, self._out.constant([-1], "int64"))
+        return self._out.emit("Cast", [flattened], opset=OPSET, to=BY_NAME["float"].number)
 
     def _emit(self, op_type: str, *inputs: str) -> str:
         return self._out.emit(op_type, inputs, opset=OPSET)
 
     def _one(self, op_type: str, function: Callable[[float], float], vector: Vector) -> Vector:
         if isinstance(vector, tuple):
-            return tuple(float(function(each)) for each in vector)
+            return tuple(float(function(number)) for number in vector)
         return self._emit(op_type, vector)
 
     def _both(
@@ -140,11 +141,12 @@ class Vectors:
 
 
 def spread(values: Sequence[float], length: int) -> Sequence[float]:
-    """One number as often as needed; more of them as they are."""
+    """Repeat a single number `length` times; return other vectors unchanged."""
     return values if len(values) == length else list(values) * length
 
 
 def _quotient(first: float, second: float) -> float:
+    # Python raises on a division by zero; a runtime returns infinity or NaN.
     if second:
         return first / second
     return math.copysign(math.inf, first) if first else math.nan

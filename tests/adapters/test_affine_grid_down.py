@@ -45,4 +45,7 @@ def test_one_point_lies_on_the_last_corner(size: tuple[int, ...], converted: Con
 
 def test_one_point_between_two_corners_is_refused(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case((2, 3, 1, 5), 1, constant=True)
-    assert refusal(model, 19).reason == "one point between two corners has no place"
+    assert (
+        refusal(model, 19).reason
+        == "align_corners is 1, but one point between two corners has no defined position"
+    )

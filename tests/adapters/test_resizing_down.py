@@ -233,8 +233,8 @@ def test_a_size_that_is_not_known_is_read_from_the_data(converted: Converted) ->
     assert_equal(run(convert_version(model, 10), feeds), run(model, feeds), 1e-4)
 
 
-LENGTH = "onnxruntime rounds a size of a fraction down before it applies align_corners, others do not"
-KEPT = "onnxruntime leaves a dimension that keeps its size as it is, where the definition moves pixels"
+LENGTH = "onnxruntime rounds fractional sizes down before align_corners, others do not"
+KEPT = "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
 REFUSED: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
     "corners of a size of a fraction": (
         {"scales": np.array([1, 1, 0.6, 0.6], np.float32)},
@@ -258,7 +258,7 @@ REFUSED: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
         TO_SIZE,
         11,
         {"mode": "linear", "coordinate_transformation_mode": "tf_half_pixel_for_nn"},
-        "tf_half_pixel_for_nn is defined for the nearest pixel only",
+        "tf_half_pixel_for_nn is only defined for mode nearest",
     ),
 }
 
@@ -303,7 +303,7 @@ def test_refused(
 def test_integers_are_not_interpolated(refusal: Refusing) -> None:
     model, _ = _model(BY_SCALE, 13, data=IMAGE.astype(np.int32), mode="linear")
     found = refusal(model, 10)
-    assert found.reason == "it interpolates int32, and how the result is rounded to that is not defined"
+    assert found.reason == "the node interpolates int32, but the rounding of the result is undefined"
 
 
 def test_an_unknown_rank_is_refused(refusal: Refusing) -> None:
