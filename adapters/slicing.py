@@ -112,7 +112,7 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[Cut]:
         is_equal = out.emit("Equal", [axes, out.constant(axis, out.element_type(axes))], opset=OPSET)
         mask = cast(is_equal, "double", out)
         start, end, step = (_masked_bound(each, mask, out) for each in (starts, ends, node.input(4)))
-        # 1 for an axis that is not sliced: its start is 0, its end becomes FAR and its step 1.
+        # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
         is_whole = out.emit("Sub", [out.constant(1.0, "double"), _sum(mask, out)], opset=OPSET)
         far_end = out.emit("Mul", [is_whole, out.constant(FAR, "double")], opset=OPSET)
         end, step = (out.emit("Add", pair, opset=OPSET) for pair in ((end, far_end), (step, is_whole)))
