@@ -183,7 +183,7 @@ def _number(dim: int | None) -> Vector | None:
 
 
 def is_known(node: Node, request: Request, out: Rewriter) -> bool:
-    """Return whether `axes_of` finds numbers only and emits no nodes."""
+    """Return whether `read_axes` finds numbers only and emits no nodes."""
     shapes = [out.shape(request.data), out.shape(node.output(0))]
     sizes, lengths = ([shape[axis] if shape else None for axis in request.axes] for shape in shapes)
     has_lengths = request.policy == STRETCH and bool(request.sizes) and None not in lengths
