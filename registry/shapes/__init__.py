@@ -1,7 +1,6 @@
-"""Shape rules: what an operator's output shapes follow from, one named rule for every way.
+"""Shape inference rules, by the name that definitions use (`shape: broadcast`).
 
-A definition names its rule (`shape: broadcast`). A rule states only what is certain: an output of unknown
-rank is `None`, and so is a dimension that does not follow.
+A rule returns certain facts only: an output of unknown rank is `None`, and so is each unknown dimension.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import pkgutil
 from opshift.registry.shapes.context import Rule, Shape, ShapeContext
 from opshift.registry.shapes.table import KEEPS_RANK, RULES, rule
 
+# Importing a module registers its rules.
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 

@@ -1,4 +1,4 @@
-"""Attention, over heads in a dimension of their own or packed into the last one."""
+"""Shapes of attention, with heads as a separate dimension or packed into the last one."""
 
 from __future__ import annotations
 
@@ -16,50 +16,52 @@ _UNKNOWN: _Heads = (None, None, None, None)
 
 @rule("attention")
 def attention(node: ShapeContext) -> Sequence[Shape | None]:
-    """The result is packed as the query is; caches and scores are not."""
+    """Infer the result, which is packed like the query, and the caches and scores, which are 4-D."""
     query, key, value = (input_shape(node, position) for position in range(3))
-    batch, heads, steps, _ = _split(query, integer(node, "q_num_heads"))
-    _, shared, new, size = _split(key, integer(node, "kv_num_heads"))
+    batch, heads, length, _ = _split(query, integer(node, "q_num_heads"))
+    _, kv_heads, added, size = _split(key, integer(node, "kv_num_heads"))
     width = _split(value, integer(node, "kv_num_heads"))[3]
-    total = new if node.input_count < 5 else plus(new, _past_length(node))
+    total = added if node.input_count < 5 else plus(added, _past_length(node))
     if query is None or len(query) not in (3, 4):
         result: Shape | None = None
     else:
-        result = (batch, heads, steps, width) if len(query) == 4 else (batch, steps, product((heads, width)))
-    cache = (batch, shared, total)
-    return [result, (*cache, size), (*cache, width), (batch, heads, steps, total)]
+        result = (
+            (batch, heads, length, width) if len(query) == 4 else (batch, length, product((heads, width)))
+        )
+    cache = (batch, kv_heads, total)
+    return [result, (*cache, size), (*cache, width), (batch, heads, length, total)]
 
 
 @rule("flex_attention")
 def flex_attention(node: ShapeContext) -> Sequence[Shape | None]:
-    """All of the query's dimensions but the last, which is the value's."""
-    query, value = _four(input_shape(node, 0)), _four(input_shape(node, 2))
+    """Infer the query's shape with the last dimension of the value."""
+    query, value = _heads_of(input_shape(node, 0)), _heads_of(input_shape(node, 2))
     return [(*query[:3], value[3])]
 
 
 @rule("linear_attention")
 def linear_attention(node: ShapeContext) -> Sequence[Shape | None]:
-    """The result packs the query's heads with the value's size; the state is a matrix a head."""
+    """Infer a result that packs heads and value size, and a state with one matrix per head."""
     query, key, value = (input_shape(node, position) or unknown(3) for position in range(3))
     if not len(query) == len(key) == len(value) == 3:
         return [unknown(3), unknown(4)]
-    heads, shared = integer(node, "q_num_heads"), integer(node, "kv_num_heads")
-    size, width = quotient(key[2], shared), quotient(value[2], shared)
-    return [(*query[:2], product((heads, width))), (query[0], shared, size, width)]
+    heads, kv_heads = integer(node, "q_num_heads"), integer(node, "kv_num_heads")
+    size, width = quotient(key[2], kv_heads), quotient(value[2], kv_heads)
+    return [(*query[:2], product((heads, width))), (query[0], kv_heads, size, width)]
 
 
 def _split(shape: Shape | None, heads: int | None) -> _Heads:
     if shape is not None and len(shape) == 3:
         return (shape[0], heads, shape[1], quotient(shape[2], heads))
-    return _four(shape)
+    return _heads_of(shape)
 
 
-def _four(shape: Shape | None) -> _Heads:
+def _heads_of(shape: Shape | None) -> _Heads:
     if shape is None or len(shape) != 4:
         return _UNKNOWN
-    batch, heads, steps, size = shape
-    return (batch, heads, steps, size)
+    batch, heads, length, size = shape
+    return (batch, heads, length, size)
 
 
 def _past_length(node: ShapeContext) -> int | None:
-    return _four(input_shape(node, 4))[2]
+    return _heads_of(input_shape(node, 4))[2]

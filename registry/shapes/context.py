@@ -1,4 +1,4 @@
-"""What a shape rule is told of a node, and what it answers."""
+"""Interface between shape rules and the inference that calls them."""
 
 from __future__ import annotations
 
@@ -8,37 +8,40 @@ from typing import Any, Protocol
 from opshift.registry.models import OperatorVersion
 
 Shape = tuple[int | None, ...]
-"""A known rank; a dimension that is not known is `None`."""
+"""A shape of known rank; an unknown dimension is `None`."""
 
 
 class ShapeContext(Protocol):
-    """A node as a rule sees it."""
+    """The facts about a node that a shape rule may use."""
 
     @property
     def version(self) -> OperatorVersion:
-        """The operator version the node means."""
+        """The operator version of the node."""
 
     @property
     def inputs(self) -> Sequence[Shape | None]:
-        """By position; `None` where the rank is unknown, the input left out, or the value no tensor."""
+        """Input shapes; `None` for an unknown rank, an omitted input, or a value that is not a tensor."""
 
     @property
     def input_count(self) -> int:
-        """How many inputs the node lists."""
+        """The number of inputs that the node lists, including omitted ones."""
 
     @property
     def output_count(self) -> int:
-        """How many outputs the node lists."""
+        """The number of outputs that the node lists, including omitted ones."""
 
     def attribute(self, name: str) -> Any:
-        """A Python value (bytes for a string, a tuple for a list, a message otherwise), or the default."""
+        """Return the value of an attribute, or its default.
+
+        Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
+        """
 
     def constant(self, position: int) -> tuple[Any, ...] | None:
-        """The values of an input known in advance, in row-major order; a value in it may be `None`."""
+        """Return the elements of a constant input in row-major order; unknown elements are `None`."""
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        """The shape of a subgraph's output, under input shapes that hold in every iteration."""
+        """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
 
 
 Rule = Callable[[ShapeContext], Sequence[Shape | None]]
-"""Gives one entry an output, or fewer; the outputs that have none are unknown."""
+"""Returns the output shapes by position; missing trailing entries are unknown."""

@@ -1,4 +1,4 @@
-"""Convolutions: batch of the data, channels of the weights, spatial dimensions of the window."""
+"""Shapes of convolutions: batch of the data, channels of the weights, spatial dimensions of the window."""
 
 from __future__ import annotations
 
@@ -13,31 +13,36 @@ from opshift.registry.shapes.window import slid, spread, windows
 
 @rule("convolution", keeps_rank=True)
 def convolution(node: ShapeContext) -> Sequence[Shape | None]:
-    """Weights are the second input."""
+    """Infer the output of a convolution with the weights as second input."""
     return [_convolved(node, input_shape(node, 0), input_shape(node, 1))]
 
 
 @rule("quantized_convolution", keeps_rank=True)
 def quantized_convolution(node: ShapeContext) -> Sequence[Shape | None]:
-    """Weights are the input 3; scales and zero points stand between and behind."""
+    """Infer the output with the weights as input 3, because each tensor has a scale and a zero point."""
     return [_convolved(node, input_shape(node, 0), input_shape(node, 3))]
 
 
 @rule("conv_transpose", keeps_rank=True)
 def conv_transpose(node: ShapeContext) -> Sequence[Shape | None]:
-    """Channels are counted a group; `output_shape` sets the spatial dimensions, else they are spread."""
+    """Infer the output of a transposed convolution.
+
+    The weights have the channels of one group. `output_shape` overrides the computed spatial dimensions.
+    """
     data, weights = input_shape(node, 0), input_shape(node, 1)
     rank = _rank(node, data, weights)
     if rank is None:
         return [None]
     batch = data[0] if data else None
     channels = product((weights[1] if weights else None, integer(node, "group", 1)))
-    return [(batch, channels, *_spread(node, data or unknown(rank), weights or unknown(rank)))]
+    return [
+        (batch, channels, *_transposed_spatial_shape(node, data or unknown(rank), weights or unknown(rank)))
+    ]
 
 
 @rule("causal_convolution", keeps_rank=True)
 def causal_convolution(node: ShapeContext) -> Sequence[Shape | None]:
-    """The output keeps the input's shape; the state holds one position less than the kernel."""
+    """Infer an output with the input's shape, and a state with one position less than the kernel."""
     data, weights = input_shape(node, 0), input_shape(node, 1)
     batch, channels = data[:2] if data is not None and len(data) == 3 else (None, None)
     kernel = weights[2] if weights is not None and len(weights) == 3 else None
@@ -50,31 +55,36 @@ def _convolved(node: ShapeContext, data: Shape | None, weights: Shape | None) ->
         return None
     batch = data[0] if data else None
     channels = weights[0] if weights else None
-    found = windows(node, weights[2:] if weights else None)
-    if data is None or found is None:
+    node_windows = windows(node, weights[2:] if weights else None)
+    if data is None or node_windows is None:
         return (batch, channels, *unknown(rank - 2))
-    return (batch, channels, *(slid(node, size, each) for size, each in zip(data[2:], found, strict=True)))
+    return (
+        batch,
+        channels,
+        *(slid(node, size, window) for size, window in zip(data[2:], node_windows, strict=True)),
+    )
 
 
-def _spread(node: ShapeContext, data: Shape, weights: Shape) -> Shape:
+def _transposed_spatial_shape(node: ShapeContext, data: Shape, weights: Shape) -> Shape:
     spatial = len(data) - 2
-    stated = integers(node, "output_shape")
-    if stated:
-        return stated if len(stated) == spatial else unknown(spatial)
+    declared = integers(node, "output_shape")
+    if declared:
+        return declared if len(declared) == spatial else unknown(spatial)
     extra = integers(node, "output_padding") or (0,) * spatial
-    found = windows(node, weights[2:])
-    if found is None or len(extra) != spatial:
+    node_windows = windows(node, weights[2:])
+    if node_windows is None or len(extra) != spatial:
         return unknown(spatial)
     return tuple(
-        spread(node, size, each, more) for size, each, more in zip(data[2:], found, extra, strict=True)
+        spread(node, size, window, padding)
+        for size, window, padding in zip(data[2:], node_windows, extra, strict=True)
     )
 
 
 def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
-    """As all that state it agree: data, weights and `kernel_shape`."""
+    """Return the rank if the data, the weights and `kernel_shape` do not contradict each other."""
     kernel = size_of(node.attribute("kernel_shape"))
-    stated = {len(shape) for shape in (data, weights) if shape is not None} | (
+    ranks = {len(shape) for shape in (data, weights) if shape is not None} | (
         {kernel + 2} if kernel else set()
     )
-    rank = stated.pop() if len(stated) == 1 else None
+    rank = ranks.pop() if len(ranks) == 1 else None
     return rank if rank is not None and rank >= 2 else None

@@ -1,4 +1,4 @@
-"""Outputs that keep a shape, or into which the inputs broadcast."""
+"""Shapes of operators that keep a shape or broadcast their inputs."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ from opshift.registry.shapes.table import rule
 
 @rule("same_as_first", keeps_rank=True)
 def same_as_first(node: ShapeContext) -> Sequence[Shape | None]:
-    """The first output has the first input's shape."""
+    """Infer the first input's shape for the first output."""
     return [input_shape(node, 0)]
 
 
 @rule("same_as_second")
 def same_as_second(node: ShapeContext) -> Sequence[Shape | None]:
-    """The first output has the second input's shape."""
+    """Infer the second input's shape for the first output."""
     return [input_shape(node, 1)]
 
 
 @rule("all_same_as_first", keeps_rank=True)
 def all_same_as_first(node: ShapeContext) -> Sequence[Shape | None]:
-    """Every output has the first input's shape."""
+    """Infer the first input's shape for every output."""
     return [input_shape(node, 0)] * node.output_count
 
 
 @rule("pairwise", keeps_rank=True)
 def pairwise(node: ShapeContext) -> Sequence[Shape | None]:
-    """Every output has the shape of the input at its position."""
+    """Infer the shape of the input at the same position for every output."""
     return [input_shape(node, position) for position in range(node.output_count)]
 
 
 @rule("broadcast")
 def broadcast_all(node: ShapeContext) -> Sequence[Shape | None]:
-    """Numpy's broadcasting; where it is an attribute, the second input adapts to the first."""
+    """Broadcast all inputs as in NumPy.
+
+    In versions with a `broadcast` attribute, only the second input is broadcast.
+    """
     if "broadcast" in node.version.attributes:
         return [input_shape(node, 0)]
     return [broadcast([input_shape(node, position) for position in range(node.input_count)])]
@@ -44,7 +47,7 @@ def broadcast_all(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("batch_normalization", keeps_rank=True)
 def batch_normalization(node: ShapeContext) -> Sequence[Shape | None]:
-    """The output keeps the input's shape; statistics have that of the mean, one value a channel."""
+    """Infer the input's shape, and the shape of the mean for statistics, with one value per channel."""
     data, mean = input_shape(node, 0), input_shape(node, 3)
     if mean is None and integer(node, "spatial", 1) == 1:
         mean = (data[1],) if data is not None and len(data) > 1 else (None,)
@@ -53,26 +56,32 @@ def batch_normalization(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("layer_normalization", keeps_rank=True)
 def layer_normalization(node: ShapeContext) -> Sequence[Shape | None]:
-    """The output keeps the input's shape; statistics have 1 from the axis on."""
+    """Infer the input's shape, and statistics with 1 for the axis and all later dimensions."""
     data = input_shape(node, 0)
     if data is None:
         return []
-    first = axis_in(integer(node, "axis"), len(data))
-    reduced = unknown(len(data)) if first is None else data[:first] + (1,) * (len(data) - first)
+    start = axis_in(integer(node, "axis"), len(data))
+    reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]
 
 
 @rule("dynamic_quantize")
 def dynamic_quantize(node: ShapeContext) -> Sequence[Shape | None]:
-    """The quantized input, and the scale and zero point of all of it."""
+    """Infer the quantized input, and a scalar scale and zero point."""
     return [input_shape(node, 0), (), ()]
 
 
 @rule("optimizer")
 def optimizer(node: ShapeContext) -> Sequence[Shape | None]:
-    """After rate and count come n tensors, n gradients, n of every state; outputs leave out gradients."""
+    """Infer updated tensors and states.
+
+    The inputs are the learning rate, the update count, n tensors, n gradients, and n tensors of each state.
+    The outputs omit the gradients.
+    """
     tensors = node.input_count - 2 - node.output_count
     if tensors <= 0 or node.output_count % tensors:
         return []
-    sources = (at if at < tensors else at + tensors for at in range(node.output_count))
+    sources = (
+        position if position < tensors else position + tensors for position in range(node.output_count)
+    )
     return [input_shape(node, 2 + source) for source in sources]

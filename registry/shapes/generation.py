@@ -1,4 +1,4 @@
-"""Outputs whose shape stands in attributes or in the values of inputs."""
+"""Shapes that attributes or constant inputs declare."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from opshift.registry.shapes.table import rule
 
 @rule("scalar")
 def a_scalar(node: ShapeContext) -> Sequence[Shape | None]:
-    """One value without dimensions."""
+    """Infer a scalar."""
     return [()]
 
 
 @rule("shape")
 def shape_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
-    """A list with an entry a dimension, or a stretch of it."""
+    """Infer a list with one element per dimension, or per dimension from `start` to `end`."""
     data, start, end = input_shape(node, 0), integer(node, "start", 0), integer(node, "end")
     if data is None or start is None:
         return [(None,)]
@@ -28,7 +28,7 @@ def shape_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("constant")
 def constant(node: ShapeContext) -> Sequence[Shape | None]:
-    """As the attribute that holds the value."""
+    """Infer the shape of the attribute that contains the value."""
     for name in ("value", "sparse_value"):
         tensor = node.attribute(name)
         if tensor is not None:
@@ -41,7 +41,7 @@ def constant(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("constant_of_shape")
 def constant_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
-    """As the input lists."""
+    """Infer the shape that the input contains."""
     listed = setting(node, "input")
     if listed.values is not None:
         return [listed.values]
@@ -50,20 +50,20 @@ def constant_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("stated")
 def stated(node: ShapeContext) -> Sequence[Shape | None]:
-    """As the attribute `shape` lists."""
+    """Infer the shape in the attribute `shape`."""
     return [integers(node, "shape")]
 
 
 @rule("multinomial")
 def multinomial(node: ShapeContext) -> Sequence[Shape | None]:
-    """So many samples for every row."""
+    """Infer the number of samples for each row."""
     rows = input_shape(node, 0)
     return [(rows[0] if rows else None, integer(node, "sample_size", 1))]
 
 
 @rule("range")
 def range_(node: ShapeContext) -> Sequence[Shape | None]:
-    """A list; how long is certain for integers only."""
+    """Infer the length of a list from constant integers; it is unknown for floats."""
     start, limit, step = (scalar(node, position) for position in range(3))
     if start is None or limit is None or not step:
         return [(None,)]
@@ -72,13 +72,13 @@ def range_(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("window")
 def window(node: ShapeContext) -> Sequence[Shape | None]:
-    """A list as long as the input says."""
+    """Infer a list with the length in the first input."""
     return [(scalar(node, 0),)]
 
 
 @rule("mel_weight_matrix")
 def mel_weight_matrix(node: ShapeContext) -> Sequence[Shape | None]:
-    """A row a frequency, a column a mel bin."""
+    """Infer one row per frequency and one column per mel bin."""
     bins, size = scalar(node, 0), scalar(node, 1)
     return [(None if size is None else size // 2 + 1, bins)]
 

@@ -1,4 +1,4 @@
-"""Images cropped, sampled, or taken apart into blocks."""
+"""Shapes of operators that crop or sample images, or rearrange them into blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.registry.shapes.table import rule
 
 @rule("depth_to_space", keeps_rank=True)
 def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
-    """Blocks of channels become squares."""
+    """Move blocks of channels into height and width."""
     data, block = _image(node), integer(node, "blocksize")
     if data is None or block is None or block < 1:
         return [unknown(4)]
@@ -22,7 +22,7 @@ def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("space_to_depth", keeps_rank=True)
 def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
-    """Squares become blocks of channels."""
+    """Move blocks of height and width into the channels."""
     data, block = _image(node), integer(node, "blocksize")
     if data is None or block is None or block < 1:
         return [unknown(4)]
@@ -32,7 +32,7 @@ def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("column_to_image")
 def column_to_image(node: ShapeContext) -> Sequence[Shape | None]:
-    """An image of the listed size; a column holds the channels of one block."""
+    """Infer an image of the given size; each column contains the channels of one block."""
     data, size, block = input_shape(node, 0), constant_integers(node, 1), constant_integers(node, 2)
     counts = {count for count in (length(node, 1), length(node, 2)) if count is not None}
     if len(counts) != 1:
@@ -44,7 +44,7 @@ def column_to_image(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("grid_sample")
 def grid_sample(node: ShapeContext) -> Sequence[Shape | None]:
-    """Batch and channels of the image, spatial dimensions of the grid."""
+    """Infer batch and channels of the image, and spatial dimensions of the grid."""
     data, grid = input_shape(node, 0), input_shape(node, 1)
     ranks = {len(shape) for shape in (data, grid) if shape is not None}
     if len(ranks) != 1 or min(ranks) < 3:
@@ -56,7 +56,7 @@ def grid_sample(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("affine_grid")
 def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed size without its channels, and a coordinate a spatial dimension."""
+    """Infer the given size without its channels, and one coordinate per spatial axis as last dimension."""
     theta, size, rank = input_shape(node, 0), constant_integers(node, 1), length(node, 1)
     if rank is None and theta is not None and len(theta) == 3 and theta[1] is not None:
         rank = theta[1] + 2
@@ -68,27 +68,27 @@ def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("decoded_image")
 def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
-    """Height, width and the channels of the pixel format."""
+    """Infer an unknown height and width, and the number of channels of the pixel format."""
     return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(text(node, "pixel_format")))]
 
 
 @rule("center_crop_pad", keeps_rank=True)
 def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed axes, or all, get the listed sizes."""
+    """Replace the sizes of the given axes, or of all axes."""
     data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")
     if data is None:
         return [None]
-    chosen = tuple(range(len(data))) if axes is None else axes_in(integers(node, "axes"), len(data))
-    if chosen is None:
+    selected = tuple(range(len(data))) if axes is None else axes_in(integers(node, "axes"), len(data))
+    if selected is None:
         return [unknown(len(data))]
-    listed = sizes if sizes is not None and len(sizes) == len(chosen) else unknown(len(chosen))
-    new = dict(zip(chosen, listed, strict=True))
-    return [tuple(new.get(at, dim) for at, dim in enumerate(data))]
+    new_sizes = sizes if sizes is not None and len(sizes) == len(selected) else unknown(len(selected))
+    size_by_axis = dict(zip(selected, new_sizes, strict=True))
+    return [tuple(size_by_axis.get(position, dim) for position, dim in enumerate(data))]
 
 
 @rule("crop", keeps_rank=True)
 def crop(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed height and width, or what the borders at the left, top, right and bottom leave."""
+    """Set height and width to `scale`, or subtract `border` (left, top, right, bottom) from them."""
     data, border, size = _image(node), integers(node, "border"), integers(node, "scale")
     batch, channels, height, width = data if data is not None else unknown(4)
     if size is not None:
@@ -96,10 +96,10 @@ def crop(node: ShapeContext) -> Sequence[Shape | None]:
     if border is None or len(border) != 4:
         return [(batch, channels, None, None)]
     left, top, right, bottom = border
-    return [(batch, channels, _left_over(height, top + bottom), _left_over(width, left + right))]
+    return [(batch, channels, _cropped_size(height, top + bottom), _cropped_size(width, left + right))]
 
 
-def _left_over(size: int | None, cut: int) -> int | None:
+def _cropped_size(size: int | None, cut: int) -> int | None:
     return None if size is None or not 0 <= cut <= size else size - cut
 
 

@@ -1,4 +1,4 @@
-"""Outputs that pick elements by position."""
+"""Shapes of operators that select elements by position."""
 
 from __future__ import annotations
 
@@ -13,29 +13,33 @@ from opshift.registry.shapes.table import rule
 
 @rule("gather")
 def gather(node: ShapeContext) -> Sequence[Shape | None]:
-    """The indices' dimensions stand where the axis was."""
+    """Replace the axis by the dimensions of the indices."""
     data, indices = input_shape(node, 0), input_shape(node, 1)
     if not data or indices is None:
         return [None]
-    at = axis(node, len(data), 0)
-    return [None if at is None else (*data[:at], *indices, *data[at + 1 :])]
+    position = axis(node, len(data), 0)
+    return [None if position is None else (*data[:position], *indices, *data[position + 1 :])]
 
 
 @rule("gather_nd")
 def gather_nd(node: ShapeContext) -> Sequence[Shape | None]:
-    """The indices' last dimension says how many of the data's, behind the batch, one index fixes."""
+    """Infer the output of GatherND.
+
+    The last dimension of the indices is the number of data dimensions, after the batch dimensions, that one
+    index selects.
+    """
     data, indices, batch = input_shape(node, 0), input_shape(node, 1), integer(node, "batch_dims", 0)
     if data is None or not indices or indices[-1] is None or batch is None:
         return [None]
-    fixed = batch + indices[-1]
-    if not 0 <= batch < len(indices) or fixed > len(data):
+    first_kept = batch + indices[-1]
+    if not 0 <= batch < len(indices) or first_kept > len(data):
         return [None]
-    return [(*indices[:-1], *data[fixed:])]
+    return [(*indices[:-1], *data[first_kept:])]
 
 
 @rule("slice", keeps_rank=True)
 def slice_(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed axes, or the first ones, get shorter."""
+    """Shorten the given axes, or the first axes if none are given."""
     data = input_shape(node, 0)
     if data is None:
         return [None]
@@ -43,45 +47,50 @@ def slice_(node: ShapeContext) -> Sequence[Shape | None]:
     count = starts.length
     if count is None:
         return [unknown(len(data))]
-    chosen = axes_in(tuple(range(count)) if axes.absent else axes.values, len(data))
+    selected = axes_in(tuple(range(count)) if axes.absent else axes.values, len(data))
     strides = (1,) * count if steps.absent else steps.values or unknown(count)
     bounds = (starts.values or unknown(count), ends.values or unknown(count), strides)
-    if chosen is None or any(len(each) != len(chosen) for each in bounds):
+    if selected is None or any(len(each) != len(selected) for each in bounds):
         return [unknown(len(data))]
-    cut = dict(zip(chosen, zip(*bounds, strict=True), strict=True))
-    return [tuple(_cut(dim, *cut[at]) if at in cut else dim for at, dim in enumerate(data))]
+    bounds_by_axis = dict(zip(selected, zip(*bounds, strict=True), strict=True))
+    return [
+        tuple(
+            _sliced_dim(dim, *bounds_by_axis[position]) if position in bounds_by_axis else dim
+            for position, dim in enumerate(data)
+        )
+    ]
 
 
 @rule("top_k", keeps_rank=True)
 def top_k(node: ShapeContext) -> Sequence[Shape | None]:
-    """The axis holds k values; so do the indices."""
+    """Replace the axis by k, for values and indices."""
     data = input_shape(node, 0)
     if data is None:
         return []
-    at = axis(node, len(data), -1)
-    wanted = integer(node, "k") if "k" in node.version.attributes else scalar(node, 1)
-    return [] if at is None else [replaced(data, at, wanted)] * 2
+    position = axis(node, len(data), -1)
+    count = integer(node, "k") if "k" in node.version.attributes else scalar(node, 1)
+    return [] if position is None else [replaced(data, position, count)] * 2
 
 
 @rule("one_hot")
 def one_hot(node: ShapeContext) -> Sequence[Shape | None]:
-    """A new axis as deep as the second input says."""
+    """Insert an axis with the depth, which is the second input."""
     indices = input_shape(node, 0)
     if indices is None:
         return [None]
-    at = axis(node, len(indices) + 1, -1)
-    return [None if at is None else (*indices[:at], _depth(node), *indices[at:])]
+    position = axis(node, len(indices) + 1, -1)
+    return [None if position is None else (*indices[:position], _depth(node), *indices[position:])]
 
 
 def _depth(node: ShapeContext) -> int | None:
-    """Of any numeric type."""
+    """Return the depth as an integer; its tensor may have any numeric type."""
     values = node.constant(1) or ()
-    whole = len(values) == 1 and isinstance(values[0], int | float) and math.isfinite(values[0])
-    return int(values[0]) if whole else None
+    is_valid = len(values) == 1 and isinstance(values[0], int | float) and math.isfinite(values[0])
+    return int(values[0]) if is_valid else None
 
 
-def _cut(dim: int | None, start: int | None, end: int | None, step: int | None) -> int | None:
-    """Bounds count from the back below zero, and stop at the ends."""
+def _sliced_dim(dim: int | None, start: int | None, end: int | None, step: int | None) -> int | None:
+    """Return the length of a slice; negative bounds count from the end, and bounds are clamped."""
     if dim is None or start is None or end is None or not step:
         return None
     low, high = (0, dim) if step > 0 else (-1, dim - 1)

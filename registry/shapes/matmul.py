@@ -1,4 +1,4 @@
-"""Matrix products."""
+"""Shapes of matrix products."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from opshift.registry.shapes.table import rule
 
 @rule("matmul")
 def matmul(node: ShapeContext) -> Sequence[Shape | None]:
-    """Numpy's matmul of the first two inputs."""
+    """Infer the product of the first two inputs, as in NumPy."""
     return [_product(input_shape(node, 0), input_shape(node, 1))]
 
 
 @rule("quantized_matmul")
 def quantized_matmul(node: ShapeContext) -> Sequence[Shape | None]:
-    """Numpy's matmul of the inputs 0 and 3; scales and zero points stand between and behind."""
+    """Infer the product of inputs 0 and 3, because each tensor has a scale and a zero point."""
     return [_product(input_shape(node, 0), input_shape(node, 3))]
 
 
 @rule("gemm")
 def gemm(node: ShapeContext) -> Sequence[Shape | None]:
-    """A matrix: rows of the first input, columns of the second, each transposed if asked."""
+    """Infer rows of the first input and columns of the second, after optional transposition."""
     first, second = input_shape(node, 0), input_shape(node, 1)
     rows = first[1 if integer(node, "transA", 0) else 0] if _is_matrix(first) else None
     columns = second[0 if integer(node, "transB", 0) else 1] if _is_matrix(second) else None
@@ -33,7 +33,7 @@ def gemm(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 def _product(first: Shape | None, second: Shape | None) -> Shape | None:
-    """A 1-D operand stands for a row or a column, which the result does not have."""
+    """Return the shape of a product; a 1-D operand is a row or column that the result omits."""
     if not first or not second:
         return None
     batch = broadcast([first[:-2], second[:-2]]) or ()

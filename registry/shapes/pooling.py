@@ -1,4 +1,4 @@
-"""Pooling: batch and channels of the input, spatial dimensions of the window."""
+"""Shapes of pooling: batch and channels of the input, spatial dimensions of the window."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from opshift.registry.shapes.window import Window, slid, spread, windows
 
 @rule("pool", keeps_rank=True)
 def pool(node: ShapeContext) -> Sequence[Shape | None]:
-    """Every output, be it of values or of indices, has a place for each position of the window."""
-    data, found = _pooled(node)
-    if data is None or found is None:
+    """Infer the same shape for values and indices: one element per position of the window."""
+    data, node_windows = _pooled(node)
+    if data is None or node_windows is None:
         return [data] * node.output_count
-    places = (slid(node, size, window) for size, window in zip(data[2:], found, strict=True))
-    return [(*data[:2], *places)] * node.output_count
+    sizes = (slid(node, size, window) for size, window in zip(data[2:], node_windows, strict=True))
+    return [(*data[:2], *sizes)] * node.output_count
 
 
 @rule("global_pool", keeps_rank=True)
 def global_pool(node: ShapeContext) -> Sequence[Shape | None]:
-    """The spatial dimensions become 1."""
+    """Replace the spatial dimensions by 1."""
     data = input_shape(node, 0)
     if data is None or len(data) < 2:
         return [None]
@@ -32,20 +32,20 @@ def global_pool(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("max_unpool")
 def max_unpool(node: ShapeContext) -> Sequence[Shape | None]:
-    """The whole shape is an input, or follows from the window."""
-    data, found = _pooled(node)
-    if data is None or found is None:
+    """Infer the shape from the third input, or from the window."""
+    data, node_windows = _pooled(node)
+    if data is None or node_windows is None:
         return [data]
     if node.input_count > 2:
-        stated = constant_integers(node, 2)
-        return [stated if stated is not None and len(stated) == len(data) else unknown(len(data))]
-    places = (spread(node, size, window, 0) for size, window in zip(data[2:], found, strict=True))
-    return [(*data[:2], *places)]
+        declared = constant_integers(node, 2)
+        return [declared if declared is not None and len(declared) == len(data) else unknown(len(data))]
+    sizes = (spread(node, size, window, 0) for size, window in zip(data[2:], node_windows, strict=True))
+    return [(*data[:2], *sizes)]
 
 
 @rule("max_roi_pool")
 def max_roi_pool(node: ShapeContext) -> Sequence[Shape | None]:
-    """One image a region, of the stated size."""
+    """Infer one image per region, with the size in `pooled_shape`."""
     size = integers(node, "pooled_shape") or ()
     height, width = size if len(size) == 2 else (None, None)
     return [(*_regions(node), height, width)]
@@ -53,19 +53,19 @@ def max_roi_pool(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("roi_align")
 def roi_align(node: ShapeContext) -> Sequence[Shape | None]:
-    """One image a region, of the stated size."""
+    """Infer one image per region, with the size in the attributes."""
     return [(*_regions(node), integer(node, "output_height"), integer(node, "output_width"))]
 
 
 def _pooled(node: ShapeContext) -> tuple[Shape | None, list[Window] | None]:
-    """The input's shape and its windows; without windows, only the rank and what it keeps."""
+    """Return the input's shape and windows; without windows, spatial dimensions are unknown."""
     data, kernel = input_shape(node, 0), size_of(node.attribute("kernel_shape"))
     if data is None:
         return (unknown(kernel + 2) if kernel else None), None
-    found = windows(node, None)
-    if len(data) < 2 or (found is not None and len(data) != len(found) + 2):
+    node_windows = windows(node, None)
+    if len(data) < 2 or (node_windows is not None and len(data) != len(node_windows) + 2):
         return None, None
-    return (data if found is not None else (*data[:2], *unknown(len(data) - 2))), found
+    return (data if node_windows is not None else (*data[:2], *unknown(len(data) - 2))), node_windows
 
 
 def _regions(node: ShapeContext) -> Shape:

@@ -1,4 +1,4 @@
-"""Careful reading of what a node states: whatever has not the type it should have counts as unknown."""
+"""Read inputs and attributes of a node defensively: a value of an unexpected type counts as unknown."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from opshift.registry.shapes.dims import axis_in
 
 
 class Setting(NamedTuple):
-    """A list that a node gives as an attribute or as an input, depending on the operator's version."""
+    """A list that is an attribute or an input, depending on the operator version."""
 
     values: Shape | None = None
-    """Its integers; `None` if they are not known."""
+    """The integers; `None` if they are unknown."""
     length: int | None = None
     absent: bool = False
-    """Certainly left out."""
+    """Whether the list is known to be omitted."""
 
 
 def input_shape(node: ShapeContext, position: int) -> Shape | None:
-    """The shape of an input, `None` too where there is none."""
+    """Return the shape of an input; `None` if it is unknown or the input does not exist."""
     return node.inputs[position] if 0 <= position < len(node.inputs) else None
 
 
 def integer(node: ShapeContext, name: str, default: int | None = None) -> int | None:
-    """An integer attribute."""
+    """Return an integer attribute."""
     value = node.attribute(name)
     return value if isinstance(value, int) else default
 
 
 def integers(node: ShapeContext, name: str) -> tuple[int, ...] | None:
-    """An attribute that is a list of integers."""
+    """Return an attribute that is a list of integers."""
     value = node.attribute(name)
     if not isinstance(value, (tuple, list)):
         return None
@@ -42,7 +42,7 @@ def integers(node: ShapeContext, name: str) -> tuple[int, ...] | None:
 
 
 def text(node: ShapeContext, name: str) -> str:
-    """A string attribute, empty if it is not there."""
+    """Return a string attribute, or an empty string if it is absent."""
     value = node.attribute(name)
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
@@ -50,12 +50,12 @@ def text(node: ShapeContext, name: str) -> str:
 
 
 def size_of(value: Any) -> int:
-    """The number of items in a list attribute, 0 if it is not there."""
+    """Return the number of elements in a list attribute, or 0 if it is absent."""
     return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
 
 
 def constant_integers(node: ShapeContext, position: int) -> Shape | None:
-    """A constant input's values, those that are no integers unknown."""
+    """Return the elements of a constant input; elements that are not integers are `None`."""
     values = node.constant(position)
     if values is None:
         return None
@@ -63,7 +63,7 @@ def constant_integers(node: ShapeContext, position: int) -> Shape | None:
 
 
 def length(node: ShapeContext, position: int) -> int | None:
-    """The number of elements in a 1-D input."""
+    """Return the number of elements of a 1-D input."""
     values = node.constant(position)
     if values is not None:
         return len(values)
@@ -72,32 +72,32 @@ def length(node: ShapeContext, position: int) -> int | None:
 
 
 def setting(node: ShapeContext, name: str) -> Setting:
-    """The list called `name`, be it an attribute or an input of this version."""
-    stated = integers(node, name) if name in node.version.attributes else None
-    if stated is not None:
-        return Setting(stated, len(stated))
-    found = node.version.input_named(name)
-    if found is None or found[0] >= node.input_count:
+    """Return the list called `name`, which is an attribute or an input of the operator version."""
+    values = integers(node, name) if name in node.version.attributes else None
+    if values is not None:
+        return Setting(values, len(values))
+    parameter = node.version.input_named(name)
+    if parameter is None or parameter[0] >= node.input_count:
         return Setting(absent=True)
-    return Setting(constant_integers(node, found[0]), length(node, found[0]))
+    return Setting(constant_integers(node, parameter[0]), length(node, parameter[0]))
 
 
 def scalar_setting(node: ShapeContext, name: str, default: int | None = None) -> int | None:
-    """The single integer called `name`, be it an attribute or an input; the default if left out."""
+    """Return the integer called `name`, an attribute or an input; the default if it is omitted."""
     if name in node.version.attributes:
         return integer(node, name, default)
-    found = node.version.input_named(name)
-    if found is None or found[0] >= node.input_count:
+    parameter = node.version.input_named(name)
+    if parameter is None or parameter[0] >= node.input_count:
         return default
-    return scalar(node, found[0])
+    return scalar(node, parameter[0])
 
 
 def scalar(node: ShapeContext, position: int) -> int | None:
-    """The only value of a constant input."""
+    """Return the only element of a constant input."""
     values = constant_integers(node, position)
     return values[0] if values is not None and len(values) == 1 else None
 
 
 def axis(node: ShapeContext, rank: int | None, default: int | None = None) -> int | None:
-    """The `axis` attribute, counted from the front."""
+    """Return the `axis` attribute as a non-negative index."""
     return axis_in(integer(node, "axis", default), rank)

@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM."""
+"""Shapes of RNN, GRU and LSTM."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.registry.shapes.table import rule
 
 @rule("recurrent")
 def recurrent(node: ShapeContext) -> Sequence[Shape | None]:
-    """All steps, then the last states; with layout 1 the batch comes first everywhere."""
+    """Infer the outputs of all steps, then the final states; with layout 1, the batch dimension is first."""
     data, recurrence = input_shape(node, 0), input_shape(node, 2)
     first, second = data[:2] if data is not None and len(data) == 3 else (None, None)
     hidden = integer(node, "hidden_size")

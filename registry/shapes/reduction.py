@@ -1,4 +1,4 @@
-"""Outputs in which dimensions are folded into one value."""
+"""Shapes of reductions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from opshift.registry.shapes.table import rule
 
 @rule("reduce")
 def reduce(node: ShapeContext) -> Sequence[Shape | None]:
-    """The axes become 1 or disappear; without axes all do, or none if an empty list means that."""
+    """Replace the axes by 1 or remove them.
+
+    Without axes, all dimensions are reduced, or none if `noop_with_empty_axes` is set.
+    """
     data, axes = input_shape(node, 0), setting(node, "axes")
     keep = integer(node, "keepdims", 1) != 0
     if axes.absent or axes.length == 0:
@@ -20,12 +23,12 @@ def reduce(node: ShapeContext) -> Sequence[Shape | None]:
     if data is None:
         return [None]
     known = axes_in(axes.values, len(data))
-    return [_unsettled(data, axes, keep) if known is None else _reduced(data, known, keep)]
+    return [_reduced_by_unknown_axes(data, axes, keep) if known is None else _reduced(data, known, keep)]
 
 
 @rule("arg_reduce")
 def arg_reduce(node: ShapeContext) -> Sequence[Shape | None]:
-    """One axis becomes 1 or disappears."""
+    """Replace one axis by 1 or remove it."""
     data = input_shape(node, 0)
     if not data:
         return [None]
@@ -38,14 +41,14 @@ def arg_reduce(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("determinant")
 def determinant(node: ShapeContext) -> Sequence[Shape | None]:
-    """The last two dimensions, a square matrix, become one number."""
+    """Remove the last two dimensions, which are a square matrix."""
     data = input_shape(node, 0)
     return [data[:-2] if data is not None and len(data) >= 2 else None]
 
 
 @rule("loss")
 def loss(node: ShapeContext) -> Sequence[Shape | None]:
-    """One number, or one a label if nothing is reduced; log-probabilities keep the scores' shape."""
+    """Infer a scalar, or one loss per label without a reduction; log-probabilities match the scores."""
     labels = input_shape(node, 1)
     return [labels if text(node, "reduction") == "none" else (), input_shape(node, 0)]
 
@@ -60,11 +63,11 @@ def _without_axes(node: ShapeContext, data: Shape | None, keep: bool) -> Shape |
 
 def _reduced(data: Shape, axes: tuple[int, ...], keep: bool) -> Shape:
     if keep:
-        return tuple(1 if at in axes else dim for at, dim in enumerate(data))
-    return tuple(dim for at, dim in enumerate(data) if at not in axes)
+        return tuple(1 if position in axes else dim for position, dim in enumerate(data))
+    return tuple(dim for position, dim in enumerate(data) if position not in axes)
 
 
-def _unsettled(data: Shape, axes: Setting, keep: bool) -> Shape | None:
+def _reduced_by_unknown_axes(data: Shape, axes: Setting, keep: bool) -> Shape | None:
     if axes.values is not None and None not in axes.values:
         return None
     if keep:

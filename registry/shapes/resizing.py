@@ -1,4 +1,4 @@
-"""Resizing by scales or to sizes; all versions keep the rank."""
+"""Shapes of resized images; every version keeps the rank."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from opshift.registry.shapes.table import rule
 
 @rule("resize", keeps_rank=True)
 def resize(node: ShapeContext) -> Sequence[Shape | None]:
-    """The listed axes, or all, get their sizes, or are scaled and rounded down."""
+    """Replace the given axes, or all axes, by the sizes, or scale them and round down."""
     data = input_shape(node, 0)
     if data is None:
         return [None]
-    stated = node.attribute("axes") is not None
-    axes = axes_in(integers(node, "axes"), len(data)) if stated else tuple(range(len(data)))
+    has_axes = node.attribute("axes") is not None
+    axes = axes_in(integers(node, "axes"), len(data)) if has_axes else tuple(range(len(data)))
     if axes is None:
         return [unknown(len(data))]
-    new = dict(zip(axes, _sizes(node) or _scaled(node, [data[at] for at in axes]), strict=False))
-    if len(new) != len(axes):
-        new = dict.fromkeys(axes)
-    return [tuple(new.get(at, dim) for at, dim in enumerate(data))]
+    size_by_axis = dict(
+        zip(axes, _sizes(node) or _scaled(node, [data[position] for position in axes]), strict=False)
+    )
+    if len(size_by_axis) != len(axes):
+        size_by_axis = dict.fromkeys(axes)
+    return [tuple(size_by_axis.get(position, dim) for position, dim in enumerate(data))]
 
 
 def _sizes(node: ShapeContext) -> Shape | None:
-    found = node.version.input_named("sizes")
-    sizes = constant_integers(node, found[0]) if found else None
+    parameter = node.version.input_named("sizes")
+    sizes = constant_integers(node, parameter[0]) if parameter else None
     if sizes is None or text(node, "keep_aspect_ratio_policy") in ("", "stretch"):
         return sizes
     return unknown(len(sizes))
@@ -41,7 +43,7 @@ def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape:
     scales = _scales(node)
     if scales is None or len(scales) != len(dims):
         return ()
-    return tuple(_times(dim, scale) for dim, scale in zip(dims, scales, strict=True))
+    return tuple(_scaled_dim(dim, scale) for dim, scale in zip(dims, scales, strict=True))
 
 
 def _scales(node: ShapeContext) -> Sequence[Any] | None:
@@ -50,12 +52,12 @@ def _scales(node: ShapeContext) -> Sequence[Any] | None:
     if "scales" in node.version.attributes:
         found = node.attribute("scales")
         return found if isinstance(found, tuple | list) else None
-    place = node.version.input_named("scales")
-    return node.constant(place[0]) if place else None
+    parameter = node.version.input_named("scales")
+    return node.constant(parameter[0]) if parameter else None
 
 
-def _times(dim: int | None, scale: Any) -> int | None:
-    """Rounded down, if single and double precision agree on it."""
+def _scaled_dim(dim: int | None, scale: Any) -> int | None:
+    """Scale and round down; the result is unknown if single and double precision differ."""
     if dim is None or not isinstance(scale, int | float) or not 0 < dim * scale < 2**31:
         return None
     exact = dim * scale

@@ -1,4 +1,4 @@
-"""Outputs that hold what a condition selects: how much, only the data say."""
+"""Shapes of operators that select elements by value; the number of elements is unknown."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from opshift.registry.shapes.table import rule
 
 @rule("compress")
 def compress(node: ShapeContext) -> Sequence[Shape | None]:
-    """As many along the axis as the condition holds for; without an axis, of the flattened input."""
+    """Infer an unknown size for the axis, or a list if there is no axis, because the input is flattened."""
     if node.attribute("axis") is None:
         return [(None,)]
     data = input_shape(node, 0)
     if data is None:
         return [None]
-    at = axis(node, len(data))
-    return [None if at is None else replaced(data, at, None)]
+    position = axis(node, len(data))
+    return [None if position is None else replaced(data, position, None)]
 
 
 @rule("unique")
 def unique(node: ShapeContext) -> Sequence[Shape | None]:
-    """Along an axis or of the flattened input; the inverse has an index for every element."""
+    """Infer unknown counts of unique values; the inverse has one index per element or slice."""
     data = input_shape(node, 0)
     if node.attribute("axis") is None:
         return [(None,), (None,), (None if data is None else product(data),), (None,)]
-    at = axis(node, None if data is None else len(data))
-    if data is None or at is None:
+    position = axis(node, None if data is None else len(data))
+    if data is None or position is None:
         return [None, (None,), (None,), (None,)]
-    return [replaced(data, at, None), (None,), (data[at],), (None,)]
+    return [replaced(data, position, None), (None,), (data[position],), (None,)]
 
 
 @rule("non_zero")
 def non_zero(node: ShapeContext) -> Sequence[Shape | None]:
-    """A row a dimension, a column an element found."""
+    """Infer one row per dimension and one column per non-zero element."""
     data = input_shape(node, 0)
     return [(len(data) if data else None, None)]
 
 
 @rule("non_max_suppression")
 def non_max_suppression(node: ShapeContext) -> Sequence[Shape | None]:
-    """Batch, class and box of everything kept."""
+    """Infer batch, class and box index of each selected box."""
     return [(None, 3)]

@@ -1,4 +1,4 @@
-"""Fourier transforms."""
+"""Shapes of Fourier transforms."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from opshift.registry.shapes.table import rule
 
 @rule("dft")
 def dft(node: ShapeContext) -> Sequence[Shape | None]:
-    """The axis gets the transform's length, or half of it; the last dimension tells real from complex."""
+    """Replace the axis by the length of the transform, or by the length of a one-sided spectrum.
+
+    The last dimension is 1 for real and 2 for complex values.
+    """
     data, onesided = input_shape(node, 0), integer(node, "onesided", 0)
     if not data:
         return [None]
@@ -29,7 +32,7 @@ def dft(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("stft")
 def stft(node: ShapeContext) -> Sequence[Shape | None]:
-    """Batch, frames, bins, and two numbers for a complex one."""
+    """Infer batch, frames, frequency bins, and two numbers per complex value."""
     data = input_shape(node, 0)
     batch, signal = data[:2] if data is not None and len(data) == 3 else (None, None)
     frame, step = _frame_length(node, signal), scalar(node, 1)
@@ -40,7 +43,7 @@ def stft(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
-    """Stated, or the axis's own; that of a one-sided spectrum is even."""
+    """Return the length in the input, or that of the axis; a one-sided inverse has an even length."""
     if node.input_count > 1:
         return scalar(node, 1)
     if dim is None or not real:
@@ -49,10 +52,10 @@ def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | 
 
 
 def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
-    """Stated, or the window's, or the whole signal's."""
-    stated, shape = scalar(node, 3), input_shape(node, 2)
-    if stated is not None:
-        return stated
+    """Return the length in the input, or that of the window, or that of the signal."""
+    declared, shape = scalar(node, 3), input_shape(node, 2)
+    if declared is not None:
+        return declared
     if shape is not None:
         return shape[0] if len(shape) == 1 else None
     return signal if node.input_count <= 2 else None

@@ -1,4 +1,4 @@
-"""Dimensions joined, cut apart, repeated or widened."""
+"""Shapes of operators that concatenate, split, repeat, pad or broadcast."""
 
 from __future__ import annotations
 
@@ -12,48 +12,51 @@ from opshift.registry.shapes.table import rule
 
 @rule("concat", keeps_rank=True)
 def concat(node: ShapeContext) -> Sequence[Shape | None]:
-    """The axis adds up; along the others the inputs agree. Version 1 does not say its default axis."""
-    shapes = [input_shape(node, position) for position in range(node.input_count)]
+    """Add up the axis; on other axes the inputs have the same sizes.
+
+    The default axis of version 1 is unspecified.
+    """
+    shapes = [input_shape(node, index) for index in range(node.input_count)]
     known = [shape for shape in shapes if shape is not None]
     if not known or len({len(shape) for shape in known}) != 1:
         return [None]
     rank = len(known[0])
-    at = axis(node, rank)
-    if at is None:
+    position = axis(node, rank)
+    if position is None:
         return [unknown(rank) if rank and integer(node, "axis") is None else None]
     merged: Shape | None = unknown(rank)
     for shape in known:
         merged = refined(merged, shape)
     assert merged is not None
-    total = plus(*(None if shape is None else shape[at] for shape in shapes))
-    return [(*merged[:at], total, *merged[at + 1 :])]
+    total = plus(*(None if shape is None else shape[position] for shape in shapes))
+    return [(*merged[:position], total, *merged[position + 1 :])]
 
 
 @rule("split", keeps_rank=True)
 def split(node: ShapeContext) -> Sequence[Shape | None]:
-    """The lengths are listed, or equal; with `num_outputs` the last may be shorter."""
+    """Infer the given lengths, or equal lengths; with `num_outputs`, the last one may be shorter."""
     data = input_shape(node, 0)
     if data is None:
         return []
-    at = axis(node, len(data))
-    if at is None:
+    position = axis(node, len(data))
+    if position is None:
         return [unknown(len(data))] * node.output_count if integer(node, "axis") is None else []
-    lengths = _lengths(node, data[at])
-    return [(*data[:at], length, *data[at + 1 :]) for length in lengths]
+    lengths = _lengths(node, data[position])
+    return [(*data[:position], length, *data[position + 1 :]) for length in lengths]
 
 
 @rule("expand")
 def expand(node: ShapeContext) -> Sequence[Shape | None]:
-    """The input and the listed shape broadcast into each other."""
-    wanted = setting(node, "shape")
-    if wanted.length is None:
+    """Broadcast the input and the given shape."""
+    target = setting(node, "shape")
+    if target.length is None:
         return [None]
-    return [broadcast([input_shape(node, 0), wanted.values or unknown(wanted.length)])]
+    return [broadcast([input_shape(node, 0), target.values or unknown(target.length)])]
 
 
 @rule("tile", keeps_rank=True)
 def tile(node: ShapeContext) -> Sequence[Shape | None]:
-    """Every dimension times its repeats; version 1 repeats one axis."""
+    """Multiply each dimension by its repeats; version 1 repeats a single axis."""
     data = input_shape(node, 0)
     if node.version.input_named("tiles"):
         return [None if data is None else _repeated_axis(node, data)]
@@ -67,36 +70,38 @@ def tile(node: ShapeContext) -> Sequence[Shape | None]:
 
 @rule("pad", keeps_rank=True)
 def pad(node: ShapeContext) -> Sequence[Shape | None]:
-    """Both ends of every axis, or of the listed ones, grow."""
+    """Add the padding at both ends of each axis, or of the given axes."""
     data = input_shape(node, 0)
     pads = setting(node, "paddings" if "paddings" in node.version.attributes else "pads")
     axes = setting(node, "axes")
     if data is None:
         return [unknown(pads.length // 2) if axes.absent and pads.length is not None else None]
-    chosen = tuple(range(len(data))) if axes.absent else axes_in(axes.values, len(data))
-    if chosen is None or pads.values is None or len(pads.values) != 2 * len(chosen):
+    selected = tuple(range(len(data))) if axes.absent else axes_in(axes.values, len(data))
+    if selected is None or pads.values is None or len(pads.values) != 2 * len(selected):
         return [unknown(len(data))]
-    added = dict(zip(chosen, zip(pads.values, pads.values[len(chosen) :], strict=False), strict=True))
-    return [tuple(plus(dim, *added.get(at, (0,))) for at, dim in enumerate(data))]
+    pads_by_axis = dict(
+        zip(selected, zip(pads.values, pads.values[len(selected) :], strict=False), strict=True)
+    )
+    return [tuple(plus(dim, *pads_by_axis.get(position, (0,))) for position, dim in enumerate(data))]
 
 
-def _lengths(node: ShapeContext, whole: int | None) -> Shape:
-    stated, count = setting(node, "split"), node.output_count
-    if not stated.absent:
-        return stated.values if stated.values and len(stated.values) == count else unknown(count)
+def _lengths(node: ShapeContext, size: int | None) -> Shape:
+    declared, count = setting(node, "split"), node.output_count
+    if not declared.absent:
+        return declared.values if declared.values and len(declared.values) == count else unknown(count)
     parts = integer(node, "num_outputs", count)
-    if whole is None or not count or parts != count:
+    if size is None or not count or parts != count:
         return unknown(count)
-    each = -(-whole // count)
-    if whole % count and "num_outputs" not in node.version.attributes:
+    part = -(-size // count)
+    if size % count and "num_outputs" not in node.version.attributes:
         return unknown(count)
-    return (*((each,) * (count - 1)), whole - each * (count - 1))
+    return (*((part,) * (count - 1)), size - part * (count - 1))
 
 
 def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:
     tiles, axes = constant_integers(node, 1), constant_integers(node, 2)
-    at = axis_in(axes[0], len(data)) if axes is not None and len(axes) == 1 else None
-    if at is None:
+    position = axis_in(axes[0], len(data)) if axes is not None and len(axes) == 1 else None
+    if position is None:
         return unknown(len(data))
     times = tiles[0] if tiles is not None and len(tiles) == 1 else None
-    return (*data[:at], product((data[at], times)), *data[at + 1 :])
+    return (*data[:position], product((data[position], times)), *data[position + 1 :])

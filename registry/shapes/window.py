@@ -1,4 +1,4 @@
-"""Sizes along the spatial dimensions that a window slides over."""
+"""Output sizes along spatial dimensions that a window slides over."""
 
 from __future__ import annotations
 
@@ -10,33 +10,43 @@ from opshift.registry.shapes.reading import integer, integers, text
 
 
 class Window(NamedTuple):
-    """A node's window along one spatial dimension; `None` where it does not say, or wrongly."""
+    """A node's window along one spatial dimension; unknown or invalid values are `None`."""
 
     kernel: int | None
-    """Its extent, dilation included."""
+    """The extent of the kernel, including dilation."""
     stride: int | None
     pads: int | None
-    """Both ends together."""
+    """The sum of the padding at both ends."""
     after: int | None
+    """The padding at the end."""
 
 
 def windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
-    """One window a spatial dimension; the attribute `kernel_shape` comes before the weights' shape."""
+    """Return one window per spatial dimension; the attribute `kernel_shape` overrides the weights' shape."""
     sizes = integers(node, "kernel_shape") or kernel
     if sizes is None:
         return None
     rank = len(sizes)
-    strides = _list(node, "strides", rank, 1)
-    dilations = _list(node, "dilations", rank, 1)
-    pads = _list(node, "pads", 2 * rank, 0)
+    strides = _list_attribute(node, "strides", rank, 1)
+    dilations = _list_attribute(node, "dilations", rank, 1)
+    pads = _list_attribute(node, "pads", 2 * rank, 0)
     return [
-        Window(_dilated(size, dilations[at]), strides[at], plus(pads[at], pads[rank + at]), pads[rank + at])
-        for at, size in enumerate(sizes)
+        Window(
+            _dilated(size, dilations[position]),
+            strides[position],
+            plus(pads[position], pads[rank + position]),
+            pads[rank + position],
+        )
+        for position, size in enumerate(sizes)
     ]
 
 
 def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
-    """How many places the window takes; `None` if one more may begin in padding: definitions differ."""
+    """Return the number of positions of the window.
+
+    With `ceil_mode`, a last window that would start in the padding makes the result unknown, because
+    definitions differ on whether it counts.
+    """
     if size is None or window.stride is None or window.stride < 1:
         return None
     padding = text(node, "auto_pad") or "NOTSET"
@@ -45,17 +55,17 @@ def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
     pads = 0 if padding == "VALID" else window.pads
     if window.kernel is None or pads is None or padding not in ("VALID", "NOTSET"):
         return None
-    room = size + pads - window.kernel
-    low, high = room // window.stride + 1, -(-room // window.stride) + 1
-    if low == high or not integer(node, "ceil_mode", 0):
-        return low
+    span = size + pads - window.kernel
+    floor_count, ceil_count = span // window.stride + 1, -(-span // window.stride) + 1
+    if floor_count == ceil_count or not integer(node, "ceil_mode", 0):
+        return floor_count
     after = 0 if padding == "VALID" else window.after
-    begins_in_data = after is not None and (high - 1) * window.stride < size + pads - after
-    return high if begins_in_data else None
+    begins_in_data = after is not None and (ceil_count - 1) * window.stride < size + pads - after
+    return ceil_count if begins_in_data else None
 
 
 def spread(node: ShapeContext, size: int | None, window: Window, extra: int | None) -> int | None:
-    """The size from which the window would leave `size` places, plus `extra`."""
+    """Return the size over which the window has `size` positions, plus `extra`."""
     padding = text(node, "auto_pad") or "NOTSET"
     pads = 0 if padding == "VALID" else window.pads
     if padding not in ("VALID", "NOTSET") or size is None or window.stride is None or pads is None:
@@ -63,11 +73,11 @@ def spread(node: ShapeContext, size: int | None, window: Window, extra: int | No
     return plus((size - 1) * window.stride, window.kernel, extra, -pads)
 
 
-def _list(node: ShapeContext, name: str, count: int, default: int) -> Shape:
+def _list_attribute(node: ShapeContext, name: str, count: int, default: int) -> Shape:
     if node.attribute(name) is None:
         return (default,) * count
-    stated = integers(node, name)
-    return stated if stated is not None and len(stated) == count else (None,) * count
+    values = integers(node, name)
+    return values if values is not None and len(values) == count else (None,) * count
 
 
 def _dilated(size: int | None, dilation: int | None) -> int | None:

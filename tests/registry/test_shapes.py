@@ -93,7 +93,7 @@ def test_every_rule_is_used_by_a_definition() -> None:
 
 
 def test_a_name_taken_by_another_rule_is_refused() -> None:
-    with pytest.raises(OpshiftError, match=r"'broadcast' is both .*broadcast_all and .*second"):
+    with pytest.raises(OpshiftError, match=r"'broadcast' is defined by both .*broadcast_all and .*second"):
 
         @rule("broadcast")
         def second(node: object) -> Shapes:
