@@ -1,1 +1,1 @@
-"""Whether the opsets and the IR version that a model states are those that it is written for."""
+"""Diagnosis and repair of wrong opset imports and IR versions."""

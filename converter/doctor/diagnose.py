@@ -1,4 +1,4 @@
-"""Look at every node of a model, and at what the model says of itself."""
+"""Diagnosis of a model: the opsets at which its nodes are valid, and the opset imports that it declares."""
 
 from __future__ import annotations
 
@@ -22,21 +22,25 @@ from opshift.registry.ir_versions import ir_versions
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 EVERYTHING = Standing(has_step=True, has_graphs=True)
+"""Status that includes every node in the survey."""
 Judged = tuple[Node, NodeLegality, frozenset[int]]
 
 
 def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
-    """For which opsets each node is legal as it stands, whether what the model states fits, and what would.
+    """Determine the opsets at which each node is valid, and whether the declared versions match them.
 
-    A node is legal at an opset if the operator version in force there has its number of inputs and outputs,
-    its attributes and their values, and the types of its values as far as they are known.
+    A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,
+    its attributes and their values, and the types of its values that are known.
 
     Args:
-        model: a ModelProto, its bytes, or a path; it is left as it is.
-        registry: the definitions to go by, if not the project's own.
+        model: a ModelProto, serialized bytes, or a path; it is not changed.
+        registry: the operator definitions, if not the project's own.
+
+    Returns:
+        The declared and the fitting versions, and the valid opsets of each node.
 
     Raises:
-        InvalidModel: the input is not a model, or has no meaning whatever it states.
+        InvalidModel: the input is not a model, or is invalid at every opset.
     """
     source, _ = model_of(model)
     try:
@@ -49,15 +53,15 @@ class _Doctor:
     def __init__(self, model: Any, registry: Registry) -> None:
         self._model = model
         self._registry = registry
-        self._judge = Judge(registry)
+        self._validity = Judge(registry)
+        # calls of the model's own functions have no operator definition
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
         self._nodes: list[NodeLegality] = []
         self._unknown = 0
 
     def diagnosis(self) -> Diagnosis:
-        """All of it."""
         model = self._model
-        opsets = _stated(model.opset_import, model.ir_version)
+        opsets = _declared_opsets(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
         training = [
             self._survey(getattr(info, part), f"training_info[{index}].{part}", opsets, graph.scope)
@@ -66,9 +70,9 @@ class _Doctor:
         ]
         stamps = self._stamps("model", opsets, [graph, *training])
         for each in model.functions:
-            own = _stated(each.opset_import, model.ir_version) or opsets
+            imports = _declared_opsets(each.opset_import, model.ir_version) or opsets
             place = f"function {title(each)}"
-            found = self._stamps(place, own, [self._survey(each, place, own)])
+            found = self._stamps(place, imports, [self._survey(each, place, imports)])
             stamps += found if each.opset_import else []
         return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
 
@@ -79,20 +83,20 @@ class _Doctor:
         return survey(scope, path, lambda proto, scope: EVERYTHING)
 
     def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[Surveyed]) -> list[Stamp]:
-        """What the nodes of some graphs, or of a function, ask of the opset imports that hold for them."""
-        legal: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
+        """Return a stamp for each domain that the graphs or the function import or use."""
+        valid_opsets: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
         for each in surveyed:
             for node, scope, path in _nodes(each):
                 domain = canonical_domain(node.domain)
-                found = self._look(node, scope, path, opsets.get(domain))
+                found = self._examine(node, scope, path, opsets.get(domain))
                 if found is not None:
-                    legal.setdefault(domain, set()).add(found)
-        return [self._stamp(place, domain, opsets, found) for domain, found in legal.items()]
+                    valid_opsets.setdefault(domain, set()).add(found)
+        return [self._stamp(place, domain, opsets, found) for domain, found in valid_opsets.items()]
 
-    def _look(self, node: Node, scope: Scope, path: str, opset: int | None) -> frozenset[int] | None:
+    def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> frozenset[int] | None:
         domain = canonical_domain(node.domain)
         is_call = (domain, node.op_type) in self._functions
-        found = None if is_call else self._judge.opsets(node, scope)
+        found = None if is_call else self._validity.opsets(node, scope)
         if found is None:
             self._unknown += 1
             return None
@@ -100,44 +104,48 @@ class _Doctor:
         if opset is None:
             reason = f"domain {domain} has no opset import"
         elif opset not in found:
-            reason = self._judge.why_not(node, scope, opset)
+            reason = self._validity.why_not(node, scope, opset)
         self._nodes.append(NodeLegality(path, f"{domain}.{node.op_type}", ranges(found), reason))
         return found
 
     def _stamp(
-        self, place: str, domain: str, opsets: Mapping[str, int], legal: Iterable[frozenset[int]]
+        self, place: str, domain: str, opsets: Mapping[str, int], valid_opsets: Iterable[frozenset[int]]
     ) -> Stamp:
         opset = opsets.get(domain)
         if domain not in self._registry.domains():
             return Stamp(place, domain, opset, (), opset)
-        known = frozenset(range(1, self._registry.newest_opset(domain) + 1))
-        common = known.intersection(*legal)
-        near = self._likely(domain, opsets) if opset is None else opset
-        fitting = min(common, key=lambda each: (abs(each - near), -each), default=None)
+        published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
+        common = published.intersection(*valid_opsets)
+        preferred = self._probable_opset(domain, opsets) if opset is None else opset
+        # of two opsets at the same distance, the newer one
+        fitting = min(common, key=lambda each: (abs(each - preferred), -each), default=None)
         return Stamp(place, domain, opset, ranges(common), fitting)
 
-    def _likely(self, domain: str, opsets: Mapping[str, int]) -> int:
-        """The opset of a domain that is not imported: that which came with what is."""
+    def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
+        """Return the likely opset of a domain that is not imported, released with the declared versions."""
         default = opsets.get(DEFAULT_DOMAIN)
         newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
-        releases = (
+        candidates = (
             each
             for each in self._registry.releases.onnx.values()
             if (each.ir_version <= ir_version if default is None else each.opsets[DEFAULT_DOMAIN] <= default)
         )
-        return max((each.opsets.get(domain, 1) for each in releases), default=newest)
+        return max((each.opsets.get(domain, 1) for each in candidates), default=newest)
 
     def _ir_stamp(self, stamps: list[Stamp]) -> IrStamp:
-        known, stated = ir_versions(), self._model.ir_version
+        published, declared = ir_versions(), self._model.ir_version
         needed = least_version(self._model, self._registry)
-        if 1 <= stated <= known.newest and needed <= max(stated, known.oldest):
-            return IrStamp(stated, needed, stated)
+        if 1 <= declared <= published.newest and needed <= max(declared, published.oldest):
+            return IrStamp(declared, needed, declared)
         opsets = {each.domain: each.fitting for each in stamps if each.fitting is not None}
-        return IrStamp(stated, needed, max(needed, needed_for(opsets, self._registry.releases)))
+        return IrStamp(declared, needed, max(needed, needed_for(opsets, self._registry.releases)))
 
 
-def _stated(imports: Any, ir_version: int) -> dict[str, int]:
-    """Domain to opset; of a domain that is imported twice, the first. Before IR 3 none means opset 1."""
+def _declared_opsets(imports: Any, ir_version: int) -> dict[str, int]:
+    """Return the opset imports by domain.
+
+    The first import of a domain counts. Before IR version 3, a model without imports has opset 1.
+    """
     found: dict[str, int] = {}
     for each in imports:
         found.setdefault(canonical_domain(each.domain), each.version)
@@ -145,7 +153,7 @@ def _stated(imports: Any, ir_version: int) -> dict[str, int]:
 
 
 def _nodes(surveyed: Surveyed) -> Iterator[tuple[Node, Scope, str]]:
-    """Every node of a graph or function and of the graphs within, with its place."""
+    """Yield the nodes of a graph or function and of all nested subgraphs, with their scopes and labels."""
     waiting = [surveyed]
     while waiting:
         current = waiting.pop()

@@ -1,4 +1,4 @@
-"""What the doctor finds."""
+"""Result of a diagnosis."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 Ranges = tuple[tuple[int, int], ...]
-"""Opsets: the first and the last of each row without a gap."""
+"""Sets of opsets as the first and last opset of each consecutive range."""
 
 
 def ranges(opsets: Iterable[int]) -> Ranges:
-    """Opsets as ranges."""
+    """Return opsets as consecutive ranges."""
     listed = sorted(opsets)
     starts = [each for before, each in pairwise([-1, *listed]) if each != before + 1 or before == -1]
     ends = [each for each, after in pairwise([*listed, 0]) if after != each + 1]
@@ -21,13 +21,13 @@ def ranges(opsets: Iterable[int]) -> Ranges:
 
 @dataclass(frozen=True)
 class NodeLegality:
-    """For which opsets a node is legal as it stands.
+    """Opsets at which a node is valid.
 
     Attributes:
         place: the graph or function, and the node.
         operator: its domain and name.
-        opsets: of its domain; empty if it is legal nowhere.
-        reason: why it is not legal at the opset that the model states; empty if it is.
+        opsets: the opsets of its domain; empty if it is not valid at any opset.
+        reason: the reason why it is invalid at the declared opset; empty if it is valid.
     """
 
     place: str
@@ -38,14 +38,15 @@ class NodeLegality:
 
 @dataclass(frozen=True)
 class Stamp:
-    """One opset import, and what the nodes that it holds for ask of it.
+    """Opset import, and the opsets at which all nodes that use it are valid.
 
     Attributes:
-        place: the model, or the function that states it.
+        place: the model or function that declares the import.
         domain: the domain.
-        opset: what is stated; `None` if the domain is not imported.
-        opsets: those at which all nodes are legal.
-        fitting: `opset` if that is one of them, else the nearest that is; `None` if there is none.
+        opset: the declared opset; `None` if the domain is not imported.
+        opsets: the opsets at which all nodes are valid.
+        fitting: `opset` if all nodes are valid there, else the nearest opset at which they are; `None` if
+            they are not valid together at any opset.
     """
 
     place: str
@@ -56,13 +57,19 @@ class Stamp:
 
     @property
     def fits(self) -> bool:
-        """Whether the opset that is stated is legal for all nodes."""
+        """Whether all nodes are valid at the declared opset."""
         return self.opset is not None and self.opset == self.fitting
 
 
 @dataclass(frozen=True)
 class IrStamp:
-    """The IR version that is stated, the oldest that has all that the model holds, and the one that fits."""
+    """IR version of a model.
+
+    Attributes:
+        stated: the declared IR version.
+        needed: the oldest IR version that has all features of the model.
+        fitting: `stated` if it is valid, else the IR version that the model should declare.
+    """
 
     stated: int
     needed: int
@@ -70,19 +77,19 @@ class IrStamp:
 
     @property
     def fits(self) -> bool:
-        """Whether the IR version that is stated has all that the model holds."""
+        """Whether the declared IR version is valid for the model."""
         return self.stated == self.fitting
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """All of a model.
+    """Diagnosis of a model.
 
     Attributes:
-        stamps: the opset imports of the model and of its functions.
+        stamps: opset imports of the model and of its functions.
         ir_version: the IR version.
-        nodes: every node of a domain that the registry knows.
-        unknown: how many nodes are of other domains, or call functions of the model's own.
+        nodes: the nodes of domains in the registry.
+        unknown: the number of nodes of other domains, and of calls of the model's functions.
     """
 
     stamps: tuple[Stamp, ...]
@@ -92,18 +99,18 @@ class Diagnosis:
 
     @property
     def fits(self) -> bool:
-        """Whether the model is what it says."""
+        """Whether all declared versions are valid."""
         return self.ir_version.fits and all(each.fits for each in self.stamps)
 
     @property
     def hopeless(self) -> tuple[Stamp, ...]:
-        """The stamps that no opset would make fit."""
+        """Stamps without any opset at which all nodes are valid."""
         return tuple(each for each in self.stamps if each.fitting is None)
 
     def misfits(self) -> tuple[NodeLegality, ...]:
-        """The nodes that are not legal at the opset that the model states."""
+        """Return the nodes that are invalid at the declared opset."""
         return tuple(each for each in self.nodes if each.reason)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return {"fits": self.fits, **asdict(self)}

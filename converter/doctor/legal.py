@@ -1,4 +1,4 @@
-"""For which opsets a node is legal as it stands."""
+"""Opsets at which a node is valid."""
 
 from __future__ import annotations
 
@@ -15,51 +15,54 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.names import canonical_domain
 
 Types = tuple[str | None, ...]
-"""Of each input and output: an element type, a type string, or `None` if it is not known."""
+"""For each input and output: an element type, a type string, or `None` if it is unknown."""
 INT, STRING = 2, 3
 INTERNAL = "__"
-"""Attributes that start so are a tool's own, and no operator's."""
+"""Prefix of attributes that tools add; they do not belong to any operator."""
 
 
 class Judge:
-    """Judges nodes; those of one operator that differ in nothing that counts are judged once."""
+    """Validity of nodes at the opsets of a registry.
+
+    Results are cached by the properties that validity depends on, because models repeat similar nodes.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._registry = registry
-        self._known: dict[Hashable, frozenset[int]] = {}
+        self._cache: dict[Hashable, frozenset[int]] = {}
 
     def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
-        """The opsets of its domain at which a node is legal; `None` if the registry lacks the domain."""
+        """Return the opsets at which a node is valid, or `None` if its domain is not in the registry."""
         domain = canonical_domain(node.domain)
         if domain not in self._registry.domains():
             return None
         types = _types(node, scope)
-        key = _form(node, types)
-        if key not in self._known:
-            legal = (
+        key = _cache_key(node, types)
+        if key not in self._cache:
+            valid = (
                 opset
                 for version, opsets in self._versions(node.op_type, domain)
                 if not fault(node, types, version)
                 for opset in opsets
             )
-            self._known[key] = frozenset(legal)
-        return self._known[key]
+            self._cache[key] = frozenset(valid)
+        return self._cache[key]
 
     def why_not(self, node: Node, scope: Scope, opset: int) -> str:
-        """Why a node is not legal at an opset; empty if it is."""
+        """Return the reason why a node is invalid at an opset; empty if it is valid."""
         domain = canonical_domain(node.domain)
         for version, opsets in self._versions(node.op_type, domain):
             if opset in opsets:
                 return fault(node, _types(node, scope), version)
-        found = self._registry.at(node.op_type, opset, domain)
-        gone = f"{node.op_type} is deprecated" if found else f"there is no {node.op_type}"
-        return f"{gone} in opset {opset} of {domain}"
+        operator = self._registry.at(node.op_type, opset, domain)
+        reason = f"{node.op_type} is deprecated" if operator else f"{node.op_type} does not exist"
+        return f"{reason} in opset {opset} of {domain}"
 
     def _versions(self, op_type: str, domain: str) -> Iterator[tuple[OperatorVersion, range]]:
-        """Each version of an operator, and the opsets at which it is in force.
+        """Yield the versions of an operator that models may use, each with its opsets.
 
-        The last version may only say that the operator is deprecated. One that newer ones follow was
-        deprecated after models were made with it.
+        A deprecated last version is skipped, because it may do nothing but deprecate the operator. Earlier
+        deprecated versions are included: models were written with them before their deprecation.
         """
         operator = self._registry.operator(op_type, domain)
         versions = operator.versions if operator else ()
@@ -72,67 +75,71 @@ class Judge:
 
 
 def fault(node: Node, types: Types, version: OperatorVersion) -> str:
-    """Why a node is no legal node of an operator version; empty if it is."""
+    """Return the first violation of an operator version's definition by a node; empty if it is valid."""
     try:
         require_sound(node, version)
     except CannotConvert as error:
         return error.reason
-    faults = chain(_faults_of_attributes(node, version), _faults_of_values(node, types, version))
-    return next(faults, "")
+    violations = chain(_attribute_violations(node, version), _value_violations(node, types, version))
+    return next(violations, "")
 
 
-def _faults_of_attributes(node: Node, version: OperatorVersion) -> Iterator[str]:
-    for name, stated in node.attributes.items():
+def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]:
+    for name, attribute in node.attributes.items():
         declared = version.attributes.get(name)
         if declared is None:
             if not name.startswith(INTERNAL):
                 yield f"{version.id} has no attribute {name!r}"
-        elif stated.type not in (0, ATTRIBUTE_TYPES[declared.type]):
-            yield f"attribute {name!r} of {version.id} is {declared.type}"
-        elif stated.type in (INT, STRING) and not stated.ref_attr_name:
-            value = stated.i if stated.type == INT else stated.s.decode("utf-8", "replace")
+        elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type]):
+            yield f"attribute {name!r} has the wrong type: {version.id} requires {declared.type}"
+        elif attribute.type in (INT, STRING) and not attribute.ref_attr_name:
+            value = attribute.i if attribute.type == INT else attribute.s.decode("utf-8", "replace")
             if not declared.allows(value):
-                yield f"attribute {name!r} of {version.id} cannot be {value!r}"
+                yield f"attribute {name!r} has the value {value!r}, which {version.id} does not allow"
 
 
-def _faults_of_values(node: Node, types: Types, version: OperatorVersion) -> Iterator[str]:
+def _value_violations(node: Node, types: Types, version: OperatorVersion) -> Iterator[str]:
     count = len(node.inputs)
-    yield from _misfits(version.inputs, node.inputs, types[:count], version)
-    # Constant-1 makes floats by its definition; the tools of its day wrote integers too, and read them.
+    yield from _parameter_violations(version.inputs, node.inputs, types[:count], version)
+    # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
     if version.name != "Constant":
-        yield from _misfits(version.outputs, node.outputs, types[count:], version)
+        yield from _parameter_violations(version.outputs, node.outputs, types[count:], version)
 
 
-def _misfits(
+def _parameter_violations(
     formals: tuple[Parameter, ...], names: Sequence[str], types: Types, version: OperatorVersion
 ) -> Iterator[str]:
-    is_open = bool(formals) and formals[-1].option == "variadic"
-    if len(names) > len(formals) and not is_open:
-        yield f"{len(names)} values are listed where {version.id} has {len(formals)}"
+    is_variadic = bool(formals) and formals[-1].option == "variadic"
+    if len(names) > len(formals) and not is_variadic:
+        yield f"the node has {len(names)} values where {version.id} allows at most {len(formals)}"
         return
     for position, (name, found) in enumerate(zip(names, types, strict=True)):
         formal = formals[min(position, len(formals) - 1)]
-        spelled = f"tensor({found})" if found and "(" not in found else found
+        type_string = f"tensor({found})" if found and "(" not in found else found
         if not name and formal.option == "single":
-            yield f"{formal.name!r} of {version.id} cannot be left out"
-        elif spelled and spelled not in version.types_of(formal):
-            yield f"{name!r} is {spelled}, which {version.id} does not have for {formal.name!r}"
+            yield f"{formal.name!r} is omitted, but {version.id} requires it"
+        elif type_string and type_string not in version.types_of(formal):
+            yield f"{name!r} is {type_string}, which {version.id} does not allow for {formal.name!r}"
 
 
 def _types(node: Node, scope: Scope) -> Types:
-    """Of its outputs only what is stated: what is inferred follows from the opset that is in question."""
+    """Return the known types of a node's inputs and outputs.
+
+    Only declared types of outputs count, because inference of outputs depends on the opset to be determined.
+    """
     inputs = (scope.element_type(name) if name else None for name in node.inputs)
     return (*inputs, *map(scope.stated_type, node.outputs))
 
 
-def _form(node: Node, types: Types) -> Hashable:
-    """All of a node that its legality depends on."""
+def _cache_key(node: Node, types: Types) -> Hashable:
+    """Return the properties of a node that its validity depends on."""
     present = tuple(map(bool, (*node.inputs, *node.outputs)))
-    attributes = tuple(map(_stated, node.attributes.values()))
+    attributes = tuple(map(_attribute_key, node.attributes.values()))
     return (node.domain, node.op_type, len(node.inputs), present, types, attributes)
 
 
-def _stated(attribute: Any) -> Hashable:
+def _attribute_key(attribute: Any) -> Hashable:
     value = attribute.i if attribute.type == INT else attribute.s if attribute.type == STRING else None
+    # without a type, any field may hold the value, so the whole attribute counts
     untyped = None if attribute.type else attribute.SerializeToString()
     return (attribute.name, attribute.type, attribute.ref_attr_name, value, untyped)

@@ -1,4 +1,4 @@
-"""Give a model the opset imports and the IR version that it is written for; nothing else changes."""
+"""Correction of opset imports and the IR version of a model, without any other change."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 
 def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = None) -> Any:
-    """A model with the stamps that fit it; what it computes there is what its nodes mean at those opsets.
+    """Return a model with opset imports and an IR version at which its nodes are valid.
+
+    The nodes are not changed: the model computes what they mean at these opsets.
 
     Args:
-        model: a ModelProto, its bytes, or a path.
-        inplace: change the given ModelProto itself.
-        registry: the definitions to go by, if not the project's own.
+        model: a ModelProto, serialized bytes, or a path.
+        inplace: change the given ModelProto.
+        registry: the operator definitions, if not the project's own.
 
     Returns:
-        A model of the class that was given; for bytes, bytes; for a path, the project's ModelProto.
+        A model of the same class; bytes for bytes, and the project's ModelProto for a path.
 
     Raises:
-        InvalidModel: it has no meaning whatever it states.
+        InvalidModel: no opset of some domain is valid for all nodes.
     """
     source, owned = model_of(model)
     diagnosis = diagnose(source, registry=registry)
@@ -39,31 +41,32 @@ def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = No
 
 
 def require_curable(diagnosis: Diagnosis) -> None:
-    """Raise if no stamp would fit.
+    """Check that each opset import can be corrected.
 
     Raises:
-        InvalidModel: no opset of a domain is legal for all nodes.
+        InvalidModel: no opset of a domain is valid for all nodes.
     """
     for stamp in diagnosis.hopeless:
         raise InvalidModel(
-            f"no opset of {stamp.domain} is legal for all nodes",
+            f"no opset of {stamp.domain} is valid for all nodes",
             place=stamp.place,
-            remedy="opshift doctor lists for which opsets each of them is",
+            remedy="run opshift doctor to list the valid opsets of each node",
         )
 
 
 def apply_stamps(diagnosis: Diagnosis, model: Any) -> None:
-    """Write the stamps that fit into `model`, which is the diagnosed model or a copy of it."""
+    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
     owners = {"model": model, **{f"function {title(each)}": each for each in model.functions}}
     for stamp in diagnosis.stamps:
         if not stamp.fits:
-            _write(owners[stamp.place].opset_import, stamp)
+            _write_import(owners[stamp.place].opset_import, stamp)
 
 
-def _write(imports: Any, stamp: Stamp) -> None:
-    found = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
-    for each in found or [imports.add()]:
-        if not found and stamp.domain != DEFAULT_DOMAIN:
+def _write_import(imports: Any, stamp: Stamp) -> None:
+    existing = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
+    for each in existing or [imports.add()]:
+        # an empty domain is the default domain
+        if not existing and stamp.domain != DEFAULT_DOMAIN:
             each.domain = stamp.domain
         each.version = stamp.fitting

@@ -97,5 +97,5 @@ def test_what_no_stamp_fits_is_not_written(run: Run, old_model: Path) -> None:
     result = run("doctor", "old.onnx", "new.onnx", "--fix")
     assert result.exit_code == 1
     assert "does not fit: no opset would" in result.stdout
-    assert "no opset of ai.onnx is legal for all nodes" in result.stderr
+    assert "no opset of ai.onnx is valid for all nodes" in result.stderr
     assert os.listdir() == ["old.onnx"]

@@ -79,6 +79,6 @@ def test_functions_are_stamped_on_their_own() -> None:
 def test_what_no_stamp_fits_is_refused_and_left_as_it_is() -> None:
     model = plain(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])])
     before = model.SerializeToString()
-    with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is legal for all nodes"):
+    with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is valid for all nodes"):
         restamp(model, inplace=True)
     assert model.SerializeToString() == before
