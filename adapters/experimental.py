@@ -1,6 +1,6 @@
-"""Experimental operators that left the set at 10: what each computes, by operators that stayed.
+"""Experimental operators that opset 10 removed, rewritten with the remaining operators.
 
-MeanVarianceNormalization and ThresholdedRelu came back as stable operators, at 9 and at 10.
+MeanVarianceNormalization and ThresholdedRelu returned as stable operators, in versions 9 and 10.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 PAST_THE_END = 2**63 - 1
-"""An end of Slice that takes all there is: 0 from the back cannot be said with -0."""
+"""Slice end that includes the last element: with 0 counted from the end, -0 would be the start."""
 
 
 @adapter("Affine", 1, 10)
 def affine_is_mul_and_add(node: Node, out: Rewriter) -> None:
-    """`alpha * X + beta`."""
+    """Rewrite as `alpha * X + beta`."""
     element_type = out.element_type(node.inputs[0])
     product = out.emit("Mul", [node.inputs[0], out.constant(node.attribute("alpha", 1.0), element_type)])
     out.emit("Add", [product, out.constant(node.attribute("beta", 0.0), element_type)], node.outputs)
@@ -26,20 +26,20 @@ def affine_is_mul_and_add(node: Node, out: Rewriter) -> None:
 
 @adapter("Scale", 1, 10)
 def scale_is_mul(node: Node, out: Rewriter) -> None:
-    """`scale * input`."""
+    """Rewrite as `scale * input`."""
     factor = out.constant(node.attribute("scale", 1.0), out.element_type(node.inputs[0]))
     out.emit("Mul", [node.inputs[0], factor], node.outputs)
 
 
 @adapter("ImageScaler", 1, 10)
 def image_scaler_is_mul_and_add(node: Node, out: Rewriter) -> None:
-    """`scale * input + bias`, with a number of `bias` for each channel."""
+    """Rewrite as `scale * input + bias`, with an element of `bias` for each channel."""
     image = node.inputs[0]
-    bias = _required(node, "bias")
+    bias = _require_attribute(node, "bias")
     shape = out.shape(image)
     _require_four_dimensions(image, out)
     if shape and shape[1] not in (None, len(bias)):
-        raise CannotConvert(f"bias has {len(bias)} numbers for {shape[1]} channels")
+        raise CannotConvert(f"bias has {len(bias)} elements for {shape[1]} channels")
     element_type = out.element_type(image)
     product = out.emit("Mul", [image, out.constant(node.attribute("scale", 1.0), element_type)])
     offset = out.tensor(Tensor(element_type, (1, len(bias), 1, 1), tuple(bias)))
@@ -48,8 +48,8 @@ def image_scaler_is_mul_and_add(node: Node, out: Rewriter) -> None:
 
 @adapter(("ParametricSoftplus", "ScaledTanh"), 1, 10)
 def parameters_are_factors(node: Node, out: Rewriter) -> None:
-    """`alpha * f(beta * x)`, where f is Softplus or Tanh."""
-    alpha, beta = _required(node, "alpha"), _required(node, "beta")
+    """Rewrite as `alpha * f(beta * x)`, where `f` is Softplus or Tanh."""
+    alpha, beta = _require_attribute(node, "alpha"), _require_attribute(node, "beta")
     element_type = out.element_type(node.inputs[0])
     inner = out.emit("Mul", [node.inputs[0], out.constant(beta, element_type)])
     curve = out.emit("Softplus" if node.op_type == "ParametricSoftplus" else "Tanh", [inner])
@@ -58,12 +58,15 @@ def parameters_are_factors(node: Node, out: Rewriter) -> None:
 
 @adapter("Crop", 1, 10)
 def crop_is_slice(node: Node, out: Rewriter) -> None:
-    """`border` starts with the left side and `scale` with the height; Slice is given height, then width."""
-    size = _extents(node, "scale", 2)
-    border = _extents(node, "border", 4) or (size and (0, 0, 0, 0))
+    """Rewrite as Slice of height and width.
+
+    `border` is left, top, right, bottom; `scale` is height, width.
+    """
+    size = _read_sizes(node, "scale", 2)
+    border = _read_sizes(node, "border", 4) or (size and (0, 0, 0, 0))
     if not border:
         raise CannotConvert(
-            "border and scale are both left out", remedy="state border: left, top, right, bottom"
+            "border and scale are both missing", remedy="set border to left, top, right, bottom"
         )
     _require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
@@ -74,10 +77,10 @@ def crop_is_slice(node: Node, out: Rewriter) -> None:
 
 @adapter("MeanVarianceNormalization", 1, 9)
 def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
-    """Version 9 adds 1e-9 to the standard deviation and version 1 nothing: it is plain arithmetic."""
+    """Rewrite as arithmetic: version 9 adds 1e-9 to the standard deviation, version 1 nothing."""
     if "axes" in node.attributes:
         raise CannotConvert(
-            "axes is stated, which version 1 does not have", remedy="import opset 9, where it has a meaning"
+            "axes is set, but version 1 does not define it", remedy="import opset 9, which defines axes"
         )
     data = node.inputs[0]
     _require_four_dimensions(data, out)
@@ -86,30 +89,28 @@ def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
     if not node.attribute("normalize_variance", 1):
         out.emit("Sub", [data, mean], node.outputs)
         return
-    distance = out.emit("Sub", [data, mean])
-    variance = out.emit("ReduceMean", [out.emit("Mul", [distance, distance])], axes=axes)
-    out.emit("Div", [distance, out.emit("Sqrt", [variance])], node.outputs)
+    deviation = out.emit("Sub", [data, mean])
+    variance = out.emit("ReduceMean", [out.emit("Mul", [deviation, deviation])], axes=axes)
+    out.emit("Div", [deviation, out.emit("Sqrt", [variance])], node.outputs)
 
 
-def _required(node: Node, name: str) -> Any:
-    """An attribute that has neither a default nor a meaning when it is left out."""
+def _require_attribute(node: Node, name: str) -> Any:
+    """Return an attribute that has no default."""
     found = node.attribute(name)
     if found is None:
-        raise CannotConvert(
-            f"{name} is left out, and its definition gives no default", remedy=f"state {name}"
-        )
+        raise CannotConvert(f"{name} is missing, and its definition has no default", remedy=f"set {name}")
     return found
 
 
-def _extents(node: Node, name: str, count: int) -> tuple[int, ...]:
-    """A list of sizes; empty where it is left out."""
+def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
+    """Return a list of sizes, or an empty tuple if the attribute is absent."""
     found = tuple(node.attribute(name, ()))
     if found and (len(found) != count or min(found) < 0):
-        raise CannotConvert(f"{name} is {list(found)}, not {count} numbers from 0 on")
+        raise CannotConvert(f"{name} is {list(found)}, expected {count} numbers of at least 0")
     return found
 
 
 def _require_four_dimensions(image: str, out: Rewriter) -> None:
     rank = out.known_rank(image)
     if rank not in (None, 4):
-        raise CannotConvert(f"{image!r} has {rank} dimensions; the operator takes N x C x H x W")
+        raise CannotConvert(f"{image!r} has {rank} dimensions; the operator requires N x C x H x W")

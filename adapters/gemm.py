@@ -30,7 +30,7 @@ def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
         raise CannotConvert(
-            f"the shape of {addend!r} is unknown, so it may or may not have to be broadcast",
+            f"the shape of {addend!r} is unknown, and it decides whether to broadcast",
             remedy=f"add a value_info for {addend!r}",
         )
     if len(shape) < 2:

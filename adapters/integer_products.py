@@ -172,7 +172,7 @@ def _conv_terms(weight: str, out: Rewriter) -> int:
 def _require_known(dim: int | None, name: str) -> int:
     if dim is None:
         raise CannotConvert(
-            "the number of summed products is unknown, so float may not represent their sum exactly",
+            "the number of summed products is unknown, so their sum in float may be inexact",
             remedy=f"add a value_info for {name!r} with its shape",
         )
     return dim

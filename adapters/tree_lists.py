@@ -1,4 +1,4 @@
-"""TreeEnsembleRegressor and TreeEnsembleClassifier, back: numbers in lists of floats until 3."""
+"""TreeEnsembleRegressor and TreeEnsembleClassifier, downgrade: tensors of numbers since version 3."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from opshift.adapters.table import adapter
 from opshift.adapters.tensor_messages import tensor_of
 
 SUFFIX = "_as_tensor"
+"""Suffix of the attributes that version 3 added."""
 UNUSED = "nodes_hitrates"
-"""It says how often nodes were met in training, which changes no result."""
+"""Frequency of each node in training. It has no effect on results, so it may be dropped."""
 
 
 @adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
 def tensors_become_lists_of_floats(node: Node, out: Rewriter) -> None:
-    """What single precision holds goes to the list of the same name."""
+    """Move tensors to the lists of the same names, if float represents their numbers."""
     tensors = [name for name in node.attributes if name.endswith(SUFFIX)]
     lists = {}
     for name in tensors:
-        listed = name.removesuffix(SUFFIX)
-        if listed == UNUSED:
+        list_name = name.removesuffix(SUFFIX)
+        if list_name == UNUSED:
             continue
         values = tensor_of(node.attribute(name)).values
-        lists[listed] = [*values]
-        if any(not _is_held(value) for value in values):
+        lists[list_name] = [*values]
+        if any(not _fits_float(value) for value in values):
             raise CannotConvert(
-                f"{name} has numbers that single precision does not hold",
-                remedy="round them, if the model can bear it, or keep ai.onnx.ml at 3 or later",
+                f"{name} has numbers that float does not represent exactly",
+                remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
             )
     out.become(node, attributes={**node.without(*tensors), **lists})
 
 
-def _is_held(value: float) -> bool:
+def _fits_float(value: float) -> bool:
     try:
+        # NaN differs from itself, but float represents it.
         return value != value or unpack("<f", pack("<f", value))[0] == value
     except OverflowError:
         return False

@@ -1,4 +1,4 @@
-"""Trees out of the attributes of TreeEnsembleRegressor and TreeEnsembleClassifier."""
+"""Reader of trees in the attributes of TreeEnsembleRegressor and TreeEnsembleClassifier."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ Number = TypeVar("Number", int, float)
 
 
 def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
-    """The trees of a node whose votes are in its `kind`_* attributes, for `targets` targets.
+    """Read and validate the trees of a node.
+
+    Args:
+        node: a TreeEnsembleRegressor or TreeEnsembleClassifier.
+        kind: the prefix of the attributes with the votes: `target` or `class`.
+        targets: the number of targets or classes.
+        out: provides the element type of the input.
 
     Raises:
-        CannotConvert: they are no trees, or a leaf has no vote.
+        CannotConvert: the nodes do not form trees, or a leaf has no vote.
     """
     names = ("nodes_values", f"{kind}_weights", "base_values")
     splits, weights, base = (_numbers(node, name) for name in names)
@@ -32,8 +38,8 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
         targets=targets,
         base=base.values,
         modes=nodes.modes,
-        features=_at_branches(node.attribute("nodes_featureids"), 0, nodes),
-        splits=_at_branches(splits.values, 0.0, nodes),
+        features=_branch_values(node.attribute("nodes_featureids"), 0, nodes),
+        splits=_branch_values(splits.values, 0.0, nodes),
         tracks=nodes.tracks,
         children=nodes.children,
         votes=_votes(node, kind, targets, weights.values, nodes),
@@ -42,23 +48,23 @@ def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
 
 
 def _numbers(node: Node, name: str) -> Tensor:
-    """Numbers that are a list of floats or, under the same name `_as_tensor`, a tensor of any precision."""
-    listed = node.attribute(name, ())
-    message = node.attribute(f"{name}_as_tensor")
-    if message is None:
-        return Tensor("float", (len(listed),), tuple(listed))
-    kind = BY_NUMBER.get(message.data_type)
-    if listed or kind is None or kind.name not in ("float", "double"):
-        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or stands beside {name}")
-    found = read_tensor(message)
-    if found is None:
-        raise CannotConvert(f"{name}_as_tensor does not hold its values")
-    return Tensor(found.element_type, (len(found.values),), found.values)
+    """Return numbers from a list of floats, or from the attribute `<name>_as_tensor` of any precision."""
+    values = node.attribute(name, ())
+    tensor = node.attribute(f"{name}_as_tensor")
+    if tensor is None:
+        return Tensor("float", (len(values),), tuple(values))
+    element_type = BY_NUMBER.get(tensor.data_type)
+    if values or element_type is None or element_type.name not in ("float", "double"):
+        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or is set in addition to {name}")
+    contents = read_tensor(tensor)
+    if contents is None:
+        raise CannotConvert(f"{name}_as_tensor does not contain its values")
+    return Tensor(contents.element_type, (len(contents.values),), contents.values)
 
 
 @dataclass(frozen=True)
 class _Nodes:
-    """The nodes_* lists, of `count` entries each."""
+    """The attributes nodes_*, validated to be lists of `count` entries each."""
 
     node: Node
     count: int
@@ -67,93 +73,102 @@ class _Nodes:
         for name in ("treeids", "nodeids", "featureids", "modes", "truenodeids", "falsenodeids"):
             _require_length(self.node, f"nodes_{name}", self.count)
         if not self.count:
-            raise CannotConvert("it has no trees")
+            raise CannotConvert("the node has no trees")
 
     @cached_property
-    def places(self) -> dict[tuple[int, int], int]:
-        """Tree and node id to the place in the lists."""
-        trees, numbers = self.node.attribute("nodes_treeids"), self.node.attribute("nodes_nodeids")
-        found = {each: place for place, each in enumerate(zip(trees, numbers, strict=True))}
+    def positions(self) -> dict[tuple[int, int], int]:
+        """Position of each node in the lists, by tree id and node id."""
+        trees, node_ids = self.node.attribute("nodes_treeids"), self.node.attribute("nodes_nodeids")
+        found = {each: position for position, each in enumerate(zip(trees, node_ids, strict=True))}
         if len(found) < self.count:
             raise CannotConvert("two nodes of one tree have the same id")
         return found
 
     @cached_property
     def modes(self) -> list[int]:
-        """The comparison of every node, by number."""
-        stated = self.node.attribute("nodes_modes")
-        unknown = next((mode for mode in stated if mode not in MODES), None)
+        """Number of the comparison of each node."""
+        values = self.node.attribute("nodes_modes")
+        unknown = next((mode for mode in values if mode not in MODES), None)
         if unknown is not None:
-            raise CannotConvert(f"{unknown.decode(errors='replace')!r} is no mode of a node")
-        return [MODES[mode] for mode in stated]
+            raise CannotConvert(f"unknown mode {unknown.decode(errors='replace')!r} in nodes_modes")
+        return [MODES[mode] for mode in values]
 
     @cached_property
     def children(self) -> list[tuple[int, ...]]:
-        """The places of every node's children."""
+        """Positions of the children of each node."""
         found: list[tuple[int, ...]] = []
-        modes, places = self.node.attribute("nodes_modes"), self.places
+        modes, positions = self.node.attribute("nodes_modes"), self.positions
         sides = zip(*(self.node.attribute(f"nodes_{side}nodeids") for side in ("true", "false")), strict=True)
-        for (tree, number), mode, pair in zip(places, modes, sides, strict=True):
-            missing = next((child for child in pair if mode != LEAF and (tree, child) not in places), None)
+        for (tree, node_id), mode, sides_of_node in zip(positions, modes, sides, strict=True):
+            missing = next(
+                (child for child in sides_of_node if mode != LEAF and (tree, child) not in positions), None
+            )
             if missing is not None:
-                raise CannotConvert(f"node {number} of tree {tree} names node {missing}, which is not there")
-            found.append(() if mode == LEAF else tuple(places[tree, child] for child in pair))
+                raise CannotConvert(
+                    f"node {node_id} of tree {tree} refers to node {missing}, which does not exist"
+                )
+            found.append(() if mode == LEAF else tuple(positions[tree, child] for child in sides_of_node))
         return found
 
     @cached_property
     def tracks(self) -> list[int]:
-        """Which nodes send NaN to the true side; empty if none does."""
-        stated = self.node.attribute("nodes_missing_value_tracks_true", ())
-        if not any(stated):
+        """Flags of the nodes that send NaN to the true side; empty if no node does."""
+        values = self.node.attribute("nodes_missing_value_tracks_true", ())
+        if not any(values):
             return []
-        return [int(track == 1) for track in stated[: self.count]] + [0] * (self.count - len(stated))
+        # The list may be shorter than the others; missing flags are 0.
+        return [int(track == 1) for track in values[: self.count]] + [0] * (self.count - len(values))
 
     @cached_property
     def trees(self) -> list[list[int]]:
-        """Each tree's nodes from its first, which is the root."""
+        """Positions of the nodes of each tree; the first one is the root."""
         roots: dict[int, int] = {}
         sizes: dict[int, int] = {}
-        for (tree, _), place in self.places.items():
-            roots.setdefault(tree, place)
+        for (tree, _), position in self.positions.items():
+            roots.setdefault(tree, position)
             sizes[tree] = sizes.get(tree, 0) + 1
         found = []
         for tree, root in roots.items():
             reached = [root]
-            for place in reached:
-                reached += self.children[place] if len(reached) <= sizes[tree] else ()
+            for position in reached:
+                # More nodes than the tree has mean a cycle or a shared child: stop, and refuse below.
+                reached += self.children[position] if len(reached) <= sizes[tree] else ()
             if len(reached) != sizes[tree]:
-                raise CannotConvert(f"the nodes of tree {tree} form no tree whose root is the first of them")
+                raise CannotConvert(
+                    f"the nodes of tree {tree} do not form a tree with the first node as root"
+                )
             found.append(reached)
         return found
 
 
 def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes) -> list[list[Vote]]:
-    """The votes of every node; those that stand at an inner node count for nothing."""
+    """Return the votes of each node; votes at branches are ignored."""
     found: list[list[Vote]] = [[] for _ in range(nodes.count)]
     names = [f"{kind}_{name}" for name in ("treeids", "nodeids", "ids")]
     for name in names:
         _require_length(node, name, len(weights))
     columns = [node.attribute(name, ()) for name in names]
-    for tree, number, target, weight in zip(*columns, weights, strict=True):
-        place = nodes.places.get((tree, number))
-        if place is None or not 0 <= target < targets:
+    for tree, node_id, target, weight in zip(*columns, weights, strict=True):
+        position = nodes.positions.get((tree, node_id))
+        if position is None or not 0 <= target < targets:
             raise CannotConvert(
-                f"a weight is for {kind} {target} at node {number} of tree {tree}: one is not there"
+                f"a weight refers to {kind} {target} at node {node_id} of tree {tree}, "
+                "but one of them does not exist"
             )
-        if not nodes.children[place]:
-            found[place].append(Vote(target, weight))
-    for (tree, number), sides, votes in zip(nodes.places, nodes.children, found, strict=True):
+        if not nodes.children[position]:
+            found[position].append(Vote(target, weight))
+    for (tree, node_id), sides, votes in zip(nodes.positions, nodes.children, found, strict=True):
         if not sides and not votes:
-            raise CannotConvert(f"leaf {number} of tree {tree} has no weight", remedy="give it a weight of 0")
+            raise CannotConvert(f"leaf {node_id} of tree {tree} has no weight", remedy="add a weight of 0")
     return found
 
 
-def _at_branches(column: Sequence[Number], otherwise: Number, nodes: _Nodes) -> list[Number]:
-    """A column without what it says of leaves."""
-    return [value if sides else otherwise for value, sides in zip(column, nodes.children, strict=True)]
+def _branch_values(column: Sequence[Number], default: Number, nodes: _Nodes) -> list[Number]:
+    """Return a column with the entries of leaves replaced by a default."""
+    return [value if sides else default for value, sides in zip(column, nodes.children, strict=True)]
 
 
 def _require_length(node: Node, name: str, count: int) -> None:
     length = len(node.attribute(name, ()))
     if length != count:
-        raise CannotConvert(f"{name} has {length} entries where the list beside it has {count}")
+        raise CannotConvert(f"{name} has {length} entries, expected {count} as in the related lists")

@@ -1,7 +1,8 @@
-"""Trees as TreeEnsembleRegressor and TreeEnsembleClassifier mean them: columns of nodes, votes at the leaves.
+"""Trees of TreeEnsembleRegressor and TreeEnsembleClassifier, with columns for nodes and votes at leaves.
 
-Until 5 one list held all nodes by tree and node id, and a leaf had any number of votes: targets with weights.
-From 5 on inner nodes and leaves are listed apart, children are places in these lists, a leaf has one vote.
+Before version 5, one list has all nodes by tree id and node id, and a leaf has any number of votes: targets
+with weights. Since version 5, branches and leaves are separate lists, children are positions in these lists,
+and a leaf has one vote.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ MODES = {
     b"BRANCH_LEQ": 0, b"BRANCH_LT": 1, b"BRANCH_GTE": 2, b"BRANCH_GT": 3, b"BRANCH_EQ": 4, b"BRANCH_NEQ": 5,
     LEAF: 0,
 }  # fmt: skip
-"""The comparisons by number; a leaf that stands for a whole tree compares anything with anything."""
+"""Numbers of the comparisons. A leaf that is a whole tree may have any, because both sides are equal."""
 
 
 class Vote(NamedTuple):
-    """What a leaf adds to one target."""
+    """The weight that a leaf adds to one target."""
 
     target: int
     weight: float
@@ -27,34 +28,34 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True)
 class Forest:
-    """Columns with an entry for every node; children are places in them, a leaf's are empty."""
+    """Columns with an entry for each node. Children are positions in the columns; a leaf has none."""
 
     element_type: str
-    """`double` if anything that it is compared with or adds up is, else `float`."""
+    """`double` if the input or any number is double, else `float`."""
     targets: int
     base: tuple[float, ...]
-    """What is added to each target; empty if the model does not say."""
+    """Base value of each target; empty if the node has none."""
     modes: Sequence[int]
     features: Sequence[int]
     splits: Sequence[float]
     tracks: Sequence[int]
-    """1 where NaN goes to the true side; empty if the model does not say."""
+    """1 where NaN goes to the true side; empty if it never does."""
     children: Sequence[tuple[int, ...]]
-    """The true side, the false side."""
+    """The child on the true side and the one on the false side."""
     votes: Sequence[list[Vote]]
     trees: Sequence[list[int]]
-    """The places of each tree's nodes, its root first."""
+    """Positions of the nodes of each tree, the root first."""
 
     def leaves(self, tree: list[int]) -> Iterator[list[Vote]]:
-        """The votes of each leaf of a tree."""
-        return (self.votes[place] for place in tree if not self.children[place])
+        """Yield the votes of each leaf of a tree."""
+        return (self.votes[position] for position in tree if not self.children[position])
 
     def all_votes(self) -> Iterator[Vote]:
-        """Every vote of every leaf."""
+        """Yield the votes of all leaves."""
         return (vote for tree in self.trees for leaf in self.leaves(tree) for vote in leaf)
 
     def sure_targets(self) -> set[int]:
-        """The targets that every row has a vote for."""
+        """Return the targets that have a vote in every row."""
         found: set[int] = set()
         for tree in self.trees:
             found |= set.intersection(*({vote.target for vote in leaf} for leaf in self.leaves(tree)))

@@ -1,4 +1,4 @@
-"""TreeEnsemble's lists: inner nodes apart from leaves, one vote a leaf."""
+"""Attributes of TreeEnsemble: branches apart from leaves, with one vote for each leaf."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from opshift.adapters.tree_structure import Forest, Vote
 
 
 class TreeTable:
-    """The trees of a forest, each as often as a leaf of it has votes: copy 0 takes every leaf's first vote.
+    """Trees of a forest; a tree is written once for each vote of its leaf with the most votes.
 
-    A leaf with fewer votes adds nothing to a sum (`pads_with_zero`), or repeats a vote, which changes no
-    minimum or maximum.
+    Copy 0 has the first vote of each leaf. In further copies, a leaf with fewer votes has a vote of 0
+    (`pads_with_zero`, for sums) or repeats its first vote, which changes no minimum or maximum.
     """
 
     def __init__(self, forest: Forest, pads_with_zero: bool) -> None:
@@ -25,61 +25,62 @@ class TreeTable:
         self._are_leaves: tuple[list[int], list[int]] = ([], [])
         for tree in forest.trees:
             for copy in range(max(map(len, forest.leaves(tree)))):
-                self._add(tree[0], copy)
+                self._add_tree(tree[0], copy)
 
     def attributes(self) -> dict[str, Any]:
-        """What TreeEnsemble states of its trees."""
+        """Return the attributes of TreeEnsemble that describe its trees."""
         forest, branches = self._forest, self._branches
-        of = forest.element_type
-        tracks = [forest.tracks[place] for place in branches] if forest.tracks else None
+        element_type = forest.element_type
+        tracks = [forest.tracks[position] for position in branches] if forest.tracks else None
         return {
             "tree_roots": self.roots,
-            "nodes_featureids": [forest.features[place] for place in branches],
-            "nodes_modes": _tensor("uint8", [forest.modes[place] for place in branches]),
-            "nodes_splits": _tensor(of, [forest.splits[place] for place in branches]),
+            "nodes_featureids": [forest.features[position] for position in branches],
+            "nodes_modes": _tensor("uint8", [forest.modes[position] for position in branches]),
+            "nodes_splits": _tensor(element_type, [forest.splits[position] for position in branches]),
             "nodes_truenodeids": self._ids[0],
             "nodes_falsenodeids": self._ids[1],
             "nodes_trueleafs": self._are_leaves[0],
             "nodes_falseleafs": self._are_leaves[1],
             **({"nodes_missing_value_tracks_true": tracks} if tracks else {}),
             "leaf_targetids": [vote.target for vote in self._leaves],
-            "leaf_weights": _tensor(of, [vote.weight for vote in self._leaves]),
+            "leaf_weights": _tensor(element_type, [vote.weight for vote in self._leaves]),
         }
 
-    def _add(self, root: int, copy: int) -> None:
+    def _add_tree(self, root: int, copy: int) -> None:
         children = self._forest.children
         self.roots.append(len(self._branches))
-        waiting = [(root, -1, 0)] if children[root] else self._twice(root)
-        while waiting:
-            place, parent, side = waiting.pop()
-            is_leaf = not children[place]
-            index = self._leaf(place, copy) if is_leaf else self._branch(place)
+        pending = [(root, -1, 0)] if children[root] else self._branch_with_equal_sides(root)
+        while pending:
+            position, parent, side = pending.pop()
+            is_leaf = not children[position]
+            index = self._add_leaf(position, copy) if is_leaf else self._add_branch(position)
             if parent >= 0:
                 self._ids[side][parent] = index
                 self._are_leaves[side][parent] = int(is_leaf)
             if not is_leaf:
-                true, false = ((child, index, side) for side, child in enumerate(children[place]))
-                # Leaves after branches: older onnxruntime takes a root whose sides share an index for a leaf.
-                waiting += [false, true] if children[true[0]] else [true, false]
+                true, false = ((child, index, side) for side, child in enumerate(children[position]))
+                # Branches first: older onnxruntime treats a root with equal indices on both sides as a leaf.
+                pending += [false, true] if children[true[0]] else [true, false]
 
-    def _twice(self, leaf: int) -> list[tuple[int, int, int]]:
-        """A tree that is a leaf becomes a node with that leaf on both sides.
+    def _branch_with_equal_sides(self, leaf: int) -> list[tuple[int, int, int]]:
+        """Write a tree that is a single leaf as a branch with that leaf on both sides.
 
-        The leaf is written twice: onnxruntime and onnx.reference read another leaf if both sides name one.
+        The leaf is written twice, because onnxruntime and onnx.reference read a different leaf if both sides
+        refer to one.
         """
-        index = self._branch(leaf)
+        index = self._add_branch(leaf)
         return [(leaf, index, side) for side in (1, 0)]
 
-    def _branch(self, place: int) -> int:
-        self._branches.append(place)
+    def _add_branch(self, position: int) -> int:
+        self._branches.append(position)
         for column in (*self._ids, *self._are_leaves):
             column.append(0)
         return len(self._branches) - 1
 
-    def _leaf(self, place: int, copy: int) -> int:
-        votes = self._forest.votes[place]
-        spare = Vote(votes[0].target, 0.0) if self._pads_with_zero else votes[0]
-        self._leaves.append(votes[copy] if copy < len(votes) else spare)
+    def _add_leaf(self, position: int, copy: int) -> int:
+        votes = self._forest.votes[position]
+        padding = Vote(votes[0].target, 0.0) if self._pads_with_zero else votes[0]
+        self._leaves.append(votes[copy] if copy < len(votes) else padding)
         return len(self._leaves) - 1
 
 

@@ -322,71 +322,69 @@ REFUSED = {
         "ImageScaler",
         [(1, 3, 2, 2)],
         {},
-        "bias is left out, and its definition gives no default",
-        "state bias",
+        "bias is missing, and its definition has no default",
+        "set bias",
     ),
     "ImageScaler with a bias for fewer channels": Refused(
-        "ImageScaler", [(1, 3, 2, 2)], {"bias": [1.0]}, "bias has 1 numbers for 3 channels"
+        "ImageScaler", [(1, 3, 2, 2)], {"bias": [1.0]}, "bias has 1 elements for 3 channels"
     ),
     "ImageScaler of no image": Refused(
         "ImageScaler", [(3, 2, 2)], {"bias": [1.0, 2.0]}, "'x0' has 3 dimensions"
     ),
     "ParametricSoftplus without alpha": Refused(
-        "ParametricSoftplus", [(2,)], {"beta": 1.0}, "alpha is left out", "state alpha"
+        "ParametricSoftplus", [(2,)], {"beta": 1.0}, "alpha is missing", "set alpha"
     ),
-    "ScaledTanh without beta": Refused(
-        "ScaledTanh", [(2,)], {"alpha": 1.0}, "beta is left out", "state beta"
-    ),
+    "ScaledTanh without beta": Refused("ScaledTanh", [(2,)], {"alpha": 1.0}, "beta is missing", "set beta"),
     "Crop without border and scale": Refused(
         "Crop",
         [(1, 3, 2, 2)],
         {},
-        "border and scale are both left out",
-        "state border: left, top, right, bottom",
+        "border and scale are both missing",
+        "set border to left, top, right, bottom",
     ),
     "Crop with two borders": Refused(
-        "Crop", [(1, 3, 2, 2)], {"border": [1, 1]}, "border is [1, 1], not 4 numbers from 0 on"
+        "Crop", [(1, 3, 2, 2)], {"border": [1, 1]}, "border is [1, 1], expected 4 numbers of at least 0"
     ),
     "Crop with a negative border": Refused(
         "Crop", [(1, 3, 2, 2)], {"border": [0, 0, -1, 0]}, "border is [0, 0, -1, 0]"
     ),
     "Crop to a size of one number": Refused(
-        "Crop", [(1, 3, 2, 2)], {"border": [0] * 4, "scale": [1]}, "scale is [1], not 2 numbers"
+        "Crop", [(1, 3, 2, 2)], {"border": [0] * 4, "scale": [1]}, "scale is [1], expected 2 numbers"
     ),
     "Crop of no image": Refused("Crop", [(3, 2, 2)], {"border": [0] * 4}, "'x0' has 3 dimensions"),
     "MeanVarianceNormalization of no image": Refused(
         "MeanVarianceNormalization", [(3, 2, 2)], {}, "'x0' has 3 dimensions"
     ),
     "MeanVarianceNormalization that states what came later": Refused(
-        "MeanVarianceNormalization", [(1, 3, 2, 2)], {"axes": [1]}, "axes is stated", "import opset 9"
+        "MeanVarianceNormalization", [(1, 3, 2, 2)], {"axes": [1]}, "axes is set", "import opset 9"
     ),
     "ConstantFill of no shape": Refused(
-        "ConstantFill", [], {"value": 1.0}, "neither an input nor the attribute shape", "state shape"
+        "ConstantFill", [], {"value": 1.0}, "neither an input nor the attribute shape", "set shape"
     ),
     "ConstantFill of two shapes": Refused(
-        "ConstantFill", [(2,)], {"shape": [2]}, "both the input and the attribute shape", "take one off"
+        "ConstantFill", [(2,)], {"shape": [2]}, "both the input and the attribute shape", "remove one"
     ),
     "ConstantFill with extra_shape and no input": Refused(
-        "ConstantFill", [], {"shape": [2], "extra_shape": [2]}, "belong to an input", "write the whole shape"
+        "ConstantFill", [], {"shape": [2], "extra_shape": [2]}, "require an input", "to the whole shape"
     ),
     "ConstantFill with input_as_shape and no input": Refused(
-        "ConstantFill", [], {"shape": [2], "input_as_shape": 1}, "belong to an input", "write the whole shape"
+        "ConstantFill", [], {"shape": [2], "input_as_shape": 1}, "require an input", "to the whole shape"
     ),
-    "ConstantFill of a size below 0": Refused("ConstantFill", [], {"shape": [-1]}, "a number below 0"),
+    "ConstantFill of a size below 0": Refused("ConstantFill", [], {"shape": [-1]}, "a negative size"),
     "ConstantFill with a further size below 0": Refused(
-        "ConstantFill", [(2,)], {"extra_shape": [-1]}, "a number below 0"
+        "ConstantFill", [(2,)], {"extra_shape": [-1]}, "a negative size"
     ),
     "ConstantFill of a type that it does not make": Refused(
-        "ConstantFill", [], {"shape": [2], "dtype": 10}, "dtype is 10", "state 1 (float)"
+        "ConstantFill", [], {"shape": [2], "dtype": 10}, "dtype is 10", "use 1 (float)"
     ),
     "ConstantFill of integers with a fraction": Refused(
         "ConstantFill",
         [],
         {"shape": [2], "dtype": 6, "value": 2.5},
-        "value is 2.5, and how that becomes int32",
+        "value is 2.5, and its conversion to int32",
     ),
     "ConstantFill of integers too great": Refused(
-        "ConstantFill", [], {"shape": [2], "dtype": 6, "value": 2.0**31}, "how that becomes int32"
+        "ConstantFill", [], {"shape": [2], "dtype": 6, "value": 2.0**31}, "conversion to int32"
     ),
     "ConstantFill of integers with no number": Refused(
         "ConstantFill", [], {"shape": [2], "dtype": 7, "value": float("nan")}, "value is nan"
@@ -395,16 +393,16 @@ REFUSED = {
         "ConstantFill",
         [],
         {"shape": [2], "dtype": 9, "value": 2.0},
-        "value is 2.0, and how that becomes bool",
+        "value is 2.0, and its conversion to bool",
     ),
     "GivenTensorFill of another count": Refused(
-        "GivenTensorFill", [], {"shape": [2, 2], "values": [1.0]}, "values has 1 numbers, and shape [2, 2]"
+        "GivenTensorFill", [], {"shape": [2, 2], "values": [1.0]}, "values has 1 numbers, shape [2, 2]"
     ),
     "GivenTensorFill of two shapes": Refused(
         "GivenTensorFill", [(1,)], {"shape": [1], "values": [1.0]}, "both the input and the attribute shape"
     ),
     "GivenTensorFill of nothing in a shape from an input": Refused(
-        "GivenTensorFill", [(0,)], {}, "values is left out", "take the input off"
+        "GivenTensorFill", [(0,)], {}, "values is missing", "remove the input"
     ),
 }
 
@@ -433,7 +431,7 @@ NUMBERS: Mapping[str, Mapping[str, Any]] = {
 def test_constants_need_the_element_type_of_the_data(op: str) -> None:
     unknown = helper.make_node("Anything", ["x0"], ["x1"], domain="com.acme")
     model = build([unknown, _node(op, ["x1"], NUMBERS[op])], {"x0": IMAGES}, ["y"], {"": 7, "com.acme": 1})
-    with pytest.raises(ConversionRefused, match="the element type of 'x1' is not known"):
+    with pytest.raises(ConversionRefused, match="the element type of 'x1' is unknown"):
         convert_version(model, 13)
 
 
@@ -460,7 +458,7 @@ def test_the_type_of_a_fill_whose_input_is_unknown_is_not_guessed() -> None:
     fill = _node("GivenTensorFill", ["x1"], {"values": [1.0]})
     last = helper.make_node("Abs", ["y"], ["z"])
     model = build([unknown, fill, last], {"x0": IMAGES}, ["z"], {"": 9, "com.acme": 1})
-    with pytest.raises(ConversionRefused, match="the element type of 'y' is not known"):
+    with pytest.raises(ConversionRefused, match="the element type of 'y' is unknown"):
         convert_version(model, 13)
 
 

@@ -69,9 +69,9 @@ def test_stretching(addend: tuple[int, ...], nodes: Sequence[str], target: int) 
 
 def test_an_unknown_shape_is_refused(refusal: Refusing) -> None:
     model, _ = _model(7, (2, 4), shapes=False)
-    assert refusal(model, 6).reason == "the shape of 'c' is unknown, so it may or may not have to be broadcast"
+    assert refusal(model, 6).reason == "the shape of 'c' is unknown, and it decides whether to broadcast"
 
 
 def test_integers_are_refused_before_9(refusal: Refusing) -> None:
     model, _ = _model(11, (2, 4), np.int32)
-    assert refusal(model, 8).reason == "'a' is tensor(int32), which ai.onnx.Gemm:7 does not take"
+    assert refusal(model, 8).reason == "'a' is tensor(int32), which ai.onnx.Gemm:7 does not support"

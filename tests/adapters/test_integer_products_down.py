@@ -58,7 +58,7 @@ def test_sums_of_unknown_length_are_refused(refusal: Refusing) -> None:
     node = helper.make_node("MatMulInteger", ["a", "b"], ["y"], name="node")
     feeds = {"a": _bytes(2, 3), "b": _bytes(3, 2)}
     found = refusal(build([node], feeds, {"y": TensorProto.INT32}, 10, shapes=False), 9)
-    assert found.reason == "the number of summed products is unknown, so float may not represent their sum exactly"
+    assert found.reason == "the number of summed products is unknown, so their sum in float may be inexact"
 
 
 def _convolution(feeds: dict[str, Array]) -> onnx.ModelProto:

@@ -58,21 +58,21 @@ NO_NODES = dict.fromkeys(each for each in Forest(votes([0])).columns("target") i
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        pytest.param(replaced(**NO_NODES), "it has no trees", id="no nodes"),
+        pytest.param(replaced(**NO_NODES), "the node has no trees", id="no nodes"),
         pytest.param(replaced(nodes_treeids=[0]), "nodes_treeids has 1 entries", id="too few tree ids"),
         pytest.param(replaced(nodes_values=None), "nodes_treeids has", id="no thresholds"),
         pytest.param(replaced(target_ids=[0]), "target_ids has 1 entries", id="too few votes"),
         pytest.param(put("nodes_nodeids", 2, 1), "the same id", id="an id twice"),
-        pytest.param(put("nodes_truenodeids", 0, 99), "names node 99", id="a child that is missing"),
-        pytest.param(put("nodes_truenodeids", 0, 0), "form no tree", id="a node that is its own child"),
-        pytest.param(put("nodes_truenodeids", 0, 2), "form no tree", id="a child of two nodes"),
+        pytest.param(put("nodes_truenodeids", 0, 99), "refers to node 99", id="a child that is missing"),
+        pytest.param(put("nodes_truenodeids", 0, 0), "do not form a tree", id="a node that is its own child"),
+        pytest.param(put("nodes_truenodeids", 0, 2), "do not form a tree", id="a child of two nodes"),
         pytest.param(put("nodes_modes", 0, b"BRANCH_IN"), "BRANCH_IN", id="a mode that is unknown"),
-        pytest.param(put("target_ids", 0, 1), "is not there", id="a target that is not there"),
-        pytest.param(put("target_nodeids", 0, 99), "is not there", id="a vote at no node"),
+        pytest.param(put("target_ids", 0, 1), "does not exist", id="a target that is not there"),
+        pytest.param(put("target_nodeids", 0, 99), "does not exist", id="a vote at no node"),
         pytest.param(put("target_nodeids", 0, 0), "has no weight", id="a leaf without a vote"),
         pytest.param(
             replaced(nodes_values_as_tensor=tensor(1.0)),
-            "stands beside",
+            "in addition to",
             id="thresholds in a list and in a tensor",
         ),
         pytest.param(

@@ -209,8 +209,8 @@ def test_regressors_that_are_refused(
     ("ballot", "labels", "attributes", "reason"),
     [
         pytest.param(votes([0]), [3], {}, "one class label", id="one class"),
-        pytest.param(votes([0, 1]), [3, 4], {}, "of two classes", id="votes for both of two classes"),
-        pytest.param(votes([1]), [3, 4], {}, "of two classes", id="votes for the second of two classes"),
+        pytest.param(votes([0, 1]), [3, 4], {}, "for two classes", id="votes for both of two classes"),
+        pytest.param(votes([1]), [3, 4], {}, "for two classes", id="votes for the second of two classes"),
         pytest.param(
             votes([0]),
             [3, 4],
@@ -237,7 +237,7 @@ def test_regressors_that_are_refused(
             votes([0, 1, 2]),
             [3, 4, 5],
             {"classlabels_strings": ["a", "b", "c"]},
-            "state its labels",
+            "must be set",
             id="labels of both kinds",
         ),
     ],

@@ -67,7 +67,7 @@ def test_double_results_are_approximate() -> None:
     with pytest.raises(ConversionRefused) as caught:
         convert_version(_sets(np.float64), {ML: 3})
     (found,) = caught.value.refusals
-    assert found.reason == "TreeEnsembleRegressor gives its results in single precision, not in double"
+    assert found.reason == "TreeEnsembleRegressor returns float, which rounds results of type double"
     moved = convert_version(_sets(np.float64), {ML: 3}, allow="approximate")
     assert_equal(run(moved, {"x": feeds}), [_expected(feeds).astype(np.float64)])
 
@@ -77,17 +77,17 @@ def test_double_results_are_approximate() -> None:
     [
         pytest.param(
             {"post_transform": 1},
-            "post_transform SOFTMAX: onnxruntime takes its number for that of the other",
+            "post_transform SOFTMAX is ambiguous: onnxruntime swaps SOFTMAX and LOGISTIC",
             id="a transform that runtimes read differently",
         ),
         pytest.param(
             {"membership_values": numpy_helper.from_array(np.array([1, np.nan], np.float32))},
-            "a set that a node tests for has no members",
+            "a BRANCH_MEMBER node has no members in membership_values",
             id="an empty set",
         ),
         pytest.param(
             {"nodes_truenodeids": [0, 0, 1]},
-            f"its trees have more than {1 << 20} nodes, or run in a circle",
+            f"the trees have more than {1 << 20} nodes or contain a cycle",
             id="a circle",
         ),
     ],
@@ -118,5 +118,5 @@ def test_tensors_become_lists() -> None:
     lowered = convert_version(model, {ML: 1})
     assert not [each.name for each in lowered.graph.node[0].attribute if each.name.endswith("_as_tensor")]
     assert_equal(run(lowered, {"x": feeds}), run(model, {"x": feeds}))
-    with pytest.raises(ConversionRefused, match="has numbers that single precision does not hold"):
+    with pytest.raises(ConversionRefused, match="has numbers that float does not represent exactly"):
         convert_version(regressor(rounded, feeds, 1), {ML: 1})
