@@ -1,1 +1,1 @@
-"""The IR version of a model: what it needs and how it is lowered, a file for each thing added."""
+"""IR version of a model: the features that require it, and the rewrites for an older one."""

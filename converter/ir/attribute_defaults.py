@@ -1,4 +1,4 @@
-"""Defaults of function attributes, from IR version 9 on: before, every call states each attribute."""
+"""Defaults of function attributes (IR version 9); in older versions, every call sets each attribute."""
 
 from __future__ import annotations
 
@@ -11,41 +11,42 @@ from opshift.converter.ir.use import Use
 from opshift.registry.catalogue import LocalFunction
 from opshift.registry.names import canonical_domain
 
-OBSTACLE = "whether one counts depends on a call further up, which may leave the attribute out"
-REMEDY = "state the attribute in that call"
+OBSTACLE = "the default applies only to those calls of the enclosing function that omit its attribute"
+REMEDY = "set the attribute in all calls of the enclosing function"
 Defaults = Mapping[LocalFunction, Mapping[str, Any]]
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """The functions with defaults, and the calls that pass on what may not be there."""
+    """Yield functions with defaults, and calls that pass on an attribute that may be absent."""
     for path, function in contents.functions:
         if getattr(function, "attribute_proto", ()):
             yield Use("attribute_defaults", path)
     defaults = _defaults(contents)
-    without = {path: set(function.attribute) for path, function in contents.functions}
-    for each in contents.calls if defaults else ():
-        for attribute in each.proto.attribute:
-            may_lack = attribute.ref_attr_name in without.get(each.path.partition(" / ")[0], ())
-            if may_lack and attribute.name in defaults.get(_called(each.proto), ()):
-                yield Use("attribute_defaults", each.place, OBSTACLE, REMEDY)
+    without_default = {path: set(function.attribute) for path, function in contents.functions}
+    for call in contents.calls if defaults else ():
+        for attribute in call.proto.attribute:
+            # The path of a call in a subgraph begins with the function that contains it.
+            may_be_absent = attribute.ref_attr_name in without_default.get(call.path.partition(" / ")[0], ())
+            if may_be_absent and attribute.name in defaults.get(_called(call.proto), ()):
+                yield Use("attribute_defaults", call.place, OBSTACLE, REMEDY)
 
 
 def state(contents: Contents) -> None:
-    """Write every default into the calls that leave the attribute out."""
+    """Write the defaults into the calls that omit the attributes."""
     defaults = _defaults(contents)
-    for each in contents.calls:
-        stated = {attribute.name for attribute in each.proto.attribute}
-        for name, default in defaults.get(_called(each.proto), {}).items():
-            if name not in stated:
-                each.proto.attribute.add().CopyFrom(default)
+    for call in contents.calls:
+        present = {attribute.name for attribute in call.proto.attribute}
+        for name, default in defaults.get(_called(call.proto), {}).items():
+            if name not in present:
+                call.proto.attribute.add().CopyFrom(default)
     for _, function in contents.functions:
-        function.attribute.extend(each.name for each in function.attribute_proto)
+        function.attribute.extend(attribute.name for attribute in function.attribute_proto)
         function.ClearField("attribute_proto")
 
 
 def _defaults(contents: Contents) -> Defaults:
     return {
-        identity(function): {each.name: each for each in function.attribute_proto}
+        identity(function): {attribute.name: attribute for attribute in function.attribute_proto}
         for _, function in contents.functions
         if getattr(function, "attribute_proto", ())
     }

@@ -1,4 +1,4 @@
-"""A model's IR version before and after a conversion, and what that takes."""
+"""Change of a model's IR version by a conversion."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ STANDALONE = "standalone_initializers"
 
 @dataclass(frozen=True)
 class IrChange:
-    """A model's IR version before and after, and what that takes.
+    """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
     Attributes:
         before, after: the IR versions.
-        lowerings: how what the model uses is rewritten, in the order in which it is done.
+        lowerings: the rewrites of the features that the model uses, in the order of their application.
         dropped: the features that are dropped because the caller allows it.
-        refusals: what the IR version cannot express.
+        refusals: the uses of features that the IR version cannot express.
     """
 
     before: int
@@ -33,40 +33,41 @@ class IrChange:
 
     @property
     def makes_inputs(self) -> bool:
-        """Whether every initializer of the main graph becomes an input, also those that conversion adds."""
+        """Whether initializers of the main graph become inputs, including those that the conversion adds."""
         return self.after < self.before and self.before >= since(STANDALONE) > self.after
 
     def steps(self) -> tuple[str, ...]:
-        """What is rewritten, a sentence each."""
-        return tuple(map(self._step, self.lowerings))
+        """Return a description of each rewrite, in one sentence."""
+        return tuple(map(self._describe, self.lowerings))
 
-    def _step(self, lowering: Lowering) -> str:
+    def _describe(self, lowering: Lowering) -> str:
         from opshift.registry.ir_versions import ir_versions
 
         meaning = ir_versions().meaning(lowering.feature)
-        becomes = "" if lowering.feature in self.dropped else lowering.becomes
-        return f"{meaning} become {becomes}" if becomes else f"{meaning} are dropped"
+        replacement = "" if lowering.feature in self.dropped else lowering.becomes
+        return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
 
     def apply(self, model: Any, registry: Registry) -> None:
-        """Rewrite a model, whose opsets are converted already."""
-        wanted = {each.feature for each in self.lowerings} | ({STANDALONE} if self.makes_inputs else set())
-        if not wanted:
+        """Rewrite a model in place, after the conversion of its opsets."""
+        features = {each.feature for each in self.lowerings} | ({STANDALONE} if self.makes_inputs else set())
+        if not features:
             return
         from opshift.converter.ir.contents import contents_of
         from opshift.converter.ir.features import LOWERINGS
 
         contents = contents_of(model, registry, self.before)
-        for lowering in (each for each in LOWERINGS if each.feature in wanted):
-            change = lowering.drop if lowering.feature in self.dropped else lowering.apply
-            assert change is not None
-            change(contents)
+        for lowering in (each for each in LOWERINGS if each.feature in features):
+            rewrite = lowering.drop if lowering.feature in self.dropped else lowering.apply
+            assert rewrite is not None
+            rewrite(contents)
             if lowering.moves_nodes:
+                # The contents refer to nodes that no longer exist.
                 contents = contents_of(model, registry, self.before)
 
 
 def since(feature: str) -> int:
-    """The first IR version with a feature, or with an element type."""
+    """Return the first IR version with a feature or an element type."""
     from opshift.registry.ir_versions import ir_versions
 
-    known = ir_versions()
-    return known.features.get(feature) or known.element_types[feature]
+    versions = ir_versions()
+    return versions.features.get(feature) or versions.element_types[feature]

@@ -1,4 +1,4 @@
-"""What a model holds that IR versions differ in, found by one look at every node, value and tensor."""
+"""Parts of a model that IR versions changed, collected in one pass over nodes, values and tensors."""
 
 from __future__ import annotations
 
@@ -17,29 +17,31 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 
 PLAIN = frozenset({"FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"})
+"""Types of attributes without messages."""
 INT, TENSOR = 2, 4
 HOLDING = frozenset({0, TENSOR, 5, *range(9, 15)})
-"""Types of attributes that hold messages or lists of them; one without a type may."""
+"""Numbers of attribute types with messages; 0 is an undeclared type, which IR version 1 allows."""
 OLDEST = frozenset(range(1, 16))
-"""The element types that every IR version has."""
+"""Numbers of the element types that every IR version has."""
 ANY = frozenset({"*"})
+"""Placeholder for operators without a definition: only their attributes with messages are examined."""
 
 
 @dataclass
 class Contents:
-    """Everything in a model that an IR version may lack.
+    """Everything in a model that an older IR version may lack.
 
     Attributes:
-        oldest, newest: what the IR versions after `oldest`, up to `newest`, added was looked for.
-        targets: the opsets to which domains are converted before the IR version is.
-        graphs: the main graph, those of training, and all within them and within functions.
-        functions: the model's own.
-        described, overloaded, distributed: nodes with metadata, with an overload, with device configurations.
-        calls: nodes that call a function of the model's own.
-        attributes: those that hold tensors or types, or name an element type.
-        tensors: those with metadata, with data elsewhere or of a newer type, and what holds each; also those
-            that sparse tensors are made of.
-        values: ValueInfoProtos with metadata, or of a type that is newer or of no dense tensor.
+        oldest, newest: the range of IR versions; additions after `oldest`, up to `newest`, are collected.
+        targets: the opsets to which domains are converted before the IR version is changed.
+        graphs: the main graph, training graphs and all nested graphs, also those in functions.
+        functions: the functions of the model.
+        with_metadata, with_overload, with_devices: nodes with metadata, an overload, device configurations.
+        calls: the nodes that call a function of the model.
+        attributes: the attributes that hold tensors, graphs or types, or name an element type.
+        tensors: tensors with metadata, external data or a newer element type, and their owners; the values
+            and indices of sparse tensors are included.
+        values: the ValueInfoProtos with metadata, a newer element type, or a type other than dense tensor.
     """
 
     model: Any
@@ -67,34 +69,39 @@ def contents_of(
     oldest: int = 0,
     operators: Collection[tuple[str, str]] | None = None,
 ) -> Contents:
-    """Look at all of a model once, for what came after the IR version `oldest`, up to `newest`.
+    """Collect the parts of a model that IR versions after `oldest`, up to `newest`, added.
 
     Args:
         model: a ModelProto.
-        registry: the definitions to go by.
-        newest: the newest IR version that is looked for.
-        targets: the opsets to which domains are converted before the IR version is.
-        oldest: the newest IR version that is not looked for.
-        operators: the domain and op_type of every node, if they are known: nodes of many need no look.
+        registry: the operator definitions.
+        newest: the newest IR version with additions to collect.
+        targets: the opsets to which domains are converted before the IR version is changed.
+        oldest: the newest IR version with additions that are ignored.
+        operators: domain and op_type of every node, if known; nodes are skipped if no operator of these can
+            hold anything to collect.
     """
-    return _Look(Contents(model, registry, oldest, newest, targets), operators).contents
+    return _Collector(Contents(model, registry, oldest, newest, targets), operators).contents
 
 
-class _Look:
-    """One walk over a model. A ModelProto of an older `onnx` lacks the fields of newer IR versions."""
+class _Collector:
+    """One pass over a model.
+
+    The ModelProto of an older `onnx` package lacks the fields of newer IR versions.
+    """
 
     def __init__(self, contents: Contents, operators: Collection[tuple[str, str]] | None) -> None:
         self.contents = contents
         model, features = contents.model, ir_versions().features
-        self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
-        self._names: dict[str, frozenset[str]] = {}
-        """Operator of the default domain to the names of its attributes that are worth a look."""
-        self._seeks_metadata = contents.newest >= features["metadata"]
-        self._seeks_devices = contents.newest >= features["device_configurations"]
-        self._seeks_external_data = contents.oldest < features["external_data"]
+        self._functions = {(canonical_domain(function.domain), function.name) for function in model.functions}
+        self._attribute_names: dict[str, frozenset[str]] = {}
+        """Cache of the attribute names to examine, by operator of the default domain."""
+        # The flags skip objects that cannot hold additions of these IR versions.
+        self._collects_metadata = contents.newest >= features["metadata"]
+        self._collects_devices = contents.newest >= features["device_configurations"]
+        self._collects_external_data = contents.oldest < features["external_data"]
         types = ir_versions().element_types.values()
-        self._seeks_types = any(contents.oldest < each <= contents.newest for each in types)
-        self._skips_nodes = operators is not None and self._tell_nothing(operators)
+        self._collects_types = any(contents.oldest < version <= contents.newest for version in types)
+        self._skips_nodes = operators is not None and self._are_irrelevant(operators)
         self._graph("graph", model.graph)
         for index, info in enumerate(model.training_info):
             for part in ("initialization", "algorithm"):
@@ -102,28 +109,30 @@ class _Look:
         for function in model.functions:
             self._function(function)
 
-    def _tell_nothing(self, operators: Collection[tuple[str, str]]) -> bool:
-        """Whether no node of these operators can hold anything that is looked for."""
-        if self._seeks_metadata or self._functions:
+    def _are_irrelevant(self, operators: Collection[tuple[str, str]]) -> bool:
+        """Return whether no node of these operators can hold anything to collect."""
+        if self._collects_metadata or self._functions:
             return False
-        return not any(self._telling(canonical_domain(domain), op_type) for domain, op_type in operators)
+        return not any(
+            self._relevant_attributes(canonical_domain(domain), op_type) for domain, op_type in operators
+        )
 
     def _function(self, function: Any) -> None:
         path = f"function {title(function)}"
         self.contents.functions.append(Placed(path, function))
         for attribute in getattr(function, "attribute_proto", ()):
-            self._hold(Held(path, None, attribute))
+            self._attribute(Held(path, None, attribute))
         self._values(path, getattr(function, "value_info", ()))
         self._nodes(path, function.node)
 
     def _graph(self, path: str, graph: Any) -> None:
         self.contents.graphs.append(Placed(path, graph))
         self.contents.tensors += [
-            (Initializer(path, tensor), tensor) for tensor in self._telling_tensors(graph.initializer)
+            (Initializer(path, tensor), tensor) for tensor in self._relevant_tensors(graph.initializer)
         ]
         for sparse in graph.sparse_initializer:
-            parts = filter(self._tells, (sparse.values, sparse.indices))
-            self.contents.tensors += [(Initializer(path, sparse.values), each) for each in parts]
+            parts = filter(self._is_relevant, (sparse.values, sparse.indices))
+            self.contents.tensors += [(Initializer(path, sparse.values), part) for part in parts]
         for values in (graph.input, graph.output, graph.value_info):
             self._values(path, values)
         self._nodes(path, graph.node)
@@ -131,82 +140,88 @@ class _Look:
     def _values(self, path: str, values: Iterable[Any]) -> None:
         for value in values:
             is_plain = value.type.tensor_type.elem_type in OLDEST
-            if not is_plain or (self._seeks_metadata and getattr(value, "metadata_props", None)):
+            if not is_plain or (self._collects_metadata and getattr(value, "metadata_props", None)):
                 self.contents.values.append(Placed(path, value))
 
-    def _telling_tensors(self, tensors: Iterable[Any]) -> Iterable[Any]:
-        if self._seeks_metadata:
-            return filter(self._tells, tensors)
-        if self._seeks_external_data:
-            return [each for each in tensors if each.data_type not in OLDEST or each.data_location]
-        return [each for each in tensors if each.data_type not in OLDEST] if self._seeks_types else ()
+    def _relevant_tensors(self, tensors: Iterable[Any]) -> Iterable[Any]:
+        # Like `_is_relevant`, but without a call for each tensor where metadata is not collected.
+        if self._collects_metadata:
+            return filter(self._is_relevant, tensors)
+        if self._collects_external_data:
+            return [tensor for tensor in tensors if tensor.data_type not in OLDEST or tensor.data_location]
+        return (
+            [tensor for tensor in tensors if tensor.data_type not in OLDEST] if self._collects_types else ()
+        )
 
-    def _tells(self, tensor: Any) -> bool:
-        """Whether a tensor holds something that the oldest IR version lacks."""
+    def _is_relevant(self, tensor: Any) -> bool:
+        """Return whether a tensor uses something that the oldest IR version lacks."""
         if tensor.data_type not in OLDEST or tensor.data_location:
             return True
-        return self._seeks_metadata and bool(getattr(tensor, "metadata_props", None))
+        return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
 
     def _nodes(self, path: str, nodes: Any) -> None:
         if self._skips_nodes:
             return
-        known = self._names
-        if self._seeks_metadata:
+        cached = self._attribute_names
+        if self._collects_metadata:
             self._annotations(path, nodes)
         for node in nodes:
-            names = None if node.domain else known.get(node.op_type)
+            names = None if node.domain else cached.get(node.op_type)
             if names is None:
                 names = self._look_up(path, node)
             if names:
                 self._attributes(path, node, names)
 
     def _annotations(self, path: str, nodes: Any) -> None:
-        """What came with metadata, or later."""
-        found = self.contents
+        """Collect nodes with fields that were added with metadata or later."""
+        contents = self.contents
         has_functions = bool(self._functions)
         for node in nodes:
             if getattr(node, "metadata_props", None):
-                found.described.append(Placed(path, node))
+                contents.described.append(Placed(path, node))
             if has_functions and getattr(node, "overload", None):
-                found.overloaded.append(Placed(path, node))
-            if self._seeks_devices and getattr(node, "device_configurations", None):
-                found.distributed.append(Placed(path, node))
+                contents.overloaded.append(Placed(path, node))
+            if self._collects_devices and getattr(node, "device_configurations", None):
+                contents.distributed.append(Placed(path, node))
 
     def _look_up(self, path: str, node: Any) -> frozenset[str]:
-        """The attributes to look at; for an operator of the default domain asked once."""
+        """Return the names of attributes to examine, and collect the node if it is a call.
+
+        The result is cached for operators of the default domain only; calls must be collected each time.
+        """
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) in self._functions:
             self.contents.calls.append(Placed(path, node))
             return ANY
-        found = self._telling(domain, node.op_type)
+        names = self._relevant_attributes(domain, node.op_type)
         if not node.domain:
-            self._names[node.op_type] = found
-        return found
+            self._attribute_names[node.op_type] = names
+        return names
 
-    def _telling(self, domain: str, op_type: str) -> frozenset[str]:
+    def _relevant_attributes(self, domain: str, op_type: str) -> frozenset[str]:
         operator = self.contents.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
-        return ANY if operator is None else _telling(operator.versions)
+        return ANY if operator is None else _attributes_of_interest(operator.versions)
 
     def _attributes(self, path: str, node: Any, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
             if kind in HOLDING or (kind == INT and attribute.name in names):
-                self._hold(Held(path, node, attribute))
+                self._attribute(Held(path, node, attribute))
 
-    def _hold(self, held: Held) -> None:
+    def _attribute(self, held: Held) -> None:
         self.contents.attributes.append(held)
-        parts = filter(self._tells, tensors_in(held.attribute))
-        self.contents.tensors += [(held, each) for each in parts]
+        tensors = filter(self._is_relevant, tensors_in(held.attribute))
+        self.contents.tensors += [(held, tensor) for tensor in tensors]
         for graph in graphs_in(held.attribute):
             holder = "" if held.node is None else held.node.name or held.node.op_type
             self._graph(f"{held.path} / {holder}.{held.attribute.name}", graph)
 
 
 @lru_cache(maxsize=4096)
-def _telling(versions: tuple[OperatorVersion, ...]) -> frozenset[str]:
-    """The attributes of an operator that hold messages or name an element type."""
-    found: set[str] = set()
+def _attributes_of_interest(versions: tuple[OperatorVersion, ...]) -> frozenset[str]:
+    """Return the attributes of an operator that hold messages or name an element type, in any version."""
+    names: set[str] = set()
     for version in versions:
-        found.update(each.type_attribute for each in version.outputs if each.type_attribute)
-        found.update(name for name, each in version.attributes.items() if each.type not in PLAIN)
-    return frozenset(found)
+        names.update(output.type_attribute for output in version.outputs if output.type_attribute)
+        names.update(name for name, attribute in version.attributes.items() if attribute.type not in PLAIN)
+    return frozenset(names)

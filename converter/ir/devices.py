@@ -1,4 +1,4 @@
-"""Device configurations, from IR version 11 on: advice on where nodes run, which changes no result."""
+"""Device configurations (IR version 11): hints for the placement of nodes, which do not affect results."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from opshift.converter.ir.contents import Contents
 from opshift.converter.ir.use import Use
 
 OBSTACLE = "they would be lost"
-REMEDY = "let them go with allow='drop-devices': they are hints, and results stay the same"
+REMEDY = "drop them with allow='drop-devices': they are hints that do not affect results"
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """The model's configurations and the nodes that refer to them."""
+    """Yield the model's configurations and the nodes that refer to them."""
     if getattr(contents.model, "configuration", None):
         yield Use("device_configurations", "model", OBSTACLE, REMEDY, "drop-devices")
-    for each in contents.distributed:
-        yield Use("device_configurations", each.place, OBSTACLE, REMEDY, "drop-devices")
+    for node in contents.distributed:
+        yield Use("device_configurations", node.place, OBSTACLE, REMEDY, "drop-devices")
 
 
 def drop(contents: Contents) -> None:
-    """Take all of them out."""
+    """Remove all device configurations."""
     contents.model.ClearField("configuration")
-    for each in contents.distributed:
-        each.proto.ClearField("device_configurations")
+    for node in contents.distributed:
+        node.proto.ClearField("device_configurations")

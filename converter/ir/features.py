@@ -1,4 +1,4 @@
-"""How each thing that IR versions added is found in a model, and how it is lowered."""
+"""Features that IR versions added: the functions that find and rewrite them."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Change = Callable[[Contents], None]
 
 
 class Lowering(NamedTuple):
-    """How a model is written without a feature.
+    """Rewrite of a model without a feature.
 
     Attributes:
         feature: its name in `ir_versions.yaml`.
-        becomes: what takes its place, in a few words.
-        apply: changes the model; `None` for a feature that is dropped or nothing.
-        concession: what allows to drop the feature.
-        drop: takes it out.
-        moves_nodes: whether nodes are elsewhere afterwards.
+        replacement: the description of what replaces it; empty if it is dropped.
+        apply: the function that rewrites the model; `None` if the feature can only be dropped.
+        allowance: the value of `allow` with which the feature is dropped.
+        drop: the function that removes it.
+        moves_nodes: whether the rewrite moves nodes, so that the contents have to be collected again.
     """
 
     feature: str
@@ -69,12 +69,12 @@ FINDERS: dict[Find, tuple[str, ...]] = {
         *ir_versions().element_types,
     ),
 }
-"""What finds which features and element types."""
+"""Functions that find uses, with the features and element types that each can find."""
 LOWERINGS: tuple[Lowering, ...] = (
     Lowering("device_configurations", "", None, "drop-devices", devices.drop),
     Lowering("metadata", "metadata of the model", metadata.move, "drop-metadata", metadata.drop),
-    Lowering("functions", "nodes where they are called", functions.inline, moves_nodes=True),
-    Lowering("overloads", "functions with names of their own", overloads.rename),
+    Lowering("functions", "inlined nodes", functions.inline, moves_nodes=True),
+    Lowering("overloads", "functions with unique names", overloads.rename),
     Lowering("function_values", "value_info of the main graph", function_values.move),
     Lowering("attribute_defaults", "attributes of the calls", attribute_defaults.state),
     Lowering("training", "", None, "drop-training", training.drop),
@@ -89,13 +89,14 @@ LOWERINGS: tuple[Lowering, ...] = (
     ),
     Lowering("standalone_initializers", "graph inputs", initializers.make_inputs),
 )
-"""In the order in which they are applied: newest first, but functions, which take others with them."""
+"""Rewrites in the order of their application: newest first, except that inlining precedes the rewrites of
+function features, which it makes unnecessary."""
 OF_FUNCTIONS = frozenset({"overloads", "function_values", "attribute_defaults"})
-"""The features that a model without functions cannot have."""
+"""Features that a model without functions cannot have."""
 
 
 def uses_in(contents: Contents) -> Iterator[Use]:
-    """Where a model uses what came after the IR version `contents.oldest`, up to `contents.newest`."""
+    """Yield uses of features that were added after IR version `contents.oldest`, up to `contents.newest`."""
     span = range(contents.oldest + 1, contents.newest + 1)
     for find, versions in _VERSIONS.items():
         if not versions.isdisjoint(span):
@@ -103,4 +104,4 @@ def uses_in(contents: Contents) -> Iterator[Use]:
 
 
 _VERSIONS = {find: frozenset(map(since, features)) for find, features in FINDERS.items()}
-"""The IR versions that came with what is found."""
+"""IR versions that added the features of each function."""

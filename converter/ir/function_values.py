@@ -1,6 +1,6 @@
-"""Types of the values in functions, from IR version 10 on.
+"""Types of the values in functions (IR version 10).
 
-Before, onnx_ir and exporters put them into the main graph, under the names of the function and the value.
+In older versions, onnx_ir and exporters store them in the main graph, with the names of function and value.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from opshift.converter.ir.use import Use
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """The functions that state any."""
+    """Yield the functions with declared types of values."""
     for path, function in contents.functions:
         if getattr(function, "value_info", ()):
             yield Use("function_values", path)
 
 
 def move(contents: Contents) -> None:
-    """Move every type to the main graph's value_info, under the name `domain::function/value`."""
+    """Move every type to the main graph's value_info, with the name `domain::function/value`."""
     values = contents.model.graph.value_info
     for _, function in contents.functions:
         for value in function.value_info:

@@ -1,4 +1,4 @@
-"""Functions of the model's own, from IR version 8 on: before, their nodes stand where they are called."""
+"""Functions of a model (IR version 8); for older versions, they are inlined."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from opshift.converter.ir.use import Use
 from opshift.converter.opsets import opset_imports
 from opshift.registry.catalogue import LocalFunction
 
-REMEDY = "inline the functions where the model is made"
-CIRCLE = "it calls itself, so that there is no end to its nodes"
+REMEDY = "inline the functions in the tool that exports the model"
+CIRCLE = "it calls itself, directly or through other functions, and cannot be inlined"
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """Every function, and why its calls cannot be replaced."""
+    """Yield every function, with the reason why its calls cannot be inlined."""
     if not contents.functions:
         return
     obstacles = _obstacles(contents)
@@ -34,7 +34,7 @@ def _obstacles(contents: Contents) -> dict[LocalFunction, str]:
     model = contents.model
     opsets = opset_imports(model.opset_import, model.ir_version)
     try:
-        found = inlining_obstacles(model, opsets, contents.targets, contents.registry)
-        return {identity(function): reason for function, reason in found}
+        obstacles = inlining_obstacles(model, opsets, contents.targets, contents.registry)
+        return {identity(function): reason for function, reason in obstacles}
     except CycleError as error:
         return dict.fromkeys(error.args[1], CIRCLE)

@@ -1,4 +1,4 @@
-"""What stands between a model and an older IR version, and how it is rewritten for it."""
+"""Plan of the rewrites that an older IR version requires, and of the uses that prevent it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.converter.ir.use import Use
 from opshift.registry.catalogue import Registry
 from opshift.registry.ir_versions import ir_versions
 
-CORRECT = "correct it first: opshift doctor --fix"
+CORRECT = "correct the IR version first, for example with opshift doctor --fix"
 
 
 def lower(
@@ -27,46 +27,56 @@ def lower(
     *,
     is_strict: bool,
 ) -> IrChange:
-    """Plan to bring a model down to the IR version `least`, or if that is not strict to the nearest above.
+    """Plan to lower the IR version of a model. Features are dropped only if the caller allows it.
 
-    Nothing is lost but what the caller allows to drop. Before, domains are converted to the opsets `targets`.
-    `operators` are the domain and op_type of every node.
+    Args:
+        model: a ModelProto.
+        least: the IR version to reach.
+        targets: the opsets to which domains are converted before the IR version is lowered.
+        registry: the operator definitions.
+        concessions: the deviations that the caller allows; each one in use is recorded.
+        operators: domain and op_type of every node.
+        is_strict: whether to refuse uses that cannot be rewritten; otherwise, the plan keeps the IR version
+            as high as they require.
     """
-    known = ir_versions()
+    versions = ir_versions()
     before = model.ir_version
-    if before > known.newest:
-        reason = f"what IR version {before} adds is not known: the newest known is {known.newest}"
+    if before > versions.newest:
+        reason = (
+            f"the features of IR version {before} are unknown; the newest known version is {versions.newest}"
+        )
         refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
     uses = list(uses_in(contents))
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
-    after = least if is_strict else _nearest(least, blocked)
-    blocked = _without_functions(blocked, after)
-    used = {use.feature for use in _without_functions(uses, after) if since(use.feature) > after}
-    lowerings = tuple(each for each in LOWERINGS if each.feature in used)
+    after = least if is_strict else _lowest_possible(least, blocked)
+    blocked = _remaining(blocked, after)
+    used = {use.feature for use in _remaining(uses, after) if since(use.feature) > after}
+    lowerings = tuple(lowering for lowering in LOWERINGS if lowering.feature in used)
     dropped = _dropped(lowerings, concessions)
     refusals = tuple(_refusal(use, after) for use in blocked) if is_strict else ()
     return IrChange(before, after, lowerings, dropped, refusals)
 
 
-def _nearest(least: int, blocked: Sequence[Use]) -> int:
-    """The oldest IR version, from `least` on, that needs nothing of what cannot be rewritten."""
-    after = max((since(use.feature) for use in _without_functions(blocked, least)), default=least)
-    return max((since(use.feature) for use in _without_functions(blocked, after)), default=least)
+def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
+    """Return the oldest IR version, `least` or newer, that supports all uses that cannot be rewritten."""
+    # If other uses require a version with functions, functions are not inlined, and their features count.
+    after = max((since(use.feature) for use in _remaining(blocked, least)), default=least)
+    return max((since(use.feature) for use in _remaining(blocked, after)), default=least)
 
 
-def _without_functions(uses: Sequence[Use], version: int) -> list[Use]:
-    """The uses that are left at an IR version: without functions there is nothing that belongs to them."""
+def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
+    """Return the uses that remain at an IR version: inlining functions also removes their features."""
     has_functions = version >= since("functions")
     return [use for use in uses if has_functions or use.feature not in OF_FUNCTIONS]
 
 
 def least_version(model: Any, registry: Registry) -> int:
-    """The oldest IR version that has everything a model uses."""
-    known = ir_versions()
-    uses = uses_in(contents_of(model, registry, known.newest))
-    return max((since(use.feature) for use in uses), default=known.oldest)
+    """Return the oldest IR version with all features and element types that a model uses."""
+    versions = ir_versions()
+    uses = uses_in(contents_of(model, registry, versions.newest))
+    return max((since(use.feature) for use in uses), default=versions.oldest)
 
 
 def _is_allowed(use: Use, concessions: Concessions) -> bool:
@@ -74,19 +84,19 @@ def _is_allowed(use: Use, concessions: Concessions) -> bool:
 
 
 def _dropped(lowerings: Iterable[Lowering], concessions: Concessions) -> frozenset[str]:
-    """The features that the caller allows to drop; that use is made of it is noted."""
-    known = ir_versions()
+    """Return the features that the caller allows to drop, and record that they are dropped."""
+    versions = ir_versions()
     return frozenset(
-        each.feature
-        for each in lowerings
-        if each.concession
-        and concessions.concede(each.concession, f"{known.meaning(each.feature)} are dropped")
+        lowering.feature
+        for lowering in lowerings
+        if lowering.concession
+        and concessions.concede(lowering.concession, f"{versions.meaning(lowering.feature)} are dropped")
     )
 
 
 def _refusal(use: Use, version: int) -> Refusal:
-    known = ir_versions()
-    is_type = use.feature in known.element_types
-    meaning = f"element type {use.feature}" if is_type else known.meaning(use.feature)
-    reason = f"IR version {version} has no {meaning}: {use.obstacle}"
+    versions = ir_versions()
+    is_type = use.feature in versions.element_types
+    meaning = f"element type {use.feature}" if is_type else versions.meaning(use.feature)
+    reason = f"IR version {version} does not support {meaning}: {use.obstacle}"
     return Refusal(use.place, f"IR version {since(use.feature)}", reason, use.remedy)

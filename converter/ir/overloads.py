@@ -1,4 +1,4 @@
-"""Overloads, from IR version 10 on: before, a function is known by its domain and name alone."""
+"""Overloads (IR version 10); in older versions, domain and name alone identify a function."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ from opshift.registry.names import canonical_domain
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """The functions that have one, and the nodes that name one."""
+    """Yield functions and calls with an overload."""
     for path, function in contents.functions:
         if identity(function).overload:
             yield Use("overloads", path)
-    yield from (Use("overloads", each.place) for each in contents.overloaded)
+    yield from (Use("overloads", node.place) for node in contents.overloaded)
 
 
 def rename(contents: Contents) -> None:
-    """Give every overload a name of its own, and its calls too."""
-    names = _names(contents)
+    """Give each overloaded function a unique name, and update its calls."""
+    names = _new_names(contents)
     for _, function in contents.functions:
         if function.overload:
             function.name = names[identity(function)]
             function.ClearField("overload")
-    for each in contents.overloaded:
-        node = each.proto
-        call = LocalFunction(canonical_domain(node.domain), node.op_type, node.overload)
-        node.op_type = names.get(call, node.op_type)
+    for call in contents.overloaded:
+        node = call.proto
+        called = LocalFunction(canonical_domain(node.domain), node.op_type, node.overload)
+        node.op_type = names.get(called, node.op_type)
         node.ClearField("overload")
 
 
-def _names(contents: Contents) -> dict[LocalFunction, str]:
-    functions = [identity(each.proto) for each in contents.functions]
-    taken = {(each.domain, each.name) for each in functions}
-    found: dict[LocalFunction, str] = {}
-    for each in functions:
-        if not each.overload:
+def _new_names(contents: Contents) -> dict[LocalFunction, str]:
+    functions = [identity(function.proto) for function in contents.functions]
+    used = {(function.domain, function.name) for function in functions}
+    new_names: dict[LocalFunction, str] = {}
+    for function in functions:
+        if not function.overload:
             continue
-        name = f"{each.name}_{each.overload}"
-        while (each.domain, name) in taken:
+        name = f"{function.name}_{function.overload}"
+        while (function.domain, name) in used:
             name += "_"
-        taken.add((each.domain, name))
-        found[each] = name
-    return found
+        used.add((function.domain, name))
+        new_names[function] = name
+    return new_names

@@ -1,4 +1,4 @@
-"""The parts of a model that IR versions differ in, each with where it is."""
+"""Parts of a model that IR versions changed, each with its place."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from opshift.converter.survey import label
 
 
 class Placed(NamedTuple):
-    """A message and the graph or function that it is in."""
+    """A message, and the path of the graph or function that contains it; or a graph or function itself."""
 
     path: str
     proto: Any
 
     @property
     def place(self) -> str:
-        """Of a node: how messages name it."""
+        """The place in messages, for a NodeProto."""
         return f"{self.path}, node {label(self.proto.name, self.proto.op_type, self.proto.output)}"
 
 
 class Held(NamedTuple):
-    """An attribute, its node (none for a function's default), and the graph or function they are in."""
+    """An attribute, its node, and the path of the graph or function that contains the node.
+
+    For the default of a function attribute, `node` is `None`.
+    """
 
     path: str
     node: Any
@@ -29,36 +32,36 @@ class Held(NamedTuple):
 
     @property
     def place(self) -> str:
-        """How messages name it."""
-        where = self.path if self.node is None else Placed(self.path, self.node).place
-        return f"{where}, attribute {self.attribute.name!r}"
+        """The place in messages."""
+        owner = self.path if self.node is None else Placed(self.path, self.node).place
+        return f"{owner}, attribute {self.attribute.name!r}"
 
 
 class Initializer(NamedTuple):
-    """A dense or sparse initializer, by the TensorProto that has its name, and the graph it is in."""
+    """The tensor with the name of a dense or sparse initializer, and the path of its graph."""
 
     path: str
     tensor: Any
 
     @property
     def place(self) -> str:
-        """How messages name it."""
+        """The place in messages."""
         return f"{self.path}, initializer {self.tensor.name!r}"
 
 
 Holder = Held | Initializer
-"""What holds a tensor."""
+"""Owner of a tensor."""
 
 
 def sparse_in(attribute: Any) -> Iterator[Any]:
-    """Every SparseTensorProto that an attribute holds."""
+    """Yield every SparseTensorProto of an attribute."""
     if attribute.HasField("sparse_tensor"):
         yield attribute.sparse_tensor
     yield from attribute.sparse_tensors
 
 
 def tensors_in(attribute: Any) -> Iterator[Any]:
-    """Every TensorProto that an attribute holds, also those that sparse tensors are made of."""
+    """Yield every TensorProto of an attribute, including values and indices of sparse tensors."""
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors

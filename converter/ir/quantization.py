@@ -1,6 +1,6 @@
-"""Quantization annotations, from IR version 5 on: which tensors hold a tensor's scale and zero point.
+"""Quantization annotations (IR version 5): the tensors with the scale and zero point of a value.
 
-They are advice to quantizing tools, and move to the model's metadata.
+They are hints for quantization tools, and move to the model's metadata.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from opshift.converter.ir.use import Use
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """The graphs with annotations."""
+    """Yield the graphs with annotations."""
     yield from (
         Use("quantization_annotations", path)
         for path, graph in contents.graphs
@@ -22,18 +22,18 @@ def find(contents: Contents) -> Iterator[Use]:
 
 
 def move(contents: Contents) -> None:
-    """Move every entry to the model's metadata, as `graph, quantization of 'x': SCALE_TENSOR`."""
+    """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
     props = contents.model.metadata_props
-    taken = {each.key for each in props}
+    used_keys = {entry.key for entry in props}
     for path, graph in contents.graphs:
         for annotation in graph.quantization_annotation:
             for entry in annotation.quant_parameter_tensor_names:
                 key = f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}"
-                add_entry(props, taken, key, entry.value)
+                add_entry(props, used_keys, key, entry.value)
         graph.ClearField("quantization_annotation")
 
 
 def drop(contents: Contents) -> None:
-    """Take all of them out."""
+    """Remove all quantization annotations."""
     for _, graph in contents.graphs:
         graph.ClearField("quantization_annotation")

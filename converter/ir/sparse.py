@@ -1,4 +1,4 @@
-"""Sparse tensors in a model, from IR version 6 on: before, they are written dense."""
+"""Sparse tensors (IR version 6); for older versions, they are written as dense tensors."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from opshift.converter.ir.use import Use
 from opshift.registry.element_types import BY_NUMBER
 
 MOST_BYTES = 64 * 2**20
-"""A sparse tensor that is larger than this when written dense is left sparse."""
-TOO_LARGE = f"written dense it would take more than {MOST_BYTES // 2**20} MiB"
+"""Maximum size of a dense tensor that replaces a sparse one, because a few values can have a huge shape."""
+TOO_LARGE = f"as a dense tensor it would have more than {MOST_BYTES // 2**20} MiB"
 INCONSISTENT = "its values and indices do not fit its shape"
-UNREADABLE = "its values or indices are not of a type that is read here, or are in another file"
-ONLY_CONSTANTS = "the attribute takes nothing but a sparse tensor"
-REMEDY = "write it as a dense tensor"
+UNREADABLE = "its values or indices have an unsupported type or are external data"
+ONLY_CONSTANTS = "the attribute accepts only sparse tensors"
+REMEDY = "replace it by a dense tensor"
 
 
 def find_initializers(contents: Contents) -> Iterator[Use]:
-    """The sparse initializers."""
+    """Yield the sparse initializers."""
     for path, graph in contents.graphs:
         for sparse in graph.sparse_initializer:
             place = Initializer(path, sparse.values).place
@@ -32,7 +32,7 @@ def find_initializers(contents: Contents) -> Iterator[Use]:
 
 
 def find_attributes(contents: Contents) -> Iterator[Use]:
-    """The attributes that hold sparse tensors; that of Constant can be written dense."""
+    """Yield the attributes with sparse tensors; only that of Constant has a dense equivalent."""
     for held in contents.attributes:
         for sparse in sparse_in(held.attribute):
             is_constant = held.node is not None and held.attribute.name == "sparse_value"
@@ -41,7 +41,7 @@ def find_attributes(contents: Contents) -> Iterator[Use]:
 
 
 def write_initializers(contents: Contents) -> None:
-    """Write every sparse initializer as a dense one of the same name."""
+    """Replace every sparse initializer by a dense one of the same name."""
     for _, graph in contents.graphs:
         for sparse in graph.sparse_initializer:
             _write_dense(sparse, graph.initializer.add())
@@ -49,7 +49,7 @@ def write_initializers(contents: Contents) -> None:
 
 
 def write_attributes(contents: Contents) -> None:
-    """Write the sparse value of every Constant as its dense value."""
+    """Replace the `sparse_value` of every Constant by a dense `value`."""
     for held in contents.attributes:
         if held.attribute.HasField("sparse_tensor"):
             _write_dense(held.attribute.sparse_tensor, held.attribute.t)
@@ -71,7 +71,7 @@ def _obstacle(sparse: Any) -> str:
 
 
 def _write_dense(sparse: Any, dense: Any) -> None:
-    """Fill an empty TensorProto: zeros, and each value at its position."""
+    """Fill an empty TensorProto with zeros and the values of a sparse tensor."""
     kind = BY_NUMBER[sparse.values.data_type]
     values = read_tensor(sparse.values)
     assert values is not None
@@ -86,7 +86,7 @@ def _write_dense(sparse: Any, dense: Any) -> None:
 
 
 def _positions(sparse: Any) -> Iterator[int]:
-    """The place of each value in row-major order: stated flat, or as one coordinate for each axis."""
+    """Yield the row-major position of each value, from flat indices or from coordinates."""
     indices = read_tensor(sparse.indices)
     assert indices is not None
     if len(indices.dims) == 1:

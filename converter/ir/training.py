@@ -1,4 +1,4 @@
-"""Training information, from IR version 7 on; inference does not read it."""
+"""Training information (IR version 7); inference does not use it."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from opshift.converter.ir.contents import Contents
 from opshift.converter.ir.use import Use
 
 OBSTACLE = "it would be lost"
-REMEDY = "let it go with allow='drop-training': inference does not need it"
+REMEDY = "drop it with allow='drop-training': inference does not use it"
 
 
 def find(contents: Contents) -> Iterator[Use]:
-    """Every TrainingInfoProto."""
+    """Yield every TrainingInfoProto."""
     for index in range(len(contents.model.training_info)):
         yield Use("training", f"training_info[{index}]", OBSTACLE, REMEDY, "drop-training")
 
 
 def drop(contents: Contents) -> None:
-    """Take all of it out."""
+    """Remove all training information, also from the contents that later rewrites read."""
     contents.model.ClearField("training_info")
-    contents.graphs = [each for each in contents.graphs if not each.path.startswith("training_info[")]
+    contents.graphs = [graph for graph in contents.graphs if not graph.path.startswith("training_info[")]

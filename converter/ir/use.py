@@ -1,4 +1,4 @@
-"""Where a model uses what an IR version added, and what stands in the way of going without."""
+"""Use of an IR feature by a model, and the obstacle to rewriting it for an older IR version."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Use(NamedTuple):
     """One use of a feature.
 
     Attributes:
-        feature: its name in `ir_versions.yaml`, or that of an element type.
-        place: the graph or function, and what in it.
-        obstacle: why it cannot be rewritten for an older IR version; empty if it can.
-        remedy: what would help.
-        concession: what allows to drop it.
+        feature: its name in `ir_versions.yaml`, or the name of an element type.
+        place: the graph or function, and the part of it that uses the feature.
+        obstacle: the reason why it cannot be rewritten for an older IR version; empty if it can.
+        remedy: how the user can remove the obstacle.
+        allowance: the value of `allow` with which it is dropped.
     """
 
     feature: str

@@ -160,7 +160,7 @@ def test_what_is_no_ir_version_is_refused(wanted: Any) -> None:
 
 
 def test_an_ir_version_that_is_not_known_is_not_lowered_for_a_release() -> None:
-    with pytest.raises(ConversionRefused, match="the newest known is 14") as caught:
+    with pytest.raises(ConversionRefused, match="the newest known version is 14") as caught:
         convert_version(relu(21, 99), "onnx-1.12")
     assert "opshift doctor --fix" in caught.value.remedy
 

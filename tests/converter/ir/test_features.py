@@ -21,18 +21,18 @@ LOWERED = {
     "quantization_annotations": "metadata of the model",
     "sparse_initializers": "dense initializers",
     "sparse_attributes": "dense tensors",
-    "functions": "nodes where they are called",
+    "functions": "inlined nodes",
     "attribute_defaults": "attributes of the calls",
-    "overloads": "functions with names of their own",
+    "overloads": "functions with unique names",
     "function_values": "value_info of the main graph",
     "metadata": "metadata of the model",
 }
 REFUSED = {
-    "external_data": "the model has to hold them",
-    "sparse_types": "nothing can stand for it",
-    "opaque_types": "nothing can stand for it",
-    "optional_types": "nothing can stand for it",
-    "type_attributes": "nothing can stand for it",
+    "external_data": "they must be stored in the model",
+    "sparse_types": "it has no equivalent",
+    "opaque_types": "it has no equivalent",
+    "optional_types": "it has no equivalent",
+    "type_attributes": "it has no equivalent",
     "training": "it would be lost",
     "device_configurations": "they would be lost",
 }
@@ -88,7 +88,10 @@ def test_below_it_is_refused(feature: str) -> None:
     with pytest.raises(ConversionRefused) as caught:
         convert_version(MODELS[feature](), ir_version=version)
     refusal = caught.value.refusals[0]
-    assert refusal.reason == f"IR version {version} has no {KNOWN.meaning(feature)}: {REFUSED[feature]}"
+    assert (
+        refusal.reason
+        == f"IR version {version} does not support {KNOWN.meaning(feature)}: {REFUSED[feature]}"
+    )
     assert refusal.operator == f"IR version {version + 1}"
     assert refusal.place
     assert refusal.remedy
@@ -149,7 +152,7 @@ def test_an_element_type_is_refused_below_the_version_that_brought_it(name: str)
     places = [each.place for each in caught.value.refusals]
     assert places == ["graph, value 'h'", "graph, node Cast -> h, attribute 'to'"]
     assert {each.reason for each in caught.value.refusals} == {
-        f"IR version {since - 1} has no element type {name}: nothing can stand for it"
+        f"IR version {since - 1} does not support element type {name}: it has no equivalent"
     }
 
 

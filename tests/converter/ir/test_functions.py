@@ -53,7 +53,9 @@ def passing_on(**more: object) -> onnx.ModelProto:
 
 
 def test_a_default_that_counts_for_some_calls_only_is_refused() -> None:
-    with pytest.raises(ConversionRefused, match="may leave the attribute out") as caught:
+    with pytest.raises(
+        ConversionRefused, match="calls of the enclosing function that omit its attribute"
+    ) as caught:
         convert_version(passing_on(attributes=["slope"]), ir_version=8)
     assert "function local.Outer, node Leak -> b" in str(caught.value.place)
 
@@ -90,7 +92,7 @@ def test_a_function_of_another_opset_keeps_its_version_where_it_cannot_be_inline
     weights = {"axes": onnx.numpy_helper.to_array(helper.make_tensor("axes", 7, [1], [0]))}
     model = plain(nodes=nodes, initializers=weights)
     model.functions.append(old)
-    with pytest.raises(ConversionRefused, match=r"opset 11 of ai\.onnx, the graph for 21"):
+    with pytest.raises(ConversionRefused, match=r"opset 11 of ai\.onnx, the graph for opset 21"):
         convert_version(model, ir_version=7)
     result = convert_version(model, 14)
     assert result.ir_version == 7

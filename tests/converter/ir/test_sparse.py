@@ -84,7 +84,9 @@ def test_a_graph_within_has_its_own() -> None:
     ("model", "reason"),
     [
         pytest.param(with_sparse(floats([1]), np.array([0]), [2**13, 2**12]), "64 MiB", id="too large"),
-        pytest.param(with_sparse(np.array(["a"], object), np.array([0]), [2]), "not of a type", id="texts"),
+        pytest.param(
+            with_sparse(np.array(["a"], object), np.array([0]), [2]), "unsupported type", id="texts"
+        ),
         pytest.param(with_sparse(floats([1]), np.array([7]), [2, 3]), "do not fit", id="out of place"),
         pytest.param(with_sparse(floats([1]), np.array([1, 2]), [2, 3]), "do not fit", id="too many"),
     ],
