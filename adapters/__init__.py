@@ -1,1 +1,1 @@
-"""One step of one operator: how a version of it is expressed as the next."""
+"""Adapters: functions that rewrite a node from one version of its operator to an adjacent version."""

@@ -1,4 +1,4 @@
-"""Bernoulli came at 15: a number drawn evenly from 0 to 1 lies below the probability as often as it says."""
+"""Downgrade Bernoulli, which opset 15 introduced, to a comparison with uniform random numbers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from opshift.registry.element_types import BY_NAME
 
 @adapter("Bernoulli", 15, 14)
 def draws_below_the_probability_are_ones(node: Node, out: Rewriter) -> None:
-    """What is drawn differs from one runtime to another, as ever; its distribution is the same."""
+    """Replace Bernoulli by RandomUniformLike and Less: same distribution, different random values."""
     probability = node.inputs[0]
     number = BY_NAME[out.element_type(probability)].number
     seed = {name: value for name, value in node.attributes.items() if name == "seed"}
-    drawn = out.emit("RandomUniformLike", [probability], dtype=number, low=0.0, high=1.0, **seed)
-    is_one = out.emit("Less", [drawn, probability])
+    uniform = out.emit("RandomUniformLike", [probability], dtype=number, low=0.0, high=1.0, **seed)
+    is_one = out.emit("Less", [uniform, probability])
     out.emit("Cast", [is_one], node.outputs, to=node.attribute("dtype", number))

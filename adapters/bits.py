@@ -1,4 +1,4 @@
-"""BitShift, the Bitwise operators and BitCast: bits are arithmetic on powers of two before they came."""
+"""Downgrade BitShift, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot and BitCast to arithmetic and casts."""
 
 from __future__ import annotations
 
@@ -13,22 +13,26 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NUMBER
 
 WIDTHS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
+"""Number of bits of each integer type."""
 LOGIC: dict[str, Callable[[int, int], int]] = {
     "BitwiseAnd": operator.and_,
     "BitwiseOr": operator.or_,
     "BitwiseXor": operator.xor,
 }
 DIGIT = 4
-"""How many bits are looked up at a time."""
+"""Number of bits per table lookup; a table has 2 ** (2 * DIGIT) entries."""
 
 
 @adapter("BitShift", 28, 11)
 def counts_stay_within_the_width(node: Node, out: Rewriter) -> None:
-    """Nothing was said of counts outside the type's width, and signed integers could not be shifted."""
+    """Keep shifts of unsigned integers by constant counts below the width; replace all others by arithmetic.
+
+    Below version 28 other counts are undefined, and signed integers are not supported.
+    """
     width = WIDTHS[out.element_type(node.inputs[0])]
     counts = out.constant_value(node.inputs[1])
-    inside = counts is not None and all(0 <= count < width for count in counts.values)
-    if inside and _is_unsigned(out.element_type(node.inputs[0])):
+    is_defined = counts is not None and all(0 <= count < width for count in counts.values)
+    if is_defined and _is_unsigned(out.element_type(node.inputs[0])):
         out.become(node)
         return
     shifts_multiply_and_divide(node, out)
@@ -36,38 +40,39 @@ def counts_stay_within_the_width(node: Node, out: Rewriter) -> None:
 
 @adapter("BitShift", 11, 10)
 def shifts_multiply_and_divide(node: Node, out: Rewriter) -> None:
-    """A shift by n is a product with, or a quotient by, the n-th power of two."""
+    """Replace a shift by n by a multiplication with, or a division by, 2 ** n."""
     element_type = out.element_type(node.inputs[0])
     wide = "uint64" if _is_unsigned(element_type) else "int64"
     value = cast(node.inputs[0], wide, out)
-    count = _count(node.inputs[1], element_type, out)
+    count = _clamped_count(node.inputs[1], element_type, out)
     if node.attribute("direction") == b"LEFT":
-        value = out.emit("Mul", [value, _power(_powers_to_the_left(element_type), count, wide, out)])
+        value = out.emit("Mul", [value, _power(_left_factors(element_type), count, wide, out)])
     else:
-        for powers in _powers_to_the_right(WIDTHS[element_type]):
-            value = _quotient(value, _power(powers, count, wide, out), wide, out)
+        for powers in _right_divisors(WIDTHS[element_type]):
+            value = _floor_divide(value, _power(powers, count, wide, out), wide, out)
     cast(value, element_type, out, node.outputs)
 
 
-def _count(counts: str, element_type: str, out: Rewriter) -> str:
-    """The counts as indices, where the width stands for all that are negative or larger."""
+def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
+    """Emit the counts as indices into a table of powers; negative and large counts become the width."""
+    # Read as unsigned, a negative count is larger than any width.
     width = WIDTHS[element_type]
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
     return cast(clipped, "int64", out)
 
 
-def _powers_to_the_left(element_type: str) -> list[int]:
-    """What to multiply by: beyond the width all bits are gone."""
+def _left_factors(element_type: str) -> list[int]:
+    """Return the factor for each count; the last one, 0, is for larger counts, which shift out all bits."""
     width = WIDTHS[element_type]
     powers = [1 << count for count in range(width)]
     if element_type == "int64":
-        powers[-1] = -powers[-1]
+        powers[-1] = -powers[-1]  # 2 ** 63 wraps to -2 ** 63 in int64
     return [*powers, 0]
 
 
-def _powers_to_the_right(width: int) -> list[list[int]]:
-    """What to divide by, one after the other: 64 bits take two steps to keep the powers in range."""
+def _right_divisors(width: int) -> list[list[int]]:
+    """Return the divisors for each count, one list per division: two for 64 bits, as 2 ** 64 overflows."""
     first = [1 << min(count, 32) for count in range(width + 1)]
     second = [1 << max(count - 32, 0) for count in range(width + 1)]
     return [first, second] if width > 32 else [first]
@@ -77,8 +82,8 @@ def _power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
     return out.emit("Gather", [out.constant(powers, wide), count], axis=0)
 
 
-def _quotient(value: str, power: str, wide: str, out: Rewriter) -> str:
-    """Rounded down: Div cuts towards zero, so what is left over goes first."""
+def _floor_divide(value: str, power: str, wide: str, out: Rewriter) -> str:
+    """Emit a division that rounds down: Div truncates towards zero, so subtract the remainder first."""
     if wide == "int64":
         value = out.emit("Sub", [value, out.emit("Mod", [value, power], opset=10)])
     return out.emit("Div", [value, power])
@@ -86,44 +91,44 @@ def _quotient(value: str, power: str, wide: str, out: Rewriter) -> str:
 
 @adapter(tuple(LOGIC), 18, 17)
 def digits_are_looked_up(node: Node, out: Rewriter) -> None:
-    """The integers are taken apart into digits of four bits, for which a table has the results."""
+    """Split the integers into digits of four bits, and look up the result of each pair in a table."""
     element_type = out.element_type(node.inputs[0])
-    columns = [_column(name, element_type, out) for name in node.inputs]
+    columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
     width = WIDTHS[element_type]
     total = ""
-    # No more than 32 bits are summed up at a time: onnxruntime adds integers as floats.
+    # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
     for start in range(0, width, 32):
-        part = _combined(columns, range(start, min(start + 32, width), DIGIT), LOGIC[node.op_type], out)
+        part = _look_up(columns, range(start, min(start + 32, width), DIGIT), LOGIC[node.op_type], out)
         scaled = out.emit("Mul", [part, out.constant(1 << start, "uint64")])
         total = out.emit("Add", [total, scaled]) if total else scaled
     cast(total, element_type, out, node.outputs)
 
 
-def _column(name: str, element_type: str, out: Rewriter) -> str:
-    """The numbers by their bits, without a sign, and with a last dimension for digits."""
+def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
+    """Emit the integers as uint64 with the same bits, with a new last dimension for the digits."""
     unsigned = name if _is_unsigned(element_type) else cast(name, f"u{element_type}", out)
     return out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.constant([-1], "int64")])
 
 
-def _combined(columns: list[str], places: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
-    """The result in some places, counted from the first of them."""
+def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
+    """Emit the result for the digits at some bit positions, shifted down to begin at bit 0."""
     base = 1 << DIGIT
-    powers = out.constant([1 << place for place in places], "uint64")
+    powers = out.constant([1 << position for position in positions], "uint64")
     first, second = (
         out.emit("Mod", [out.emit("Div", [column, powers]), out.constant(base, "uint64")])
         for column in columns
     )
     pair = out.emit("Add", [out.emit("Mul", [first, out.constant(base, "uint64")]), second])
-    results = [logic(one, other) for one in range(base) for other in range(base)]
+    results = [logic(left, right) for left in range(base) for right in range(base)]
     digits = out.emit("Gather", [out.constant(results, "int64"), cast(pair, "int64", out)], axis=0)
-    weights = [1 << (place - places.start) for place in places]
+    weights = [1 << (position - positions.start) for position in positions]
     parts = out.emit("Mul", [digits, out.constant(weights, "int64")])
     return cast(out.emit("ReduceSum", [parts, out.constant([-1], "int64")], keepdims=0), "uint64", out)
 
 
 @adapter("BitwiseNot", 18, 17)
 def inverse_is_a_difference(node: Node, out: Rewriter) -> None:
-    """All bits inverted, a number x becomes -1 - x."""
+    """Replace BitwiseNot of x by -1 - x, its value in two's complement."""
     value = node.inputs[0]
     inverse = out.emit("Sub", [out.constant(-1, "int64"), cast(value, "int64", out)])
     cast(inverse, out.element_type(value), out, node.outputs)
@@ -131,7 +136,7 @@ def inverse_is_a_difference(node: Node, out: Rewriter) -> None:
 
 @adapter("BitCast", 26, 25)
 def integers_wrap_round(node: Node, out: Rewriter) -> None:
-    """Between integers of one width a Cast keeps the bits; of floats nothing else reads them."""
+    """Replace BitCast between integers of the same width by Cast, which keeps the bits; refuse floats."""
     source = out.element_type(node.inputs[0])
     target = BY_NUMBER[node.attribute("to")].name
     widths = {**WIDTHS, "bool": 8}
@@ -141,8 +146,8 @@ def integers_wrap_round(node: Node, out: Rewriter) -> None:
         cast(node.inputs[0], target, out, node.outputs)
     else:
         raise CannotConvert(
-            f"it takes the bits of {source} for {target}, which no operator of opset 25 does",
-            remedy="use Cast if the value was meant, or do it outside the model",
+            f"no operator of opset 25 reinterprets the bits of {source} as {target}",
+            remedy="use Cast if the value is to be converted, or reinterpret the bits outside the model",
         )
 
 

@@ -1,4 +1,4 @@
-"""A graph for an attribute of an emitted node, such as the body of a Loop."""
+"""Build subgraphs for attributes of emitted nodes, such as the body of a Loop."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from opshift.adapters.rewriter import Emitted, Rewriter
 from opshift.registry.element_types import BY_NUMBER
 
 Dims = tuple[int | None, ...] | None
+"""A shape with `None` for each unknown dimension; `None` if the rank is unknown."""
 
 
 class Value(NamedTuple):
-    """An input or output of a graph; its type is `float` for a tensor, else `seq(tensor(float))` and such."""
+    """An input or output of a subgraph; its type is an element type or a type string."""
 
     name: str
     type: str
@@ -23,11 +24,12 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """What an adapter gives as a graph attribute. Its nodes are converted on from the opset of each.
+    """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset.
 
     Attributes:
-        inner: the AttributeProto of a graph of the model, whose nodes, constants and value information
-            stand here as well, between `nodes` and `after`; its own inputs are made by `nodes`.
+        inner: the AttributeProto of a subgraph of the model to embed, if any. Its nodes, initializers and
+            value_info are placed between `nodes` and `after`; the values of its inputs are produced by
+            `nodes`.
     """
 
     name: str
@@ -39,85 +41,100 @@ class Graph:
 
 
 class Body(Rewriter):
-    """Emits into a graph; it reads what the graph around it makes by name, as ONNX has it."""
+    """Rewriter that emits into a subgraph; nodes may read values of the enclosing graph by name."""
 
-    __slots__ = ("_ahead", "_inner", "_inputs", "_outputs")
+    __slots__ = ("_inner", "_inputs", "_nodes_before", "_outputs")
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out.facts, out.source, out.target, out.opset, out.default_opset)
         self._inner: Any = None
-        self._ahead = 0
+        self._nodes_before = 0
         self._inputs: list[Value] = []
         self._outputs: list[Value] = []
 
     def input(self, element_type: str, dims: Dims = None, name: str = "") -> str:
-        """The name of a new input; a graph of the model reads it by the name that it gives."""
+        """Add an input and return its name; `name` sets the name that an embedded graph reads."""
         self._inputs.append(Value(name or self.fresh("input"), element_type, dims))
         return self._inputs[-1].name
 
     def output(self, name: str, element_type: str, dims: Dims = None) -> None:
-        """Return a value, which the graph itself makes."""
+        """Add an output; ONNX requires that the subgraph itself produces the value."""
         self._outputs.append(Value(name, element_type, dims))
 
     def enclose(self, attribute: Any) -> None:
-        """Let a graph of the model run behind what is emitted so far; it is read by the names it gives."""
-        self._inner, self._ahead = attribute, len(self.emitted)
+        """Embed a subgraph of the model after the nodes emitted so far; its values keep their names."""
+        self._inner, self._nodes_before = attribute, len(self.emitted)
 
     def graph(self) -> Graph:
-        """The graph as it is now."""
+        """Return the subgraph as built so far."""
         nodes = tuple(self.emitted)
-        ahead = len(nodes) if self._inner is None else self._ahead
+        split = len(nodes) if self._inner is None else self._nodes_before
         inputs, outputs = tuple(self._inputs), tuple(self._outputs)
-        return Graph(self.fresh("body"), inputs, outputs, nodes[:ahead], self._inner, nodes[ahead:])
+        return Graph(self.fresh("body"), inputs, outputs, nodes[:split], self._inner, nodes[split:])
 
 
 class LoopBody(Body):
-    """The body of a Loop that goes on for as many turns as it is told."""
+    """Builder for a Loop with a fixed trip count and no exit condition."""
 
     __slots__ = ("turn",)
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out)
         self.turn = self.input("int64", ())
-        goes_on = self.input("bool", ())
-        self.output(self.emit("Identity", [goes_on], opset=1, domain=""), "bool", ())
+        condition = self.input("bool", ())
+        self.output(self.emit("Identity", [condition], opset=1, domain=""), "bool", ())
 
     def run(
         self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
     ) -> tuple[str, ...]:
-        """Emit the Loop, whose first states are `states`: an input and an output of the body for each."""
+        """Emit the Loop.
+
+        Args:
+            turns: the name of the trip count.
+            states: the names of the initial loop-carried values, one for each further input of the body.
+            out: the rewriter of the enclosing graph.
+            outputs: the names of the results, or their number: final loop-carried values, then scan outputs.
+
+        Returns:
+            The names of the results.
+        """
         names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
-        idle = [] if states else [self._carry_something()]
-        inputs = [turns, out.constant(True, "bool"), *idle, *states]
-        results = [*(out.fresh("idle") for _ in idle), *names]
+        unused = [] if states else [self._carry_unused_value()]
+        inputs = [turns, out.constant(True, "bool"), *unused, *states]
+        results = [*(out.fresh("idle") for _ in unused), *names]
         carried = " ".join(each.type for each in (*self._inputs, *self._outputs))
         opset = WITH_BFLOAT16 if "bfloat16" in carried else LOOP
         out.emit("Loop", inputs, results, opset=opset, domain="", body=self.graph())
         return tuple(names)
 
-    def _carry_something(self) -> str:
-        """A value that serves nothing but that Loop-1 wants a state; what it is at first."""
-        idle = Value(self.fresh("idle"), "int64", ())
-        self._inputs.insert(2, idle)
-        self._outputs.insert(1, Value(self.emit("Identity", [idle.name], opset=1, domain=""), "int64", ()))
+    def _carry_unused_value(self) -> str:
+        """Carry an unused value, because Loop-1 requires a loop-carried value. Return its initial value."""
+        unused = Value(self.fresh("idle"), "int64", ())
+        self._inputs.insert(2, unused)
+        self._outputs.insert(1, Value(self.emit("Identity", [unused.name], opset=1, domain=""), "int64", ()))
         return self.constant(0, "int64")
 
 
 def returned_type(name: str, value: Any, out: Rewriter) -> str:
-    """The element type of what a graph of the model returns as `value`, and its node as `name` if it does.
+    """Return the element type of an output of a subgraph of the model.
+
+    Args:
+        name: the output of the node with the subgraph that has the same type, `""` if it is omitted.
+        value: the ValueInfoProto of the subgraph's output.
+        out: the rewriter.
 
     Raises:
-        CannotConvert: it is not known.
+        CannotConvert: the element type is unknown.
     """
-    stated = BY_NUMBER.get(value.type.tensor_type.elem_type)
-    found = stated.name if stated else out.known_element_type(name)
+    declared = BY_NUMBER.get(value.type.tensor_type.elem_type)
+    found = declared.name if declared else out.known_element_type(name)
     if found is None:
         raise CannotConvert(
-            f"the element type of {value.name!r}, which its body returns, is not known",
-            remedy="state it in the body's output",
+            f"the element type of {value.name!r}, an output of the body, is unknown",
+            remedy="declare it in the body's output",
         )
     return found
 
 
 LOOP, WITH_BFLOAT16 = 13, 16
-"""The opset that a Loop is written for: the first that carries what it does, so that older ones refuse it."""
+"""Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""

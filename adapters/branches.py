@@ -1,4 +1,4 @@
-"""If: before 11 the outputs of both branches had to have the same shape, not only the same type."""
+"""Downgrade If: below opset 11 the branches must return equal shapes, not only equal types."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 Dims = tuple[int | None, ...] | None
+"""A shape with `None` for each unknown dimension; `None` if the rank is unknown."""
 
 
 @adapter("If", 11, 1)
 def branches_agree_in_shape(node: Node, out: Rewriter) -> None:
-    """Refused where shapes are known and differ; runtimes take what is not known on trust."""
+    """Refuse branches with known, different output shapes; runtimes do not check unknown shapes."""
     require_types(node, out)
     branches = (_shapes(node.attribute(name), out) for name in ("then_branch", "else_branch"))
-    for name, one, other in zip(node.outputs, *branches, strict=False):
-        if _differ(one, other):
+    for name, then_dims, else_dims in zip(node.outputs, *branches, strict=False):
+        if _differ(then_dims, else_dims):
             raise CannotConvert(
-                f"the branches give {name!r} different shapes, {_text(one)} and {_text(other)}",
-                remedy="reshape or pad one of them, so that both are alike",
+                f"the shapes of {name!r} differ between the branches: "
+                f"{_format(then_dims)} and {_format(else_dims)}",
+                remedy="reshape or pad the output of one branch to the shape of the other",
             )
     out.become(node)
 
 
 def _shapes(graph: Any, out: Rewriter) -> list[Dims]:
-    """What a graph says of its outputs, and else what follows from its nodes."""
+    """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
     if isinstance(graph, Graph):
         return [each.dims for each in graph.outputs]
     return [out.facts.shape_within(graph, value.name) for value in graph.output]
 
 
-def _differ(one: Dims, other: Dims) -> bool:
-    if one is None or other is None:
+def _differ(first: Dims, second: Dims) -> bool:
+    if first is None or second is None:
         return False
-    pairs = zip(one, other, strict=False)
-    return len(one) != len(other) or any(a != b and None not in (a, b) for a, b in pairs)
+    pairs = zip(first, second, strict=False)
+    return len(first) != len(second) or any(a != b and None not in (a, b) for a, b in pairs)
 
 
-def _text(dims: Dims) -> str:
+def _format(dims: Dims) -> str:
     return f"({', '.join('?' if dim is None else str(dim) for dim in dims or ())})"

@@ -1,4 +1,4 @@
-"""A Cast by the name of the type, as many adapters emit it, and which types arithmetic does without."""
+"""Emit Cast nodes, and choose the types in which older arithmetic operators compute."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.registry.element_types import BY_NAME
 
 FORM = 13
-"""The opset that a Cast here is written for: the first with bfloat16, so that older ones refuse it."""
+"""Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
 FLOATS = ("float16", "bfloat16", "float", "double")
 WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
-"""What to compute in where Add, Sub, Mul and Div lack a type, as before 14."""
+"""Types to compute in below opset 14, where Add, Sub, Mul and Div support only 32-bit and 64-bit integers."""
 
 
 def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
-    """The value in another element type."""
+    """Emit a Cast to an element type.
+
+    Args:
+        value: the name of the value.
+        element_type: the element type, such as `int64`.
+        out: the rewriter.
+        outputs: the name of the result in a sequence, or 1 for a fresh name.
+
+    Returns:
+        The name of the result.
+    """
     return out.emit("Cast", [value], outputs, opset=FORM, domain="", to=BY_NAME[element_type].number)

@@ -1,4 +1,4 @@
-"""Equal, Less, Greater: which types may be compared, integers from 9 on, floats with Equal from 11 on."""
+"""Downgrade comparisons: Less and Greater support integers since opset 9, Equal supports floats since 11."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FLOATS = ("float16", "float", "double")
 
 @adapter("Equal", 11, 7)
 def equal_is_neither_less_nor_greater(node: Node, out: Rewriter) -> None:
-    """Of floats, unless one is no number; 64 unsigned bits are compared as signed ones."""
+    """Replace Equal of floats by "neither less nor greater, and not NaN"; compare uint64 as int64."""
     element_type = out.element_type(node.inputs[0])
     if element_type in FLOATS:
         less, greater = (out.emit(op_type, node.inputs) for op_type in ("Less", "Greater"))
@@ -32,13 +32,13 @@ def equal_is_neither_less_nor_greater(node: Node, out: Rewriter) -> None:
 
 
 def _is_number(name: str, element_type: str, out: Rewriter) -> str:
-    """Every number is less than 1 or greater than 0; NaN is neither."""
+    """Emit whether a value is not NaN: every number is less than 1 or greater than 0, NaN is neither."""
     less = out.emit("Less", [name, out.constant(1.0, element_type)])
     return out.emit("Or", [less, out.emit("Greater", [name, out.constant(0.0, element_type)])])
 
 
 class Halves(NamedTuple):
-    """An integer of 64 bits as two that a double holds; the lower one has the integer's sign."""
+    """A 64-bit integer as two that double represents exactly; the lower one has the sign of the integer."""
 
     upper: str
     lower: str
@@ -46,30 +46,31 @@ class Halves(NamedTuple):
 
 @adapter(("Less", "Greater"), 9, 7)
 def integers_are_compared_by_halves(node: Node, out: Rewriter) -> None:
-    """A double holds every integer of fewer bits; of 64 the upper halves decide, else the lower ones."""
+    """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves."""
     element_type = out.element_type(node.inputs[0])
     if element_type not in ("int64", "uint64"):
         require_types(node, out)
         out.become(node)
         return
-    first, second = (_halves(name, element_type, out) for name in node.inputs)
-    upper = _compared(node.op_type, first.upper, second.upper, out)
-    lower = _compared(node.op_type, first.lower, second.lower, out)
+    first, second = (_split(name, element_type, out) for name in node.inputs)
+    upper = _compare_as_double(node.op_type, first.upper, second.upper, out)
+    lower = _compare_as_double(node.op_type, first.lower, second.lower, out)
     same = out.emit("Equal", [first.upper, second.upper])
     out.emit("Or", [upper, out.emit("And", [same, lower])], node.outputs)
 
 
-def _halves(name: str, element_type: str, out: Rewriter) -> Halves:
+def _split(name: str, element_type: str, out: Rewriter) -> Halves:
     value = name if element_type == "int64" else cast(name, "int64", out)
-    width = out.constant(1 << 32, "int64")
-    upper = out.emit("Div", [value, width])
-    lower = out.emit("Sub", [value, out.emit("Mul", [upper, width])])
+    base = out.constant(1 << 32, "int64")
+    upper = out.emit("Div", [value, base])
+    lower = out.emit("Sub", [value, out.emit("Mul", [upper, base])])
     if element_type == "uint64":
-        # Of the upper half of the range the cast makes negative numbers, in the same order.
-        wrapped = _compared("Less", value, out.constant(0, "int64"), out)
-        upper = out.emit("Add", [upper, out.emit("Mul", [cast(wrapped, "int64", out), width])])
+        # The cast turns the upper half of the uint64 range into negative numbers, in the same order; add 2 **
+        # 64 back.
+        is_wrapped = _compare_as_double("Less", value, out.constant(0, "int64"), out)
+        upper = out.emit("Add", [upper, out.emit("Mul", [cast(is_wrapped, "int64", out), base])])
     return Halves(upper, lower)
 
 
-def _compared(op_type: str, first: str, second: str, out: Rewriter) -> str:
+def _compare_as_double(op_type: str, first: str, second: str, out: Rewriter) -> str:
     return out.emit(op_type, [cast(name, "double", out) for name in (first, second)])

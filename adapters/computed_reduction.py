@@ -1,4 +1,4 @@
-"""Reductions over axes that are computed, in opsets whose reductions want them written out."""
+"""Downgrade reductions with computed axes to opsets in which axes are an attribute."""
 
 from __future__ import annotations
 
@@ -9,27 +9,30 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.registry.element_types import BY_NAME
 
 FLOATS = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
-"""The types that exponentials are summed in, with the greatest finite number of each."""
+"""Element types in which ReduceLogSumExp is computed, with their largest finite number."""
 SUMMED = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
+"""Reductions that can be expressed with ReduceSum."""
 
 
 def reduce_over_computed_axes(node: Node, out: Rewriter) -> None:
-    """Through ReduceSum, which takes computed axes from 13 on, or one axis after another.
+    """Rewrite a reduction with computed axes.
+
+    Sums use ReduceSum, which accepts computed axes since opset 13; other reductions are applied axis by axis.
 
     Raises:
-        CannotConvert: there is no exact form.
+        CannotConvert: a required type, rank or dimension is unknown, or the element type has no exact form.
     """
     if node.op_type in SUMMED:
         _reduce_by_sum(node, out)
     else:
-        _reduce_chosen_axes(node, out)
+        _reduce_by_axis(node, out)
 
 
 def _reduce_by_sum(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     element_type = out.element_type(data)
     if node.op_type == "ReduceLogSumExp":
-        _log_of_summed_exponentials(node, element_type, out)
+        _log_sum_exp(node, element_type, out)
     elif node.op_type == "ReduceMean":
         _mean(node, element_type, out)
     elif node.op_type == "ReduceL1":
@@ -41,7 +44,7 @@ def _reduce_by_sum(node: Node, out: Rewriter) -> None:
 
 
 def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
-    """The root of a sum of squares, or the logarithm of a sum."""
+    """Emit the square root of a sum of squares, or the logarithm of a sum."""
     _require_float(node, element_type)
     data, (function, squared) = node.inputs[0], {"ReduceL2": ("Sqrt", True)}.get(node.op_type, ("Log", False))
     terms = out.emit("Mul", [data, data], opset=13) if squared else data
@@ -50,13 +53,14 @@ def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _mean(node: Node, element_type: str, out: Rewriter) -> None:
-    """The sum over how many elements each of its elements stands for; halves are summed wider."""
+    """Emit the sum divided by the number of elements in each sum; 16-bit floats are summed as float."""
     number, is_half = BY_NAME[element_type].number, element_type in ("float16", "bfloat16")
     terms = node.inputs[0]
     if is_half:
         number = BY_NAME["float"].number
         terms = out.emit("Cast", [terms], to=number, opset=13)
     total = _sum(node, terms, out.fresh("sum"), out)
+    # The axes are unknown, so the count follows from the sizes of input and result.
     sizes = (out.emit("Size", [name], opset=13) for name in (terms, total))
     numbers = [out.emit("Cast", [size], to=BY_NAME["double"].number, opset=13) for size in sizes]
     count = out.emit("Cast", [out.emit("Div", numbers, opset=13)], to=number, opset=13)
@@ -67,31 +71,33 @@ def _mean(node: Node, element_type: str, out: Rewriter) -> None:
     out.emit("Cast", [mean], node.outputs, to=BY_NAME[element_type].number, opset=13)
 
 
-def _log_of_summed_exponentials(node: Node, element_type: str, out: Rewriter) -> None:
-    """The greatest element of each sum is taken out of its exponentials, which then do not overflow."""
+def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
     data, axes = node.inputs
     if element_type not in FLOATS:
-        raise CannotConvert(f"its axes are no constant, and its data is {element_type}", remedy=FOLD)
+        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
     if 0 in (out.shape(data) or ()):
         total = _sum(node, out.emit("Exp", [data], opset=13), out.fresh("sum"), out)
         out.emit("Log", [total], node.outputs, opset=13)
         return
     noop = node.attribute("noop_with_empty_axes", 0)
-    greatest = out.emit("ReduceMax", [data, axes], opset=18, keepdims=1, noop_with_empty_axes=noop)
+    maxima = out.emit("ReduceMax", [data, axes], opset=18, keepdims=1, noop_with_empty_axes=noop)
     limits = [out.constant(sign * FLOATS[element_type], element_type) for sign in (-1, 1)]
-    finite = out.emit("Clip", [greatest, *limits], opset=13)
-    powers = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
-    logarithm = out.emit("Log", [_sum(node, powers, out.fresh("sum"), out)], opset=13)
-    out.emit("Add", [logarithm, _alike(finite, logarithm, node, out)], node.outputs, opset=13)
+    # Infinite maxima are clipped: infinity minus infinity would be NaN.
+    finite = out.emit("Clip", [maxima, *limits], opset=13)
+    exponentials = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
+    logarithm = out.emit("Log", [_sum(node, exponentials, out.fresh("sum"), out)], opset=13)
+    out.emit("Add", [logarithm, _match_shape(finite, logarithm, node, out)], node.outputs, opset=13)
 
 
-def _alike(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
-    """The greatest elements without the dimensions that the sums have not."""
+def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
+    """Emit the maxima in the shape of the sums, which lack the reduced dimensions without `keepdims`."""
     if node.attribute("keepdims", 1):
         return kept
     shape = out.shape(node.inputs[0])
     if shape is not None and all(shape):
         return out.emit("Reshape", [kept, out.emit("Shape", [dropped], opset=13)], opset=13)
+    # Reshape would misread a dimension of 0; each maximum is the only element of its sum.
     return _sum(node, kept, out.fresh("greatest"), out)
 
 
@@ -101,18 +107,20 @@ def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
 
 def _require_float(node: Node, element_type: str) -> None:
     if element_type not in ("float16", "bfloat16", *FLOATS):
-        raise CannotConvert(f"its axes are no constant, and its data is {element_type}", remedy=FOLD)
+        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
 
 
-def _reduce_chosen_axes(node: Node, out: Rewriter) -> None:
-    """For each axis the reduced and the whole dimension stand side by side, and a Slice takes one of them."""
+def _reduce_by_axis(node: Node, out: Rewriter) -> None:
+    """Reduce axis by axis: concatenate reduced and original data, and select one of them by a Slice."""
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:
         out.become(node, op_type="Identity", inputs=[data], attributes={})
         return
     keepdims = node.attribute("keepdims", 1)
-    chosen = _chosen(node, rank, out)
+    chosen = _reduced_axes(node, rank, out)
+    # Along the axis, the slice is [0, 1), the reduced data, for a chosen axis, and [1, end), the data,
+    # otherwise.
     starts = out.emit("Sub", [out.constant([1], "int64"), chosen])
     ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.constant([2**31 - 1], "int64")])])
     for axis in range(rank):
@@ -123,23 +131,24 @@ def _reduce_chosen_axes(node: Node, out: Rewriter) -> None:
         outputs = node.outputs if keepdims and axis == rank - 1 else 1
         data = out.emit("Slice", [both, *window, bounds[0]], outputs)
     if not keepdims:
-        _drop(data, chosen, node, out)
+        _drop_reduced(data, chosen, node, out)
 
 
-def _chosen(node: Node, rank: int, out: Rewriter) -> str:
-    """1 for each axis that is reduced, however often it is listed, 0 for the others."""
-    axes, whole = node.inputs[1], BY_NAME["int64"].number
+def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
+    """Emit 1 for each reduced axis, even if it is listed more than once, and 0 for every other axis."""
+    axes, int64 = node.inputs[1], BY_NAME["int64"].number
     chosen = chosen_axes(axes, rank, out)
     if count_of(axes, out) != 1:
-        chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=whole)
+        chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=int64)
     if count_of(axes, out) or node.attribute("noop_with_empty_axes", 0):
         return chosen
-    none = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
-    return out.emit("Add", [chosen, out.emit("Cast", [none], to=whole)])
+    # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
+    is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
+    return out.emit("Add", [chosen, out.emit("Cast", [is_empty], to=int64)])
 
 
-def _drop(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
-    """The dimensions that were reduced are taken out of the shape."""
+def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
+    """Remove the reduced dimensions from the shape."""
     data, axes = node.inputs
     shape = out.shape(data)
     if not count_of(axes, out) or (shape is not None and all(shape)):
@@ -149,4 +158,5 @@ def _drop(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
         out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
 
 
-FOLD = "make the axes an initializer that is no graph input"
+FOLD = "make the axes an initializer that is not a graph input"
+"""Remedy for computed axes that cannot be converted."""

@@ -1,4 +1,4 @@
-"""Constant: 9 lets it hold every type, 11 a sparse tensor, and 12 bare numbers and strings."""
+"""Downgrade Constant: all element types since opset 9, `sparse_value` since 11, `value_int` etc. since 12."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
 BARE = {"value_int": "int64", "value_float": "float", "value_string": "string"}
-"""The attributes of a scalar, with the element type of each; those of a list end in `s`."""
+"""Scalar attributes to their element types; the names of the list attributes end in `s`."""
 FLOATS = ("float16", "float", "double")
 
 
 @adapter("Constant", 12, 11)
 def bare_values_become_a_tensor(node: Node, out: Rewriter) -> None:
-    """A number or string is a scalar, a list of them has one dimension."""
+    """Turn a number or string attribute into a scalar tensor, and a list attribute into a 1-D tensor."""
     for name, element_type in BARE.items():
         if name in node.attributes:
             value = Tensor(element_type, (), (node.attribute(name),))
@@ -29,20 +29,20 @@ def bare_values_become_a_tensor(node: Node, out: Rewriter) -> None:
 
 @adapter("Constant", 11, 9)
 def value_is_dense(node: Node, out: Rewriter) -> None:
-    """There was no sparse form."""
+    """Refuse `sparse_value`, which does not exist below version 11."""
     if "sparse_value" in node.attributes:
-        raise CannotConvert("its value is sparse", remedy="store the value as a dense tensor")
+        raise CannotConvert("the constant is sparse", remedy="store the value as a dense tensor")
     out.become(node)
 
 
 @adapter("Constant", 9, 1)
 def other_types_are_initializers(node: Node, out: Rewriter) -> None:
-    """It held floating point only; initializers hold values of every type."""
+    """Move a value that is not float16, float or double into an initializer, which supports every type."""
     value = node.attribute("value")
     known = value if isinstance(value, Tensor) else out.constant_value(node.outputs[0])
     if out.element_type(node.outputs[0]) in FLOATS:
         out.become(node)
         return
     if known is None:
-        raise CannotConvert("its value cannot be read", remedy="make it an initializer")
+        raise CannotConvert("the value of the constant cannot be read", remedy="make it an initializer")
     out.become(node, op_type="Identity", inputs=[out.tensor(known)], attributes={})

@@ -1,4 +1,4 @@
-"""What a model states of the dimensions of a value."""
+"""Read the dimensions of a TensorShapeProto."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 
 def sizes_of(shape: Any) -> tuple[int | None, ...]:
-    """The sizes in a TensorShapeProto; `None` for each that is not known, in some models -1."""
-    return tuple([dim.dim_value if _states_size(dim) else None for dim in shape.dim])
+    """Return the dimensions of a TensorShapeProto, `None` for each unknown or symbolic dimension."""
+    return tuple([dim.dim_value if _has_size(dim) else None for dim in shape.dim])
 
 
-def _states_size(dim: Any) -> Any:
+def _has_size(dim: Any) -> Any:
+    # Some exporters write -1 for an unknown dimension.
     return dim.HasField("dim_value") and dim.dim_value >= 0

@@ -1,4 +1,4 @@
-"""DynamicQuantizeLinear came with 11; it is arithmetic on the range of its input."""
+"""Downgrade DynamicQuantizeLinear, which opset 11 introduced, to arithmetic on the range of its input."""
 
 from __future__ import annotations
 
@@ -8,26 +8,30 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 OPSET = 10
-"""What the nodes are written for, but for Round."""
+"""Opset of the emitted nodes, except Round, which opset 11 introduced."""
 
 
 @adapter("DynamicQuantizeLinear", 11, 10)
 def scale_follows_from_the_range(node: Node, out: Rewriter) -> None:
-    """The range, widened to hold zero, over 255 steps; a range of nothing has scale 1, as runtimes do."""
+    """Emit the scale, the range extended to include 0 divided by 255, and the zero point.
+
+    If all elements are 0 the scale is 1, as in runtimes.
+    """
     data = node.inputs[0]
-    nothing, steps = out.constant(0.0, "float"), out.constant(255.0, "float")
+    origin, levels = out.constant(0.0, "float"), out.constant(255.0, "float")
     low = out.emit("ReduceMin", [data], opset=OPSET, keepdims=0)
     high = out.emit("ReduceMax", [data], opset=OPSET, keepdims=0)
-    low = out.emit("Min", [low, nothing], opset=OPSET)
-    high = out.emit("Max", [high, nothing], opset=OPSET)
-    step = out.emit("Div", [out.emit("Sub", [high, low], opset=OPSET), steps], opset=OPSET)
-    is_some = out.emit("Cast", [step], opset=OPSET, to=BY_NAME["bool"].number)
-    is_none = out.emit("Not", [is_some], opset=OPSET)
-    one = out.emit("Cast", [is_none], opset=OPSET, to=BY_NAME["float"].number)
-    scale, zero = (node.output(place) or out.fresh("scale") for place in (1, 2))
-    out.emit("Add", [step, one], [scale], opset=OPSET)
-    place = out.emit("Sub", [nothing, out.emit("Div", [low, scale], opset=OPSET)], opset=OPSET)
-    place = out.emit("Clip", [place], opset=OPSET, min=0.0, max=255.0)
-    place = out.emit("Round", [place], opset=11)
-    out.emit("Cast", [place], [zero], opset=OPSET, to=BY_NAME["uint8"].number)
-    out.emit("QuantizeLinear", [data, scale, zero], node.outputs[:1], opset=OPSET)
+    low = out.emit("Min", [low, origin], opset=OPSET)
+    high = out.emit("Max", [high, origin], opset=OPSET)
+    step = out.emit("Div", [out.emit("Sub", [high, low], opset=OPSET), levels], opset=OPSET)
+    # Add 1 to a scale of 0, which would divide by zero.
+    is_nonzero = out.emit("Cast", [step], opset=OPSET, to=BY_NAME["bool"].number)
+    is_zero = out.emit("Not", [is_nonzero], opset=OPSET)
+    correction = out.emit("Cast", [is_zero], opset=OPSET, to=BY_NAME["float"].number)
+    scale, zero_point = (node.output(position) or out.fresh("scale") for position in (1, 2))
+    out.emit("Add", [step, correction], [scale], opset=OPSET)
+    offset = out.emit("Sub", [origin, out.emit("Div", [low, scale], opset=OPSET)], opset=OPSET)
+    offset = out.emit("Clip", [offset], opset=OPSET, min=0.0, max=255.0)
+    offset = out.emit("Round", [offset], opset=11)
+    out.emit("Cast", [offset], [zero_point], opset=OPSET, to=BY_NAME["uint8"].number)
+    out.emit("QuantizeLinear", [data, scale, zero_point], node.outputs[:1], opset=OPSET)

@@ -1,4 +1,4 @@
-"""A node as the nodes of its operator's body."""
+"""Expand a node into the function body of its operator."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from opshift.registry.models import OperatorVersion
 
 
 def run_body(version: OperatorVersion) -> StepFunction:
-    """The step that puts the body of `version` in the place of a node; it has one, without flaws.
+    """Return the step that replaces a node by the function body of `version`, which must have a valid body.
 
-    Each node of the body is written for the opset that the body states for its domain.
+    Each node of the body is emitted for the opset that the body imports for its domain.
     """
     assert version.body is not None
     body = version.body
@@ -21,6 +21,7 @@ def run_body(version: OperatorVersion) -> StepFunction:
     def expand(node: Node, out: Rewriter) -> None:
         names = {formal.name: node.input(position) for position, formal in enumerate(version.inputs)}
         results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
+        # Read all attributes before emitting: reading may refuse.
         attributes = [_attributes(each, node, version) for each in body.nodes]
         for each, stated in zip(body.nodes, attributes, strict=True):
             _emit(each, body, stated, names, results, out)
@@ -44,7 +45,7 @@ def _emit(
 
 
 def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> dict[str, Any]:
-    """The values of a body node's attributes; one that the node and its operator leave open is left out."""
+    """Return the attributes of a body node; `None` means that neither node nor schema provides a value."""
     found = {}
     for name, value in each.attributes.items():
         if isinstance(value, FromAttribute):

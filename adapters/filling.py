@@ -1,4 +1,4 @@
-"""ConstantOfShape: it came at 9; before, one value is expanded."""
+"""Downgrade ConstantOfShape, which opset 9 introduced."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from opshift.adapters.tensor_messages import tensor_of
 
 @adapter("ConstantOfShape", 9, 8)
 def one_value_is_expanded(node: Node, out: Rewriter) -> None:
-    """The value goes to every place of the shape; without dimensions of its own it adds none."""
+    """Replace ConstantOfShape by Expand of a scalar; a tensor of shape (1,) could not expand to rank 0."""
     value = tensor_of(node.attribute("value", Tensor("float", (1,), (0.0,))))
     out.emit("Expand", [out.constant(value.values[0], value.element_type), node.inputs[0]], node.outputs)

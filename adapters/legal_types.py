@@ -1,4 +1,4 @@
-"""What an adapter refuses by type: the step bridges by casts what it can, and leaves the rest to it."""
+"""Refuse unsupported types in adapters, after casts to wider types have been tried."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from opshift.adapters.rewriter import Rewriter
 
 
 def require_types(node: Node, out: Rewriter) -> None:
-    """Refuse a node whose values have types that the target of the step does not take.
+    """Refuse a node with a value of a type that the target version does not support.
 
     Raises:
-        CannotConvert: one has.
+        CannotConvert: a value has such a type.
     """
     target = out.target
-    assert target is not None, "an operator that leaves its set has no types to keep to"
+    assert target is not None, "an operator without a target version has no types to check"
     for formals, names in ((target.inputs, node.inputs), (target.outputs, node.outputs)):
         for name, formal in zip(names, formals, strict=False):
             known = out.known_element_type(name)
-            spelled = known if known is None or "(" in known else f"tensor({known})"
-            if spelled is not None and spelled not in target.types_of(formal):
+            type_text = known if known is None or "(" in known else f"tensor({known})"
+            if type_text is not None and type_text not in target.types_of(formal):
                 raise CannotConvert(
-                    f"{name!r} is {spelled}, which {target.id} does not take",
-                    remedy="cast around the node to a type it takes, if that keeps range and precision",
+                    f"{name!r} is {type_text}, which {target.id} does not support",
+                    remedy="cast around the node to a supported type, if range and precision allow it",
                 )

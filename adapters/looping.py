@@ -1,4 +1,4 @@
-"""Loop: a loop may carry no value at all from 11 on."""
+"""Downgrade Loop: below opset 11 it requires at least one loop-carried value."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from opshift.adapters.table import adapter
 
 @adapter("Loop", 11, 1)
 def one_value_is_carried(node: Node, out: Rewriter) -> None:
-    """Version 1 wants at least one; if there is none, the body passes on one that serves nothing."""
+    """Add an unused loop-carried value to a Loop without any."""
     if len(node.inputs) > 2:
         out.become(node)
         return
     graph = node.attribute("body")
     body = Body(out)
     for value, element_type in zip(graph.input, ("int64", "bool"), strict=True):
-        body.input(element_type, _dims(value), value.name)
-    idle = body.input("int64", ())
+        body.input(element_type, _declared_dims(value), value.name)
+    unused = body.input("int64", ())
     body.enclose(node.attributes["body"])
-    goes_on, *rows = graph.output
-    body.output(body.emit("Identity", [goes_on.name]), "bool", _dims(goes_on))
-    body.output(body.emit("Identity", [idle]), "int64", ())
-    for name, value in zip(node.outputs, rows, strict=False):
-        body.output(body.emit("Identity", [value.name]), returned_type(name, value, out), _dims(value))
+    condition, *scan_outputs = graph.output
+    body.output(body.emit("Identity", [condition.name]), "bool", _declared_dims(condition))
+    body.output(body.emit("Identity", [unused]), "int64", ())
+    for name, value in zip(node.outputs, scan_outputs, strict=False):
+        body.output(
+            body.emit("Identity", [value.name]), returned_type(name, value, out), _declared_dims(value)
+        )
     inputs = (node.input(0), node.input(1), out.constant(0, "int64"))
     outputs = (out.fresh("idle"), *node.outputs)
     out.become(node, inputs=inputs, outputs=outputs, attributes={"body": body.graph()})
 
 
-def _dims(value: Any) -> Dims:
-    """The shape that a ValueInfoProto states."""
+def _declared_dims(value: Any) -> Dims:
+    """Return the shape declared by a ValueInfoProto."""
     tensor = value.type.tensor_type
     return sizes_of(tensor.shape) if tensor.HasField("shape") else None

@@ -1,4 +1,4 @@
-"""The view of a node that adapters read, and that they emit."""
+"""Read-only views of nodes, attributes and constants, for nodes of the model and emitted nodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from opshift.adapters.refusal import CannotConvert
 
 
 class Tensor(NamedTuple):
-    """A constant: its element type by name, its dimensions, and its values in row-major order.
+    """A constant: element type name, dimensions, and values in row-major order.
 
-    Values are Python numbers, booleans or bytes (of strings).
+    Values are Python numbers or booleans, or bytes for strings.
     """
 
     element_type: str
@@ -20,16 +20,20 @@ class Tensor(NamedTuple):
 
     @property
     def scalar(self) -> Any:
-        """The only value."""
+        """Return the value of a tensor with one element.
+
+        Raises:
+            ValueError: the tensor has no element or more than one.
+        """
         (value,) = self.values
         return value
 
 
 class Node:
-    """One node, immutable by agreement: `with_` makes another.
+    """Read-only view of a node. Nothing enforces this: call `with_` for a changed copy, and never assign.
 
-    Attributes are AttributeProto messages of the model where nobody changed them, and Python values
-    (int, float, bytes, lists of them, `Tensor`) where an adapter wrote them.
+    Unchanged attributes of a model's node are its AttributeProto messages. Attributes written by an adapter
+    are Python values: int, float, bytes, sequences of these, or `Tensor`.
     """
 
     __slots__ = ("_attributes", "_proto", "domain", "inputs", "op_type", "outputs")
@@ -52,19 +56,20 @@ class Node:
 
     @classmethod
     def of(cls, proto: Any) -> Node:
-        """The view of a NodeProto."""
+        """Return a view of a NodeProto."""
         return cls(proto.op_type, proto.input[:], proto.output[:], None, proto.domain, proto)
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """The attributes by name; those of a NodeProto are looked at when first asked for."""
+        """Return the attributes by name."""
+        # Most nodes are never rewritten, so attributes are read from the NodeProto on first use.
         if self._attributes is None:
             self._attributes = {each.name: each for each in self._proto.attribute[:]}
         return self._attributes
 
     @property
     def repeated_attribute(self) -> str | None:
-        """The name of an attribute that a node of the model states more than once."""
+        """Return the name of an attribute that occurs more than once in the NodeProto, if there is one."""
         if self._proto is None or len(self._proto.attribute) == len(self.attributes):
             return None
         names: list[str] = [each.name for each in self._proto.attribute]
@@ -72,23 +77,23 @@ class Node:
 
     @property
     def refers_to_caller(self) -> bool:
-        """Whether an attribute is given by the call of the function that the node is in."""
+        """Return whether an attribute refers to an attribute of the enclosing function (`ref_attr_name`)."""
         found = self.attributes
         return bool(found) and any(getattr(value, "ref_attr_name", "") for value in found.values())
 
     @property
     def is_original(self) -> bool:
-        """Whether it is a node of the model, as it stands there."""
+        """Return whether this is an unchanged node of the model."""
         return self._proto is not None
 
     def copied(self) -> Any:
-        """A copy of the NodeProto that it is a view of."""
+        """Return a copy of the NodeProto of this view."""
         copy = type(self._proto)()
         copy.CopyFrom(self._proto)
         return copy
 
     def with_(self, **changes: Any) -> Node:
-        """A copy with some of `op_type`, `inputs`, `outputs`, `attributes`, `domain` replaced."""
+        """Return a copy with some of `op_type`, `inputs`, `outputs`, `attributes` and `domain` replaced."""
         return Node(
             changes.get("op_type", self.op_type),
             changes.get("inputs", self.inputs),
@@ -98,27 +103,33 @@ class Node:
         )
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute's value (bytes for strings), or `default` if the node does not state it."""
+        """Return the value of an attribute, or `default` if the node does not have it.
+
+        Strings are bytes. The default in the operator's schema is not consulted.
+
+        Raises:
+            CannotConvert: the attribute refers to an attribute of the enclosing function.
+        """
         found = self.attributes.get(name)
         if found is None:
             return default
         return read_attribute(found) if hasattr(found, "ref_attr_name") else found
 
     def without(self, *names: str) -> dict[str, Any]:
-        """The attributes but for some."""
+        """Return the attributes except those named."""
         return {name: value for name, value in self.attributes.items() if name not in names}
 
     def input(self, position: int) -> str:
-        """The name of an input, `""` where it is left out."""
+        """Return the name of an input, or `""` if it is omitted."""
         return self.inputs[position] if position < len(self.inputs) else ""
 
     def output(self, position: int) -> str:
-        """The name of an output, `""` where it is left out."""
+        """Return the name of an output, or `""` if it is omitted."""
         return self.outputs[position] if position < len(self.outputs) else ""
 
 
 def attribute_bytes(proto: Any) -> Sequence[bytes]:
-    """What the attributes of a NodeProto say."""
+    """Return the serialized attributes of a NodeProto, in order."""
     attributes = proto.attribute
     return [each.SerializeToString() for each in attributes[:]] if attributes else ()
 
@@ -127,31 +138,32 @@ _FIELD = {
     1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors",
     10: "graphs", 11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
 }  # fmt: skip
+"""`AttributeProto.AttributeType` to the field that holds the value."""
 
 
 def read_attribute(attribute: Any) -> Any:
-    """The value of an AttributeProto: a number, bytes, a message, or a tuple of them.
+    """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
 
-    Models older than IR version 3 leave the type out; the field that is set then tells.
+    The type is optional in models below IR version 3; it is then inferred from the field that is set.
 
     Raises:
-        CannotConvert: the value is given by the call of the function that the node is in.
+        CannotConvert: the attribute refers to an attribute of the enclosing function.
     """
     if attribute.ref_attr_name:
         raise CannotConvert(
-            f"attribute {attribute.name!r} is whatever a call of the function gives",
-            remedy="inline the function first, so that every attribute has a value",
+            f"attribute {attribute.name!r} depends on the call of the enclosing function",
+            remedy="inline the function first, so that the attribute has a value",
         )
-    kind = attribute.type or _untyped(attribute)
-    value = getattr(attribute, _FIELD.get(kind, "i"))
-    return tuple(value) if kind in (6, 7, 8, 9, 10, 12, 14) else value
+    attribute_type = attribute.type or _untyped(attribute)
+    value = getattr(attribute, _FIELD.get(attribute_type, "i"))
+    return tuple(value) if attribute_type in (6, 7, 8, 9, 10, 12, 14) else value
 
 
 def _untyped(attribute: Any) -> int:
-    for kind, field in _FIELD.items():
-        present = (
+    for attribute_type, field in _FIELD.items():
+        is_set = (
             getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
         )
-        if present:
-            return kind
+        if is_set:
+            return attribute_type
     return 0

@@ -1,4 +1,4 @@
-"""OptionalHasElement and OptionalGetElement: plain values, and none at all, are accepted from 18 on."""
+"""Downgrade OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.adapters.table import adapter
 
 @adapter("OptionalHasElement", 18, 15)
 def plain_value_is_there(node: Node, out: Rewriter) -> None:
-    """An input left out is not there, a tensor or sequence is."""
+    """Replace the check by a constant: true for a tensor or sequence, false for an omitted input."""
     if node.input(0) and _is_optional(node.input(0), out):
         out.become(node)
         return
@@ -20,10 +20,11 @@ def plain_value_is_there(node: Node, out: Rewriter) -> None:
 
 @adapter("OptionalGetElement", 18, 15)
 def plain_value_is_passed_on(node: Node, out: Rewriter) -> None:
-    """A tensor or sequence is what it holds."""
+    """Replace OptionalGetElement of a tensor or sequence by Identity."""
     if _is_optional(node.inputs[0], out):
         out.become(node)
         return
+    # Identity accepts sequences since opset 14, and optionals since 16.
     out.emit("Identity", node.inputs, node.outputs, opset=16)
 
 
@@ -31,7 +32,7 @@ def _is_optional(name: str, out: Rewriter) -> bool:
     known = out.known_element_type(name)
     if known is None:
         raise CannotConvert(
-            f"whether {name!r} is an optional value is not known",
-            remedy=f"state it: add a value_info for {name!r}",
+            f"the type of {name!r} is unknown, so it may be optional or not",
+            remedy=f"declare it: add a value_info for {name!r}",
         )
     return known.startswith("optional(")

@@ -1,4 +1,4 @@
-"""Integers of four and of two bits, several to a byte, the first of them in the lowest bits."""
+"""Pack 4-bit and 2-bit integers into bytes, the first integer in the lowest bits, as TensorProto does."""
 
 from __future__ import annotations
 
@@ -7,38 +7,40 @@ from functools import cache
 from itertools import chain
 
 BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+"""Number of bits of each packed element type."""
 
 
 def unpacked(payload: Iterable[int], element_type: str, count: int) -> tuple[int, ...]:
-    """The first `count` integers of some bytes."""
-    return tuple(chain.from_iterable(map(_of_byte(element_type).__getitem__, payload)))[:count]
+    """Return the first `count` integers of packed bytes."""
+    return tuple(chain.from_iterable(map(_byte_table(element_type).__getitem__, payload)))[:count]
 
 
 def packed(values: Sequence[int], element_type: str) -> bytes:
-    """The bytes that hold some integers.
+    """Return the packed bytes of integers; unused bits of the last byte are zero.
 
     Raises:
-        OverflowError: one takes more bits.
+        OverflowError: an integer is out of the range of the element type.
     """
     bits = BITS[element_type]
-    low, size = -(1 << (bits - 1)) if element_type.startswith("int") else 0, 1 << bits
-    if not all(low <= value < low + size for value in values):
-        raise OverflowError(f"not all values fit in {bits} bits")
+    low, modulus = -(1 << (bits - 1)) if element_type.startswith("int") else 0, 1 << bits
+    if not all(low <= value < low + modulus for value in values):
+        raise OverflowError(f"a value is out of the range of {element_type}")
     shifts = range(0, 8, bits)
-    columns = [values[place :: len(shifts)] for place in range(len(shifts))]
-    payload = bytearray(len(columns[0]))
-    for column, shift in zip(columns, shifts, strict=True):
-        for at, value in enumerate(column):
-            payload[at] |= value % size << shift
+    groups = [values[offset :: len(shifts)] for offset in range(len(shifts))]
+    payload = bytearray(len(groups[0]))
+    for group, shift in zip(groups, shifts, strict=True):
+        for index, value in enumerate(group):
+            payload[index] |= value % modulus << shift
     return bytes(payload)
 
 
+# A table of 256 entries per element type: unpacking a byte becomes one lookup.
 @cache
-def _of_byte(element_type: str) -> tuple[tuple[int, ...], ...]:
-    """For every byte the integers that it holds."""
+def _byte_table(element_type: str) -> tuple[tuple[int, ...], ...]:
+    """Return the integers packed in each of the 256 bytes."""
     bits = BITS[element_type]
     size, is_signed = 1 << bits, element_type.startswith("int")
-    parts = ([byte >> shift & (size - 1) for shift in range(0, 8, bits)] for byte in range(256))
+    rows = ([byte >> shift & (size - 1) for shift in range(0, 8, bits)] for byte in range(256))
     if is_signed:
-        parts = ([part - size if part >= size // 2 else part for part in each] for each in parts)
-    return tuple(map(tuple, parts))
+        rows = ([number - size if number >= size // 2 else number for number in row] for row in rows)
+    return tuple(map(tuple, rows))

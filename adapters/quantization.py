@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear: an axis, more types, blocks and a precision came one by one."""
+"""Convert QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks 21, `precision` 23."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from opshift.registry.element_types import BY_NAME
 
 @adapter("QuantizeLinear", 13, 19)
 def integers_are_divided_as_floats(node: Node, out: Rewriter) -> None:
-    """The data have the scale's type from 19 on; before, integers were cast to it to be divided."""
+    """Cast integer data to float: since opset 19 the data must have the type of the scale."""
     data = node.inputs[0]
     if out.known_element_type(data) != "float":
         data = out.emit("Cast", [data], to=BY_NAME["float"].number)
@@ -45,21 +45,24 @@ def integers_are_divided_as_floats(node: Node, out: Rewriter) -> None:
 @adapter("QuantizeLinear", 13, 10)
 @adapter("QuantizeLinear", 10, 9)
 def less_can_be_quantized(node: Node, out: Rewriter) -> None:
-    """Inputs are cast to what the older version takes; what it cannot do at all becomes arithmetic."""
+    """Cast the inputs to supported types, or emit the arithmetic if the older version has no equivalent."""
     scheme, result, precision = scheme_of(node), _result(node, out), _precision(node, out)
     require_type(result, node.outputs[0], out)
     require_type(out.element_type(scheme.scale), scheme.scale, out)
-    if not _has_form(scheme, out) or not _takes(result, "y", out):
+    if not _has_granularity(scheme, out) or not _supports(result, "y", out):
         quantize(node, scheme, precision, result, out)
         return
-    wanted = precision if _takes(precision, "y_scale", out) and precision != "int32" else "float"
+    compute_type = precision if _supports(precision, "y_scale", out) and precision != "int32" else "float"
     data, scale = scheme.data, scheme.scale
-    if out.opset < 23 or not _takes(out.element_type(scale), "y_scale", out):
-        data, scale = (cast(name, out.known_element_type(name) or "", wanted, out) for name in (data, scale))
-    named = out.opset >= 21 or result == "uint8"
-    zero = scheme.zero or ("" if named else _zeros(scheme, result, out))
-    inputs = _fitting([data, scale, *([zero] if zero else [])], out)
-    out.become(node, inputs=inputs, attributes=_kept(node, out))
+    if out.opset < 23 or not _supports(out.element_type(scale), "y_scale", out):
+        data, scale = (
+            cast(name, out.known_element_type(name) or "", compute_type, out) for name in (data, scale)
+        )
+    # Without a zero point the result is uint8 unless `output_dtype`, since opset 21, names another type.
+    explicit = out.opset >= 21 or result == "uint8"
+    zero_point = scheme.zero or ("" if explicit else _zero_point(scheme, result, out))
+    inputs = _as_scalars([data, scale, *([zero_point] if zero_point else [])], out)
+    out.become(node, inputs=inputs, attributes=_common_attributes(node, out))
 
 
 @adapter("DequantizeLinear", 28, 25)
@@ -71,28 +74,30 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
 @adapter("DequantizeLinear", 13, 10)
 @adapter("DequantizeLinear", 10, 9)
 def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
-    """The scale is cast to what the older version takes; what it cannot do at all becomes arithmetic."""
-    scheme = _held_wider(scheme_of(node), out)
-    source, kind = quantized_type(scheme, out), out.element_type(scheme.scale)
-    result = named_type(node.attribute("output_dtype", 0)) or kind
+    """Cast the scale to a supported type, or emit the arithmetic if the older version has no equivalent."""
+    scheme = _widen_constants(scheme_of(node), out)
+    source, scale_type = quantized_type(scheme, out), out.element_type(scheme.scale)
+    result = named_type(node.attribute("output_dtype", 0)) or scale_type
     require_type(source, scheme.data, out)
-    require_type(kind, scheme.scale, out)
-    if not _has_form(scheme, out) or not (_takes(source, "x", out) and _takes(result, "x_scale", out)):
+    require_type(scale_type, scheme.scale, out)
+    if not _has_granularity(scheme, out) or not (
+        _supports(source, "x", out) and _supports(result, "x_scale", out)
+    ):
         dequantize(node, scheme, result, out)
         return
-    same = out.opset >= 23 or kind == result
-    scale = scheme.scale if same else cast(scheme.scale, kind, "float", out)
-    inputs = _fitting([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
-    if same or result == "float":
-        out.become(node, inputs=inputs, attributes=_kept(node, out))
+    keeps_type = out.opset >= 23 or scale_type == result
+    scale = scheme.scale if keeps_type else cast(scheme.scale, scale_type, "float", out)
+    inputs = _as_scalars([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
+    if keeps_type or result == "float":
+        out.become(node, inputs=inputs, attributes=_common_attributes(node, out))
         return
     wide = out.fresh("dequantized")
-    out.become(node, inputs=inputs, outputs=[wide], attributes=_kept(node, out))
+    out.become(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
     finish(cast(wide, "float", result, out), node, out)
 
 
-def _held_wider(scheme: Scheme, out: Rewriter) -> Scheme:
-    """Constants of a few bits, which the target does not have, hold the same numbers in eight."""
+def _widen_constants(scheme: Scheme, out: Rewriter) -> Scheme:
+    """Widen constant 4-bit and 2-bit inputs to 8 bits if the target opset lacks their element type."""
     source = quantized_type(scheme, out)
     if source not in BITS or FIRST_OPSET[source] <= out.opset:
         return scheme
@@ -105,19 +110,19 @@ def _held_wider(scheme: Scheme, out: Rewriter) -> Scheme:
 
 
 def _result(node: Node, out: Rewriter) -> str:
-    """The type to quantize to: that of the zero point, or the one that is named, or uint8."""
+    """Return the output type: the type of the zero point, else `output_dtype`, else uint8."""
     if node.input(2):
         return out.element_type(node.input(2))
     return named_type(node.attribute("output_dtype", 0)) or "uint8"
 
 
 def _precision(node: Node, out: Rewriter) -> str:
-    """The type to divide in: the one that is named, or that of the scale."""
+    """Return the type to divide in: `precision`, else the type of the scale."""
     return named_type(node.attribute("precision", 0)) or out.element_type(node.inputs[1])
 
 
-def _has_form(scheme: Scheme, out: Rewriter) -> bool:
-    """Whether the older version has blocks, or an axis, if the node needs them."""
+def _has_granularity(scheme: Scheme, out: Rewriter) -> bool:
+    """Return whether the older version supports the granularity of the scale: per tensor, axis or block."""
     if out.target is None:
         return False
     if out.opset < 13:
@@ -125,19 +130,23 @@ def _has_form(scheme: Scheme, out: Rewriter) -> bool:
     return not scheme.block or out.opset >= 21
 
 
-def _takes(element_type: str, parameter: str, out: Rewriter) -> bool:
-    """Whether a parameter of the older version may have a type."""
+def _supports(element_type: str, parameter: str, out: Rewriter) -> bool:
+    """Return whether a parameter of the older version supports an element type."""
     assert out.target is not None
     found = out.target.input_named(parameter) or out.target.output_named(parameter)
     return found is not None and f"tensor({element_type})" in out.target.types_of(found[1])
 
 
-def _zeros(scheme: Scheme, result: str, out: Rewriter) -> str:
-    """A zero point that only tells the type."""
+def _zero_point(scheme: Scheme, result: str, out: Rewriter) -> str:
+    """Emit a zero point of zeros, which determines the output type.
+
+    Raises:
+        CannotConvert: the shape of the scale, which the zero point shares, is unknown.
+    """
     shape = out.shape(scheme.scale)
     if shape is None or None in shape:
         raise CannotConvert(
-            f"output_dtype is {result} without a zero point, and the shape that one needs is not known",
+            f"output_dtype {result} needs a zero point here, but the shape of {scheme.scale!r} is unknown",
             remedy=f"add a zero point, or a value_info for {scheme.scale!r}",
         )
     dims = tuple(dim for dim in shape if dim is not None)
@@ -149,12 +158,12 @@ def _zeros(scheme: Scheme, result: str, out: Rewriter) -> str:
     return out.tensor(Tensor(result, dims, (0,) * count))
 
 
-def _fitting(inputs: list[str], out: Rewriter) -> list[str]:
-    """Before 13 scale and zero point have no dimension."""
+def _as_scalars(inputs: list[str], out: Rewriter) -> list[str]:
+    """Turn scale and zero point into scalars below opset 13, which supports only scalars."""
     return [inputs[0], *(scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
 
 
-def _kept(node: Node, out: Rewriter) -> Mapping[str, Any]:
-    """The attributes that the older version has."""
+def _common_attributes(node: Node, out: Rewriter) -> Mapping[str, Any]:
+    """Return the attributes that the older version has."""
     assert out.target is not None
     return {name: value for name, value in node.attributes.items() if name in out.target.attributes}

@@ -1,4 +1,4 @@
-"""Range: `start + i * delta` for every `i` below `(limit - start) / delta`, rounded up."""
+"""Downgrade Range: `start + i * delta` for every `i` below `(limit - start) / delta`, rounded up."""
 
 from __future__ import annotations
 
@@ -12,45 +12,57 @@ from opshift.adapters.table import adapter
 from opshift.registry.element_types import BY_NAME
 
 LONGEST = 1 << 16
-"""The most elements that are written out as a constant."""
+"""Maximum number of elements of an emitted constant; a larger one would bloat the model."""
 FARTHEST = 1e38
-"""The distance from which on a float may no longer hold it."""
+"""Maximum distance of a constant range, safely below the largest float (3.4e38)."""
 HALVES = ("float16", "bfloat16")
 NON_ZERO = 9
-"""From this opset on NonZero lists places; before, the turns of a loop are counted."""
+"""Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
 ALL_NUMBERS = 14
-"""From this opset on arithmetic takes numbers of every type."""
+"""First opset in which Add, Sub and Mul support all numeric types."""
 
 
 @adapter("Range", 27, 11)
 def halves_are_worked_out_wider(node: Node, out: Rewriter) -> None:
-    """float16 and bfloat16 are computed in the type that `stash_type` names, and rounded at the end."""
+    """Compute float16 and bfloat16 in the type given by `stash_type`, and cast the result."""
     element_type = out.element_type(node.inputs[0])
     if element_type not in HALVES:
         out.become(node, attributes={})
         return
-    wide = [out.emit("Cast", [name], to=node.attribute("stash_type", 1), opset=13) for name in node.inputs]
-    numbers = out.emit("Range", wide)
+    wide_inputs = [
+        out.emit("Cast", [name], to=node.attribute("stash_type", 1), opset=13) for name in node.inputs
+    ]
+    numbers = out.emit("Range", wide_inputs)
     out.emit("Cast", [numbers], node.outputs, to=BY_NAME[element_type].number, opset=13)
 
 
 @adapter("Range", 11, 10)
 def numbers_are_listed_or_computed(node: Node, out: Rewriter) -> None:
-    """A constant where all three inputs are; else the positions of as many ones, scaled and shifted."""
+    """Replace Range by a constant if all inputs are constant, else by indices times `delta` plus `start`."""
     known = [out.constant_value(name) for name in node.inputs]
-    numbers = _numbers([each for each in known if each is not None])
+    numbers = _constant_range([each for each in known if each is not None])
     if numbers is not None:
         out.become(node, op_type="Constant", inputs=[], attributes={"value": numbers})
         return
     start, _, delta = node.inputs
     element_type = out.element_type(start)
-    positions = out.emit("Cast", [positions_below(_count(node, out), out)], to=BY_NAME[element_type].number)
+    positions = out.emit(
+        "Cast", [positions_below(_element_count(node, out), out)], to=BY_NAME[element_type].number
+    )
     distances = out.emit("Mul", [positions, delta], opset=ALL_NUMBERS)
     out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMBERS)
 
 
 def positions_below(count: str, out: Rewriter) -> str:
-    """0, 1, 2 and so on up to, but not including, a number that is a list of one int64."""
+    """Emit the indices from 0 up to `count`, exclusive.
+
+    Args:
+        count: the name of the count, an int64 tensor of shape (1,).
+        out: the rewriter.
+
+    Returns:
+        The name of a 1-D int64 tensor.
+    """
     if out.default_opset >= NON_ZERO:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
@@ -61,11 +73,11 @@ def positions_below(count: str, out: Rewriter) -> str:
 
 
 def as_float(number: float) -> float:
-    """A number as 32 bits hold it."""
+    """Return a number rounded to float32."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
-def _numbers(inputs: list[Tensor]) -> Tensor | None:
+def _constant_range(inputs: list[Tensor]) -> Tensor | None:
     if len(inputs) != 3:
         return None
     start, limit, delta = (each.scalar for each in inputs)
@@ -73,14 +85,14 @@ def _numbers(inputs: list[Tensor]) -> Tensor | None:
     if not (steps <= LONGEST and abs(limit - start) < FARTHEST):
         return None
     if inputs[0].element_type == "float":
-        # How many steps there are can hang on the last bit.
+        # Round like a runtime that computes in float32: the last bit can change the number of steps.
         steps = as_float(limit - start) / delta
     count = max(math.ceil(steps), 0)
     return Tensor(inputs[0].element_type, (count,), tuple(start + index * delta for index in range(count)))
 
 
-def _count(node: Node, out: Rewriter) -> str:
-    """How many numbers there are, as a list of one; a count below 0 is none."""
+def _element_count(node: Node, out: Rewriter) -> str:
+    """Emit the number of elements, an int64 tensor of shape (1,); a negative count becomes 0."""
     start, limit, delta = node.inputs
     double = BY_NAME["double"].number
     distance, step = (

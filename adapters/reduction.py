@@ -1,4 +1,4 @@
-"""Reductions: `axes` became an input at 13 (ReduceSum) and 18, and may be empty without meaning all axes."""
+"""Downgrade reductions: `axes` is an attribute below opset 13 (ReduceSum) or 18 (all others)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.adapters.table import adapter
 
 FLOATS = ("float", "double", "float16", "bfloat16")
 WITHOUT_AXES = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "ReduceSumSquare": "Mul"}
-"""What is left of a reduction over no axes; Identity of the others."""
+"""Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
 
 
 @adapter("ReduceSum", 13, 11)
@@ -23,7 +23,7 @@ WITHOUT_AXES = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "Re
     13,
 )  # fmt: skip
 def axes_become_an_attribute(node: Node, out: Rewriter) -> None:
-    """Constant axes are written out; none at all are all axes, or leave each element to itself."""
+    """Move constant `axes` to the attribute; emit the elementwise equivalent of a reduction over no axes."""
     axes = node.input(1)
     known = out.constant_value(axes)
     if axes and known is None:
@@ -33,15 +33,17 @@ def axes_become_an_attribute(node: Node, out: Rewriter) -> None:
     if known is not None and known.values:
         attributes["axes"] = known.values
     elif node.attribute("noop_with_empty_axes", 0):
-        _reduce_nothing(node, out)
+        _reduce_no_axes(node, out)
         return
     out.become(node, inputs=node.inputs[:1], attributes=attributes)
 
 
-def _reduce_nothing(node: Node, out: Rewriter) -> None:
+def _reduce_no_axes(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
-    remainder = WITHOUT_AXES.get(node.op_type, "Identity")
-    if remainder == "Log" and out.element_type(data) not in FLOATS:
-        raise CannotConvert("it is the logarithm of whole numbers, which Log does not take")
-    inputs = [data, data] if remainder == "Mul" else [data]
-    out.become(node, op_type=remainder, inputs=inputs, attributes={})
+    op_type = WITHOUT_AXES.get(node.op_type, "Identity")
+    if op_type == "Log" and out.element_type(data) not in FLOATS:
+        raise CannotConvert(
+            f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
+        )
+    inputs = [data, data] if op_type == "Mul" else [data]
+    out.become(node, op_type=op_type, inputs=inputs, attributes={})

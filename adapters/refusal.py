@@ -1,4 +1,4 @@
-"""What an adapter raises when a node cannot be expressed in the other version."""
+"""The error for nodes that cannot be converted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from opshift.registry.errors import OpshiftError
 
 
 class CannotConvert(OpshiftError):
-    """This node has no exact form in the version it is asked for.
+    """A node cannot be converted exactly to the requested operator version.
 
-    The reason says which fact of the node stands in the way; the remedy what its reader can change.
+    The reason names the property of the node that prevents it, and the remedy a change to the model that
+    helps.
     """

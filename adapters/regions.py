@@ -1,4 +1,4 @@
-"""RoiAlign: boxes lie half a pixel further to the front from 16 on, unless the node says otherwise."""
+"""Downgrade RoiAlign: since opset 16 the default coordinates are shifted by half a pixel (`half_pixel`)."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ MODE = "coordinate_transformation_mode"
 
 @adapter("RoiAlign", 16, 10)
 def boxes_are_shifted(node: Node, out: Rewriter) -> None:
-    """Half a pixel is taken off constant boxes; version 10 enlarges those that are smaller than a pixel."""
+    """Shift constant boxes by half a pixel; refuse boxes smaller than a pixel, which version 10 enlarges."""
     attributes = node.without(MODE)
     if node.attribute(MODE, b"half_pixel") == b"output_half_pixel":
         out.become(node, attributes=attributes)
         return
     data, boxes, batches = node.inputs
-    stated = out.require_constant(boxes, "input rois, which is shifted by half a pixel before 16,")
+    constant = out.require_constant(
+        boxes, "input rois, which has to be shifted by half a pixel below opset 16,"
+    )
     scale = node.attribute("spatial_scale", 1.0)
-    corners = stated.values
+    corners = constant.values
     if any((corners[i + 2] - corners[i]) * scale < 1 for i in range(len(corners)) if i % 4 < 2):
-        raise CannotConvert("a box is smaller than a pixel, to which RoiAlign-10 enlarges it")
+        raise CannotConvert("a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel")
     shifted = tuple(corner - 0.5 / scale for corner in corners)
-    moved = out.tensor(Tensor(stated.element_type, stated.dims, shifted))
+    moved = out.tensor(Tensor(constant.element_type, constant.dims, shifted))
     out.become(node, inputs=[data, moved, batches], attributes=attributes)

@@ -1,4 +1,4 @@
-"""What an adapter is given besides its node: facts about the model, and a way to emit nodes."""
+"""The interface between adapters and a conversion: facts about the model, and emission of nodes."""
 
 from __future__ import annotations
 
@@ -12,55 +12,64 @@ from opshift.registry.names import canonical_domain
 
 _SCALARS = (int, float, bytes, str)
 Concession = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
-"""What a caller may allow: results that differ in rounding, indices taken to be no less than zero, and the
-loss of metadata, training information and device configurations, for which an IR version has no place."""
+"""Deviations that a caller may allow: different rounding, the assumption that indices are not negative, and
+the loss of metadata, training information and device configurations that the target's IR version lacks."""
 
 
 class Facts(Protocol):
-    """What is known about the values of a model before it is converted."""
+    """Facts about the values of a model before its conversion, and the effects that an adapter may have."""
 
     def element_type(self, name: str) -> str | None:
-        """The element type of a tensor, such as `float16`; of a sequence or map its type string."""
+        """Return an element type such as `float16`, or a type string if the value is not a tensor.
+
+        `None` if the type is unknown.
+        """
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The dimensions of a tensor, `None` for each that is not known; `None` if the rank is not known."""
+        """Return the dimensions of a tensor, `None` for each unknown one; `None` if the rank is unknown."""
 
     def rank(self, name: str) -> int | None:
-        """The number of dimensions of a tensor, if it is known."""
+        """Return the rank of a tensor, or `None` if it is unknown."""
 
     def shape_within(self, graph: Any, name: str) -> tuple[int | None, ...] | None:
-        """The dimensions of a tensor of a GraphProto that an attribute of a node holds."""
+        """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
 
     def constant(self, name: str) -> Tensor | None:
-        """The value, if it is the same in every run."""
+        """Return the value if it is the same in every run, else `None`."""
 
     def is_used(self, name: str) -> bool:
-        """Whether any node reads the value, or the graph returns it."""
+        """Return whether a node reads the value or the graph returns it."""
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing in the model has."""
+        """Return a name that is not used in the model, derived from `hint`."""
 
     def add_constant(self, tensor: Tensor) -> str:
-        """The name of a constant with this value; equal constants share one."""
+        """Return the name of a constant with this value; equal constants share one name."""
 
     def concede(self, kind: Concession, reason: str) -> bool:
-        """Whether the caller allows what is not exact; if so, the plan says that it was made use of."""
+        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
 
 
 class Emitted(NamedTuple):
-    """A node that an adapter wrote, and the opset of its domain that it is written for."""
+    """A node written by an adapter, and the opset of its domain that it is written for."""
 
     node: Node
     opset: int
     successor: bool
-    """Whether it takes the place of the original: its name, doc string and metadata."""
+    """Whether the node is the replacement of the original, and inherits its name, doc string and metadata."""
 
 
 class Rewriter:
-    """Collects what one adapter emits for one node.
+    """Provides facts to an adapter and collects the nodes that it emits for one node.
 
-    `source` and `target` are the two versions of the step. A node is emitted for the opset of the
-    step's target unless it says otherwise, and converted further from there.
+    Attributes:
+        facts: facts about the values of the model.
+        source: the operator version that the step converts from.
+        target: the operator version that the step converts to; `None` if the operator does not exist there.
+        opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
+            and are converted further from there.
+        default_opset: the opset of the default domain, for emitted nodes of that domain.
+        emitted: the nodes emitted so far, in order.
     """
 
     __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target")
@@ -83,96 +92,100 @@ class Rewriter:
     # Facts
 
     def known_element_type(self, name: str) -> str | None:
-        """The element type of a value, if it is known."""
+        """Return the element type of a value, or `None` if it is unknown."""
         return self.facts.element_type(name) if name else None
 
     def element_type(self, name: str) -> str:
-        """The element type of a value, such as `float16`.
+        """Return the element type of a value, such as `float16`.
 
         Raises:
-            CannotConvert: it is not known.
+            CannotConvert: the element type is unknown.
         """
         found = self.known_element_type(name)
         if found is None:
             raise CannotConvert(
-                f"the element type of {name!r} is not known",
-                remedy=f"state it: add a value_info for {name!r}",
+                f"the element type of {name!r} is unknown",
+                remedy=f"declare it: add a value_info for {name!r}",
             )
         return found
 
     def known_rank(self, name: str) -> int | None:
-        """The number of dimensions of a value, if it is known."""
+        """Return the rank of a value, or `None` if it is unknown."""
         return self.facts.rank(name) if name else None
 
     def rank(self, name: str) -> int:
-        """The number of dimensions of a value.
+        """Return the rank of a value.
 
         Raises:
-            CannotConvert: it is not known.
+            CannotConvert: the rank is unknown.
         """
         found = self.known_rank(name)
         if found is None:
             raise CannotConvert(
-                f"the rank of {name!r} is not known", remedy=f"state it: add a value_info for {name!r}"
+                f"the rank of {name!r} is unknown", remedy=f"declare it: add a value_info for {name!r}"
             )
         return found
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
-        """The dimensions of a value, `None` for those not known; `None` if not even the rank is."""
+        """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
         return self.facts.shape(name) if name else None
 
     def constant_value(self, name: str) -> Tensor | None:
-        """The value of an input that is the same in every run."""
+        """Return the value if it is the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
 
     def require_constant(self, name: str, meaning: str) -> Tensor:
-        """The value of a constant input.
+        """Return the value of a constant input.
+
+        Args:
+            name: the name of the value.
+            meaning: its role, for the message.
 
         Raises:
-            CannotConvert: it is computed, or a caller may override it.
+            CannotConvert: the value is computed, or is a graph input that a caller may override.
         """
         found = self.constant_value(name)
         if found is None:
             raise CannotConvert(
                 f"{meaning} ({name!r}) is not a constant",
-                remedy="make it an initializer that is no graph input",
+                remedy="make it an initializer that is not a graph input",
             )
         return found
 
     def is_used(self, name: str) -> bool:
-        """Whether anything reads a value, or the graph returns it."""
+        """Return whether a node reads the value or the graph returns it."""
         return bool(name) and self.facts.is_used(name)
 
     def concede(self, kind: Concession, reason: str) -> None:
-        """Go on only if the caller allows what is not exact.
+        """Require that the caller allows a deviation, and record the reason.
 
         Raises:
-            CannotConvert: it is not allowed.
+            CannotConvert: the caller does not allow it.
         """
         if not self.facts.concede(kind, reason):
-            raise CannotConvert(reason, remedy=f"allow {kind!r}, if the model can bear it")
+            raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
 
     # Emission
 
     def fresh(self, hint: str) -> str:
-        """A name for a new value."""
+        """Return an unused name for a new value, derived from `hint`."""
         return self.facts.fresh(hint)
 
     def constant(self, values: Any, element_type: str, rank: int | None = None) -> str:
-        """The name of a constant.
+        """Return the name of a constant scalar or 1-D tensor.
 
         Args:
             values: a number, or a flat sequence of numbers.
-            element_type: such as `int64`.
-            rank: 0 for a scalar, 1 for a list; by default a scalar for a number and a list for a sequence.
+            element_type: the element type, such as `int64`.
+            rank: 0 or 1; by default 0 for a number and 1 for a sequence.
         """
         is_list = not isinstance(values, _SCALARS)
-        listed = tuple(values) if is_list else (values,)
-        scalar = rank == 0 or (rank is None and not is_list)
-        return self.facts.add_constant(Tensor(element_type, () if scalar else (len(listed),), listed))
+        elements = tuple(values) if is_list else (values,)
+        is_scalar = rank == 0 or (rank is None and not is_list)
+        return self.facts.add_constant(Tensor(element_type, () if is_scalar else (len(elements),), elements))
 
     def tensor(self, tensor: Tensor) -> str:
-        """The name of a constant of any shape."""
+        """Return the name of a constant of any shape."""
         return self.facts.add_constant(tensor)
 
     def emit(
@@ -185,15 +198,16 @@ class Rewriter:
         opset: int | None = None,
         **attributes: Any,
     ) -> str:
-        """Emit a node and give the name of its first output.
+        """Emit a node and return the name of its first output.
 
         Args:
-            op_type: its operator.
-            inputs: names of values, `""` for one left out.
-            outputs: names, or how many fresh ones to make.
-            domain: by default that of the step.
-            opset: the opset of `domain` that the node is written for; by default the step's target.
-            attributes: values by name; `None` leaves the attribute out.
+            op_type: the operator.
+            inputs: the names of the inputs, `""` for an omitted one.
+            outputs: the names of the outputs, or the number of outputs, which then get fresh names.
+            domain: the operator's domain; by default the domain of the step's operator.
+            opset: the opset of `domain` that the node is written for; by default the opset of the step's
+                target.
+            attributes: values by name; an attribute with the value `None` is omitted.
         """
         return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
 
@@ -207,15 +221,17 @@ class Rewriter:
         opset: int | None = None,
         **attributes: Any,
     ) -> tuple[str, ...]:
-        """As `emit`, for all outputs."""
+        """Emit a node like `emit`, and return the names of all outputs."""
         if isinstance(outputs, int):
             outputs = [self.fresh(op_type.lower()) for _ in range(outputs)]
-        home = self.source.domain if domain is None else canonical_domain(domain)
+        domain_id = self.source.domain if domain is None else canonical_domain(domain)
         if opset is None:
-            opset = self.opset if home == self.source.domain else self.default_opset
-        stated = {name: value for name, value in attributes.items() if value is not None}
-        wire = "" if home == "ai.onnx" else home
-        self.emitted.append(Emitted(Node(op_type, inputs, outputs, stated, wire), opset, successor=False))
+            opset = self.opset if domain_id == self.source.domain else self.default_opset
+        present = {name: value for name, value in attributes.items() if value is not None}
+        proto_domain = "" if domain_id == "ai.onnx" else domain_id
+        self.emitted.append(
+            Emitted(Node(op_type, inputs, outputs, present, proto_domain), opset, successor=False)
+        )
         return tuple(outputs)
 
     def become(
@@ -228,18 +244,29 @@ class Rewriter:
         attributes: Mapping[str, Any] | None = None,
         opset: int | None = None,
     ) -> None:
-        """Emit the node that takes the original's place; what is not given stays as it is."""
+        """Emit the replacement of the original node, which inherits its name, doc string and metadata.
+
+        Args:
+            node: the original node; it provides everything that is not given, and the domain.
+            op_type: the operator, if it changes.
+            inputs: the names of the inputs, if they change.
+            outputs: the names of the outputs, if they change.
+            attributes: all attributes by name, if they change.
+            opset: the opset that the node is written for; by default the opset of the step's target.
+        """
         if op_type is None and inputs is None and outputs is None and attributes is None:
+            # An unchanged node keeps its view of the NodeProto, so that it is copied instead of written anew.
             self.emitted.append(Emitted(node, opset or self.opset, True))
             return
-        changed = Node(
+        replacement = Node(
             op_type or node.op_type,
             node.inputs if inputs is None else inputs,
             node.outputs if outputs is None else outputs,
             node.attributes if attributes is None else attributes,
             node.domain,
         )
-        self.emitted.append(Emitted(changed, opset or self.opset, True))
+        self.emitted.append(Emitted(replacement, opset or self.opset, True))
 
 
 StepFunction = Callable[[Node, Rewriter], None]
+"""A function that emits the replacement of a node; raises `CannotConvert` if there is no exact form."""

@@ -1,4 +1,4 @@
-"""Scan: version 8 ran over every sample of a batch; version 9 knows no batch, but axes and directions."""
+"""Convert Scan: version 8 runs over each sample of a batch; version 9 has axes and directions instead."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from opshift.adapters.table import adapter
 @adapter("Scan", 8, 9)
 @adapter("Scan", 8, 7)
 def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
-    """With one sample, the batch dimension comes off every input and goes back on every output."""
+    """Squeeze a batch dimension of 1 from every input, and add it to every output."""
     if node.input(0):
-        raise CannotConvert("sequence_lens is used, which Scan-9 does not have")
+        raise CannotConvert("input sequence_lens is used, which Scan-9 does not have")
     inputs = node.inputs[1:]
     batches = {shape[0] for shape in map(out.shape, inputs) if shape}
     if batches != {1}:
         raise CannotConvert(
-            "the batch is not known to be one sample; Scan-9 runs over one",
-            remedy="state the inputs' shapes, with 1 as their first dimension",
+            "Scan-9 has no batch dimension, and the batch size is not known to be 1",
+            remedy="declare the shapes of the inputs with 1 as their first dimension",
         )
     outputs = [out.fresh("scan") if name else "" for name in node.outputs]
     attributes = node.without("directions")
@@ -35,11 +35,12 @@ def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
 
 @adapter("Scan", 11, 9)
 def scanned_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
-    """The rank is added to negative axes."""
+    """Add the rank to negative axes, which version 9 does not support."""
     attributes = dict(node.attributes)
     for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
         axes = node.attribute(name)
         if axes and min(axes) < 0:
+            # Scanned values follow the state variables.
             scanned = values[-len(axes) :]
             attributes[name] = [
                 from_the_front(axis, value, out) for axis, value in zip(axes, scanned, strict=True)

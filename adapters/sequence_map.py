@@ -1,4 +1,4 @@
-"""SequenceMap came at 17: a loop that takes an element of each sequence, and appends to each result."""
+"""Downgrade SequenceMap, which opset 17 introduced, to a Loop that appends to each result sequence."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from opshift.registry.element_types import BY_NAME
 
 @adapter("SequenceMap", 17, 16)
 def elements_take_turns(node: Node, out: Rewriter) -> None:
-    """As often as the first sequence is long; tensors are handed to every turn as they are."""
+    """Replace SequenceMap by a Loop over the first input; tensor inputs are passed to every iteration."""
     graph = node.attribute("body")
     is_sequence = [out.element_type(name).startswith("seq(") for name in node.inputs]
     types = [returned_type("", value, out) for value in graph.output]
     body = LoopBody(out)
     states = [body.input(f"seq(tensor({name}))") for name in types]
-    for name, inner, picked in zip(node.inputs, graph.input, is_sequence, strict=True):
-        if picked:
+    for name, inner, indexed in zip(node.inputs, graph.input, is_sequence, strict=True):
+        if indexed:
             body.emit("SequenceAt", [name, body.turn], [inner.name])
         else:
             body.emit("Identity", [name], [inner.name])

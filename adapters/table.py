@@ -1,4 +1,4 @@
-"""The table of adapters: which function takes an operator from one version to the next, or back."""
+"""Table of adapters: the function that rewrites an operator from one version to another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Pair(NamedTuple):
-    """The step that an adapter takes: an operator, the opset it leaves and the one it arrives at."""
+    """Key of an adapter: the operator, its source version and its target version."""
 
     domain: str
     op_type: str
@@ -35,7 +35,7 @@ _registered: dict[Pair, Adapter] = {}
 
 
 class DuplicateAdapter(OpshiftError):
-    """Two functions claim one step."""
+    """Two functions are registered for the same step."""
 
 
 def adapter(
@@ -43,11 +43,11 @@ def adapter(
 ) -> Callable[[Adapter], Adapter]:
     """Register a function as the step of `op_types` from version `source` to version `target`.
 
-    The function reads its node, asks the rewriter for facts, and emits what takes the node's place;
-    it changes nothing itself. It raises `CannotConvert` before it emits anything.
+    The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
+    It must not modify anything else. It raises `CannotConvert` before it emits anything.
 
     Raises:
-        DuplicateAdapter: the step has a function already.
+        DuplicateAdapter: another function is registered for the step.
     """
 
     def register(function: Adapter) -> Adapter:
@@ -55,7 +55,9 @@ def adapter(
             pair = Pair(domain, op_type, source, target)
             if pair in _registered:
                 other = _registered[pair]
-                raise DuplicateAdapter(f"{pair} is claimed by {_named(other)} and {_named(function)}")
+                raise DuplicateAdapter(
+                    f"{pair} has two adapters: {_qualified_name(other)} and {_qualified_name(function)}"
+                )
             _registered[pair] = function
         return function
 
@@ -63,13 +65,14 @@ def adapter(
 
 
 def registered() -> Mapping[Pair, Adapter]:
-    """The adapters of the modules that are imported."""
+    """Return the adapters of all modules imported so far, as a read-only view."""
     return MappingProxyType(_registered)
 
 
 @contextmanager
 def registering() -> Iterator[None]:
-    """What is registered inside is there until the end, and gone then."""
+    """Unregister at exit the adapters that are registered within the context."""
+    # Load the built-in adapters first: otherwise the reset at the end would drop them for good.
     adapter_table()
     before = dict(_registered)
     try:
@@ -81,7 +84,7 @@ def registering() -> Iterator[None]:
 
 @cache
 def adapter_table() -> Mapping[Pair, Adapter]:
-    """Every adapter of this package, and of those that are installed; modules are found, not listed."""
+    """Return all adapters of this package and of installed packages, after importing their modules."""
     from opshift.adapters.extensions import load_installed
 
     package = importlib.import_module("opshift.adapters")
@@ -91,5 +94,5 @@ def adapter_table() -> Mapping[Pair, Adapter]:
     return MappingProxyType(_registered)
 
 
-def _named(function: Adapter) -> str:
+def _qualified_name(function: Adapter) -> str:
     return f"{function.__module__}.{getattr(function, '__name__', function)}"

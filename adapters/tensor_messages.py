@@ -1,4 +1,4 @@
-"""The values of a TensorProto that an attribute holds."""
+"""Read tensors held by attributes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from opshift.adapters.tensors import read_tensor
 
 
 def tensor_of(message: Any) -> Tensor:
-    """What a TensorProto holds; a `Tensor`, which an adapter wrote, is that already.
+    """Return the value of a tensor attribute: a TensorProto of the model, or an adapter's `Tensor`.
 
     Raises:
-        CannotConvert: its values are of a type that is not read, or are not there.
+        CannotConvert: the data are external, inconsistent with the dimensions, or of an unsupported element
+            type.
     """
     found = message if isinstance(message, Tensor) else read_tensor(message)
     if found is None:
-        raise CannotConvert("a tensor among its attributes does not hold its values, or is of a rare type")
+        raise CannotConvert(
+            "cannot read a tensor attribute: external or invalid data, or an unsupported element type"
+        )
     return found

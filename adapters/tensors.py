@@ -1,4 +1,4 @@
-"""Small constants out of and into TensorProto, without numpy."""
+"""Read and write the values of small TensorProtos, without NumPy."""
 
 from __future__ import annotations
 
@@ -13,11 +13,16 @@ from opshift.adapters.refusal import CannotConvert
 from opshift.registry.element_types import BY_NAME, BY_NUMBER
 
 EXTERNAL = 1
-"""`TensorProto.DataLocation`: the payload is in another file."""
+"""`TensorProto.DataLocation.EXTERNAL`: the payload is in another file."""
 
 
 def read_tensor(proto: Any) -> Tensor | None:
-    """The value of a TensorProto; `None` if it is elsewhere, inconsistent, or of a type that is not read."""
+    """Return the value of a TensorProto.
+
+    Returns:
+        The tensor, or `None` if its data are external, inconsistent with its dimensions, or of an element
+        type that is not supported.
+    """
     kind = BY_NUMBER.get(proto.data_type)
     if kind is None or proto.data_location == EXTERNAL:
         return None
@@ -39,20 +44,24 @@ def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | N
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
-        halves = struct.unpack(
+        raw_bits = struct.unpack(
             f"<{len(proto.raw_data) // 2}H", proto.raw_data[: len(proto.raw_data) // 2 * 2]
         )
-        return tuple(map(_upper_half, halves or proto.int32_data))
+        return tuple(map(_bfloat16_value, raw_bits or proto.int32_data))
     if not code:
         return None
-    listed = tuple(getattr(proto, field))
+    numbers = tuple(getattr(proto, field))
     if name == "float16":
-        return tuple(struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0] for bits in listed)
-    return tuple(map(bool, listed)) if name == "bool" else listed
+        return tuple(struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0] for bits in numbers)
+    return tuple(map(bool, numbers)) if name == "bool" else numbers
 
 
 def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
-    """Fill an empty TensorProto."""
+    """Fill an empty TensorProto.
+
+    Raises:
+        CannotConvert: the element type cannot represent the values, or is not supported.
+    """
     kind = BY_NAME[tensor.element_type]
     proto.data_type = kind.number
     proto.dims.extend(tensor.dims)
@@ -66,47 +75,51 @@ def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
 
 
 def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
-    """The values as a TensorProto holds them.
+    """Return the payload of a TensorProto: `raw_data`, or `string_data` for strings.
 
     Raises:
-        CannotConvert: the element type cannot hold them, or is not written here.
+        CannotConvert: the element type cannot represent the values, or is not supported.
     """
     kind = BY_NAME.get(tensor.element_type)
     try:
         if kind and kind.name == "string":
             return tuple(map(bytes, tensor.values))
         if kind and kind.code:
-            values = tensor.values if kind.code != "e" else map(_in_half_range, tensor.values)
+            values = tensor.values if kind.code != "e" else map(_overflow_to_infinity, tensor.values)
             return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
         if kind and kind.name in BITS:
             return packed(tensor.values, kind.name)
         if kind and kind.name == "bfloat16":
-            return b"".join(struct.pack("<H", _bfloat16(value)) for value in tensor.values)
+            return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
     except (struct.error, TypeError, OverflowError) as error:
-        raise CannotConvert(f"a value does not fit the type it would take, {tensor.element_type}") from error
-    raise CannotConvert(f"constants of type {tensor.element_type} are not written")
+        raise CannotConvert(
+            f"a value of a constant does not fit the element type {tensor.element_type}"
+        ) from error
+    raise CannotConvert(f"cannot write a constant with the element type {tensor.element_type}")
 
 
-def _in_half_range(value: float) -> float:
-    """A number that 16 bits cannot hold becomes infinite, as a cast would make it."""
+def _overflow_to_infinity(value: float) -> float:
+    """Replace a number outside the range of float16 by infinity, like Cast; `struct` would raise an error."""
+    # 65520 is halfway between the largest float16, 65504, and the next power of two: it rounds up.
     return value if abs(value) < 65520 or value != value else math.copysign(math.inf, value)
 
 
-def _bfloat16(value: float) -> int:
-    """The upper half of the 32-bit pattern, rounded to nearest even; NaN stays NaN."""
+def _bfloat16_bits(value: float) -> int:
+    """Return the bits of a number rounded to bfloat16, half to even."""
     (bits,) = struct.unpack("<I", struct.pack("<f", value))
     if value != value:
+        # Rounding could carry the bits of a NaN into those of infinity or zero.
         return 0x7FC0
     return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
 
 
-def _upper_half(bits: int) -> float:
-    """The float whose 32-bit pattern begins with these 16 bits."""
+def _bfloat16_value(bits: int) -> float:
+    """Return the value of a bfloat16, the upper half of the bits of a float."""
     return float(struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0])
 
 
 def can_pack(tensor: Tensor) -> bool:
-    """Whether the type can hold the values."""
+    """Return whether the element type is supported and can represent the values."""
     try:
         pack(tensor)
     except CannotConvert:

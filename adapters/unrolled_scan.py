@@ -1,4 +1,4 @@
-"""Scan before 9, as a Loop that takes from each scanned value what its turn is for."""
+"""Downgrade Scan-9 to a Loop that gathers the slice of each scanned input for its iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.adapters.table import adapter
 
 
 class Lane(NamedTuple):
-    """A value that is scanned or built: its name, along which dimension, and whether from the end."""
+    """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
 
     name: str
     axis: int
@@ -23,10 +23,10 @@ class Lane(NamedTuple):
 
 @adapter("Scan", 9, 8)
 def steps_take_turns(node: Node, out: Rewriter) -> None:
-    """Version 8 knew batches, but no axes, and no output that is built from its end."""
-    scanned = _lanes(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
+    """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
+    scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
     states = node.inputs[: len(node.inputs) - len(scanned)]
-    built = _lanes(node, "output", node.outputs[len(states) :])
+    built = _scanned_values(node, "output", node.outputs[len(states) :])
     length = as_list(dimension(scanned[0].name, scanned[0].axis, out), out)
     last = out.emit("Sub", [length, out.constant([1], "int64")])
     body = _body(node, scanned, reshaped(last, (), out), out)
@@ -37,14 +37,14 @@ def steps_take_turns(node: Node, out: Rewriter) -> None:
             backward = out.emit("Sub", [last, positions_below(length, out)])
             name = out.emit("Gather", [name, backward], axis=0)
         if lane.name:
-            _turn(name, lane, out)
+            _move_scan_axis(name, lane, out)
 
 
-def _lanes(node: Node, kind: str, names: Sequence[str]) -> list[Lane]:
-    axes, directions = (node.attribute(f"scan_{kind}_{what}", ()) for what in ("axes", "directions"))
+def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Lane]:
+    axes, directions = (node.attribute(f"scan_{kind}_{option}", ()) for option in ("axes", "directions"))
     return [
-        Lane(name, axes[place] if axes else 0, bool(directions and directions[place]))
-        for place, name in enumerate(names)
+        Lane(name, axes[position] if axes else 0, bool(directions and directions[position]))
+        for position, name in enumerate(names)
     ]
 
 
@@ -55,18 +55,18 @@ def _body(node: Node, scanned: Sequence[Lane], last: str, out: Rewriter) -> Loop
     for name, inner in zip(node.inputs, graph.input[:states], strict=False):
         body.input(out.element_type(name), name=inner.name)
     for lane, inner in zip(scanned, graph.input[states:], strict=True):
-        place = body.emit("Sub", [last, body.turn]) if lane.backward else body.turn
-        body.emit("Gather", [lane.name, place], [inner.name], axis=lane.axis)
+        index = body.emit("Sub", [last, body.turn]) if lane.backward else body.turn
+        body.emit("Gather", [lane.name, index], [inner.name], axis=lane.axis)
     body.enclose(node.attributes["body"])
     for position, value in enumerate(graph.output):
         body.output(body.emit("Identity", [value.name]), returned_type(node.output(position), value, out))
     return body
 
 
-def _turn(stacked: str, lane: Lane, out: Rewriter) -> None:
-    """The first dimension is put where the axis says."""
+def _move_scan_axis(stacked: str, lane: Lane, out: Rewriter) -> None:
+    """Move the first dimension of a stacked output to the scan axis."""
     if not lane.axis:
         out.emit("Identity", [stacked], [lane.name])
         return
-    rest = list(range(1, out.rank(lane.name)))
-    out.emit("Transpose", [stacked], [lane.name], perm=[*rest[: lane.axis], 0, *rest[lane.axis :]])
+    remaining = list(range(1, out.rank(lane.name)))
+    out.emit("Transpose", [stacked], [lane.name], perm=[*remaining[: lane.axis], 0, *remaining[lane.axis :]])

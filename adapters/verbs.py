@@ -1,4 +1,4 @@
-"""The declared rewrites: what each verb of `registry.steps` does to a node."""
+"""Implementations of the declarative rewrites (verbs) of `registry.steps`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Change = Callable[[Node, Rewriter], Node]
 def run_verbs(
     verbs: tuple[AnyVerb, ...], source: OperatorVersion, target: OperatorVersion | None
 ) -> Callable[[Node, Rewriter], None]:
-    """One function that applies the verbs of a step in their order."""
+    """Return the function that applies the verbs of a step in order."""
     changes = [_bind(verb, source, target) for verb in verbs]
 
     def step(node: Node, out: Rewriter) -> None:
@@ -44,7 +44,7 @@ def run_verbs(
 
 @singledispatch
 def _bind(verb: Any, source: OperatorVersion, target: OperatorVersion | None) -> Change:
-    raise TypeError(f"no function for {type(verb).__name__}")
+    raise TypeError(f"no implementation of the verb {type(verb).__name__}")
 
 
 @_bind.register
@@ -54,9 +54,9 @@ def _(verb: DropAttribute, source: OperatorVersion, target: OperatorVersion | No
     def change(node: Node, out: Rewriter) -> Node:
         if name not in node.attributes:
             return node
-        stated = node.attribute(name)
-        if not same_value(stated, default):
-            reason = f"{name} is {_shown(stated)}; {_id(target)} knows only its default, {_shown(default)}"
+        value = node.attribute(name)
+        if not same_value(value, default):
+            reason = f"{name} is {_shown(value)}; {_id(target)} supports only the default, {_shown(default)}"
             raise CannotConvert(reason)
         return node.with_(attributes=node.without(name))
 
@@ -104,9 +104,10 @@ def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion |
     def change(node: Node, out: Rewriter) -> Node:
         value = node.attribute(verb.attribute, default)
         if required and value is None:
-            raise CannotConvert(f"{verb.attribute} is not stated, which {_id(target)} requires")
+            raise CannotConvert(f"the node has no attribute {verb.attribute}, which {_id(target)} requires")
         inputs = [*node.inputs, *[""] * (position - len(node.inputs))]
         left_out = not required and same_value(value, default)
+        # The new input is the last one: an attribute at its default becomes an omitted input.
         inputs[position:] = ["" if left_out else out.constant(value, type_of(node, out), verb.rank)]
         while inputs and not inputs[-1]:
             inputs.pop()
@@ -118,16 +119,16 @@ def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion |
 @_bind.register
 def _(verb: InputToAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
     position, _ = _input(source, verb.input)
-    listed = target is not None and target.attributes[verb.attribute_name].type.endswith("S")
+    is_list = target is not None and target.attributes[verb.attribute_name].type.endswith("S")
 
     def change(node: Node, out: Rewriter) -> Node:
         name = node.input(position)
         inputs = node.inputs[:position]
         if not name:
             return node.with_(inputs=inputs)
-        value = out.require_constant(name, f"input {verb.input}")
-        stated = value.values if listed else value.scalar
-        return node.with_(inputs=inputs, attributes={**node.attributes, verb.attribute_name: stated})
+        constant = out.require_constant(name, f"input {verb.input}")
+        value = constant.values if is_list else constant.scalar
+        return node.with_(inputs=inputs, attributes={**node.attributes, verb.attribute_name: value})
 
     return change
 
@@ -137,10 +138,10 @@ def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion |
     declared = source.attributes.get(verb.attribute)
 
     def change(node: Node, out: Rewriter) -> Node:
-        stated = node.attribute(verb.attribute, declared.default if declared else None)
-        if not same_value(stated, verb.value):
+        value = node.attribute(verb.attribute, declared.default if declared else None)
+        if not same_value(value, verb.value):
             raise CannotConvert(
-                f"{verb.attribute} is {_shown(stated)}; {_id(target)} takes {_shown(verb.value)} only"
+                f"{verb.attribute} is {_shown(value)}; {_id(target)} requires {_shown(verb.value)}"
             )
         return node
 
@@ -150,8 +151,8 @@ def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion |
 @_bind.register
 def _(verb: RenameValue, source: OperatorVersion, target: OperatorVersion | None) -> Change:
     def change(node: Node, out: Rewriter) -> Node:
-        stated = node.attribute(verb.attribute)
-        renamed = verb.values.get(stated.decode()) if isinstance(stated, bytes) else None
+        value = node.attribute(verb.attribute)
+        renamed = verb.values.get(value.decode()) if isinstance(value, bytes) else None
         if renamed is None:
             return node
         return node.with_(attributes={**node.attributes, verb.attribute: renamed.encode()})
@@ -192,21 +193,25 @@ def _(verb: RenameOp, source: OperatorVersion, target: OperatorVersion | None) -
     return change
 
 
-def same_value(stated: Any, declared: Any) -> bool:
-    """Whether an attribute's value is the declared one; strings are bytes in a model and text in YAML."""
-    if isinstance(stated, bytes):
-        return bool(stated == str(declared).encode())
-    if isinstance(stated, tuple | list):
+def same_value(value: Any, declared: Any) -> bool:
+    """Return whether an attribute has the declared value; strings are bytes in a model and text in YAML."""
+    if isinstance(value, bytes):
+        return bool(value == str(declared).encode())
+    if isinstance(value, tuple | list):
         return (
             isinstance(declared, tuple | list)
-            and len(stated) == len(declared)
-            and all(same_value(a, b) for a, b in zip(stated, declared, strict=True))
+            and len(value) == len(declared)
+            and all(same_value(a, b) for a, b in zip(value, declared, strict=True))
         )
-    return bool(stated == declared)
+    return bool(value == declared)
 
 
 def _constant_type(target: OperatorVersion | None, parameter: Parameter) -> Callable[[Node, Rewriter], str]:
-    """The one that the signature leaves a new input, else that of an input which shares its variable."""
+    """Return a function that determines the element type of a new constant input.
+
+    It is the only type of the parameter, int64 or int32 if only these are possible, else the element type of
+    the first input with the same type variable, or float.
+    """
     assert target is not None
     types = target.types_of(parameter)
     fixed = types[0].removeprefix("tensor(").removesuffix(")") if len(types) == 1 else "float"
@@ -220,7 +225,7 @@ def _constant_type(target: OperatorVersion | None, parameter: Parameter) -> Call
 
 def _input(version: OperatorVersion | None, name: str) -> tuple[int, Parameter]:
     found = version.input_named(name) if version else None
-    assert found is not None, "checked when the step was loaded"
+    assert found is not None, "the registry checks this when it loads the step"
     return found
 
 

@@ -1,4 +1,4 @@
-"""Which element types hold every value of another, for operators that compute the same in them."""
+"""Wider element types in which an operator computes the same result."""
 
 from __future__ import annotations
 
@@ -15,18 +15,30 @@ INTEGERS = {
     "uint16": ("int32", "int64", "uint32", "uint64"),
     "uint32": ("int64", "uint64"),
 }
-"""The types that runtimes implement most widely come first."""
+"""Integer types to wider integer types; the types that runtimes support most widely come first."""
 HELD_BY_FLOATS = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), ("float", "double")),
     **dict.fromkeys(("int32", "uint32"), ("double",)),
 }
+"""Integer types to the float types that represent all their values exactly."""
 BOOL = ("uint8", "int32", "int64", "float")
+"""Types for operators that only move, select or compare booleans."""
 LIMITS = {"bool": ("uint8",), "uint8": ("int32", "int64"), "uint16": ("int32", "int64"), "uint32": ("int64",)}
-"""A cast to the narrow type keeps the low bits, which of the limits of these are its own limits."""
+"""Types for minima and maxima, where empty input results in a limit of the type. A cast to the narrow type
+keeps the low bits, which turns a limit of these types into the same limit of the narrow type."""
 
 
 def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | None) -> str | None:
-    """The first of the `allowed` types (as `tensor(float)`) to compute in; `None` if there is none."""
+    """Return the preferred wider type to compute in.
+
+    Args:
+        element_type: the element type to replace.
+        allowed: the supported types, such as `tensor(float)`.
+        bridge: the operator's use of its values, which determines the equivalent wider types.
+
+    Returns:
+        The element type, or `None` if no wider type is equivalent and supported.
+    """
     return next((each for each in _candidates(element_type, bridge) if f"tensor({each})" in allowed), None)
 
 

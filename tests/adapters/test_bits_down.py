@@ -115,5 +115,7 @@ def test_bits_of_floats_are_refused(refusal: Refusing) -> None:
     node = helper.make_node("BitCast", ["x"], ["y"], to=onnx.TensorProto.INT32)
     model = build([node], {"x": np.ones(2, np.float32)}, {"y": onnx.TensorProto.INT32}, 26)
     found = refusal(model, 25)
-    assert found.reason == "it takes the bits of float for int32, which no operator of opset 25 does"
-    assert found.remedy == "use Cast if the value was meant, or do it outside the model"
+    assert found.reason == "no operator of opset 25 reinterprets the bits of float as int32"
+    assert (
+        found.remedy == "use Cast if the value is to be converted, or reinterpret the bits outside the model"
+    )

@@ -46,7 +46,7 @@ def test_branches_of_one_shape(one: Dims, other: Dims, target: int, converted: C
 
 def test_shapes_that_follow_from_the_nodes_are_told_apart(refusal: Refusing) -> None:
     model = _model(_branch("Relu", None), _branch("Transpose", None))
-    assert refusal(model, 10).reason == "the branches give 'y' different shapes, (2, 3) and (3, 2)"
+    assert refusal(model, 10).reason == "the shapes of 'y' differ between the branches: (2, 3) and (3, 2)"
 
 
 @pytest.mark.parametrize(
@@ -59,4 +59,4 @@ def test_shapes_that_follow_from_the_nodes_are_told_apart(refusal: Refusing) -> 
 )
 def test_branches_of_different_shapes_are_refused(dims: Dims, reason: str, refusal: Refusing) -> None:
     model = _model(_branch("Relu", [2, 3]), _branch("Transpose", dims))
-    assert refusal(model, 10).reason == f"the branches give 'y' different shapes, {reason}"
+    assert refusal(model, 10).reason == f"the shapes of 'y' differ between the branches: {reason}"

@@ -131,8 +131,8 @@ def test_an_axis_needs_both_ranks(op: str, cleared: int, name: str, refusal: Ref
     model = _model(op, first, second, result, broadcast=1, axis=0)
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
     found = refusal(model, 7)
-    assert found.reason == f"the rank of {name} is not known"
-    assert found.remedy == f"state it: add a value_info for {name}"
+    assert found.reason == f"the rank of {name} is unknown"
+    assert found.remedy == f"declare it: add a value_info for {name}"
 
 
 class Slopes(NamedTuple):
@@ -192,5 +192,5 @@ def test_slopes_need_both_ranks(cleared: int, name: str, refusal: Refusing) -> N
     model = _prelu(SLOPES["a slope for each channel of images"])[0]
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
     found = refusal(model, 7)
-    assert found.reason == f"the rank of {name} is not known"
-    assert found.remedy == f"state it: add a value_info for {name}"
+    assert found.reason == f"the rank of {name} is unknown"
+    assert found.remedy == f"declare it: add a value_info for {name}"

@@ -115,5 +115,5 @@ def test_the_type_of_the_data_has_to_be_known(bounds: Mapping[str, float], refus
     model.graph.output[0].name = "z"
     model.graph.node.append(helper.make_node("Abs", ["y"], ["z"]))
     found = refusal(model, 11)
-    assert found.reason == "the element type of 'h' is not known"
-    assert found.remedy == "state it: add a value_info for 'h'"
+    assert found.reason == "the element type of 'h' is unknown"
+    assert found.remedy == "declare it: add a value_info for 'h'"

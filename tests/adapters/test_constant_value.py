@@ -49,4 +49,4 @@ def test_a_sparse_value(target: int, refusal: Refusing) -> None:
     model = _model(TensorProto.FLOAT, sparse_value=sparse)
     if target == 9:
         found = refusal(model, target)
-        assert (found.reason, found.remedy) == ("its value is sparse", "store the value as a dense tensor")
+        assert (found.reason, found.remedy) == ("the constant is sparse", "store the value as a dense tensor")

@@ -111,7 +111,7 @@ def test_the_type_of_a_mask_has_to_be_known(refusal: Refusing) -> None:
     drop = helper.make_node("Dropout", ["h"], ["y", "mask"], name="node")
     last = helper.make_node("Sub", ["y", "mask"], ["z"])
     model = build([unknown, drop, last], {"x": DATA}, ["z"], {"": 7, "com.acme": 1})
-    assert refusal(model, 10).reason == "the element type of 'h' is not known"
+    assert refusal(model, 10).reason == "the element type of 'h' is unknown"
 
 
 @pytest.mark.parametrize(

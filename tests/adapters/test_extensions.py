@@ -81,7 +81,7 @@ def test_code_that_cannot_be_run(tmp_path: Path, code: str, message: str) -> Non
 
 def test_no_code_at_all(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none.py"):
-        with pytest.raises(UnusableAdapters, match="there are no adapters"):
+        with pytest.raises(UnusableAdapters, match="found no Python file with adapters"):
             load_adapters(path)
 
 

@@ -75,4 +75,4 @@ def test_no_loop_carries_bfloat16_before_16(refusal: Refusing) -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
     feeds = {"x": SIGNAL.astype(ml_dtypes.bfloat16), "axis": np.array(1)}
     model = build([node], feeds, {"y": TensorProto.BFLOAT16}, 20)
-    assert refusal(model, 15).reason == "'x' is tensor(bfloat16), which ai.onnx.Loop:13 does not take"
+    assert refusal(model, 15).reason == "'x' is tensor(bfloat16), which ai.onnx.Loop:13 does not support"

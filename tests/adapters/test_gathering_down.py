@@ -57,7 +57,7 @@ def test_gathered_tuples(batch_dims: int, indices: list[object], target: int, co
 def test_tuples_of_unknown_length(refusal: Refusing) -> None:
     feeds = {"x": X, "i": np.array([[0, 1]])}
     found = refusal(_model("GatherND", feeds, 11, shapes=False), 10)
-    assert found.reason == "how long the index tuples 'i' are is not known"
+    assert found.reason == "the last dimension of the index tuples 'i' is unknown"
 
 
 @pytest.mark.parametrize("target", [10, 9])

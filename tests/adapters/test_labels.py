@@ -91,5 +91,5 @@ def test_unknown_type() -> None:
     """The input's type tells the direction."""
     model = _model(TEXTS, classes_strings=["a"])
     model.graph.input[0].type.Clear()
-    with pytest.raises(ConversionRefused, match="element type of 'x' is not known"):
+    with pytest.raises(ConversionRefused, match="element type of 'x' is unknown"):
         convert_version(model, {ML: 2})

@@ -80,7 +80,7 @@ def test_an_axis_from_the_back_needs_no_rank(converted: Converted) -> None:
 def test_an_axis_from_the_front_needs_the_rank(refusal: Callable[..., Refusal]) -> None:
     model, _ = _layer(2, 1)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert refusal(model, 16).reason == "the rank of 'x' is not known"
+    assert refusal(model, 16).reason == "the rank of 'x' is unknown"
 
 
 @pytest.mark.parametrize("axis", [-1, 1, -3], ids=["last axis", "axis 1", "axis from the back"])

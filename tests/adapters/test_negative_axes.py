@@ -71,7 +71,7 @@ def test_axes_of_an_unknown_rank(
     refusal: Refusing,
 ) -> None:
     found = refusal(_model(op, attributes, element, rank_known=False), 10)
-    assert found.reason == "the rank of 'x' is not known"
+    assert found.reason == "the rank of 'x' is unknown"
     result = converted(_model(op, positive, element, rank_known=False), 10, {"x": X})
     assert _stated(result) == positive
 

@@ -254,7 +254,7 @@ def test_the_precision_of_unknown_data_is_not_guessed(refusal: Refusing) -> None
     model.graph.node.append(helper.make_node("Abs", ["y"], ["z"]))
     model.graph.output[0].name = "z"
     model.opset_import.append(helper.make_opsetid("com.acme", 1))
-    assert refusal(model, 21).reason == "the element type of 'x' is not known"
+    assert refusal(model, 21).reason == "the element type of 'x' is unknown"
 
 
 def test_nothing_changes_where_the_version_stays() -> None:

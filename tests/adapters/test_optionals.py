@@ -60,4 +60,4 @@ def test_an_unknown_value_is_refused(refusal: Refusing) -> None:
         helper.make_node("OptionalHasElement", ["o"], ["y"], name="node"),
     ]
     model = build(nodes, FEEDS, {"y": TensorProto.BOOL}, {"": 18, "com.acme": 1})
-    assert refusal(model, 17).reason == "whether 'o' is an optional value is not known"
+    assert refusal(model, 17).reason == "the type of 'o' is unknown, so it may be optional or not"

@@ -91,4 +91,4 @@ def test_strings_are_refused(refusal: Refusing) -> None:
     output = helper.make_tensor_value_info("y", TensorProto.BOOL, [2])
     graph = helper.make_graph([helper.make_node("Equal", ["x", "z"], ["y"])], "test", values, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 19)])
-    assert refusal(model, 18).reason == "'x' is tensor(string), which ai.onnx.Equal:13 does not take"
+    assert refusal(model, 18).reason == "'x' is tensor(string), which ai.onnx.Equal:13 does not support"

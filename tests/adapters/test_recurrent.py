@@ -87,10 +87,10 @@ def test_the_first_gru_always_gives_its_last_state() -> None:
 
 def test_the_first_gru_resets_before_the_product(refusal: Refusing) -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, linear_before_reset=1)
-    assert refusal(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not know"
+    assert refusal(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not support"
     assert convert_version(model, 3)
 
 
 def test_the_first_gru_has_no_defaults_for_activations(refusal: Refusing) -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, activations=["HardSigmoid", "Tanh"])
-    assert refusal(model, 2).reason.startswith("activation 'hardsigmoid' uses the defaults of its operator")
+    assert refusal(model, 2).reason.startswith("activation 'hardsigmoid' relies on default parameters")

@@ -54,7 +54,10 @@ def test_computed_boxes_are_refused(refusal: Refusing) -> None:
 
 def test_boxes_of_less_than_a_pixel_are_refused(refusal: Refusing) -> None:
     model, _ = _align(BOXES, spatial_scale=0.5)
-    assert refusal(model, 15).reason == "a box is smaller than a pixel, to which RoiAlign-10 enlarges it"
+    assert (
+        refusal(model, 15).reason
+        == "a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel"
+    )
 
 
 SIGNAL = np.random.default_rng(1).random((2, 5, 6, 1)).astype(np.float32)

@@ -63,7 +63,7 @@ def test_a_scalar_gets_computed_axes(target: int, converted: Converted) -> None:
 def test_computed_axes_of_data_that_may_be_empty(op: str, refusal: Refusing) -> None:
     model, _ = _model(op, np.zeros((0, 1), np.float32), [1], constant=False)
     found = refusal(model, 12)
-    assert found.reason == "the axes 's' are no constant, and a dimension of 'x' is 0 or not known"
+    assert found.reason == "the axes 's' are not constant, and a dimension of 'x' is 0 or unknown"
 
 
 @pytest.mark.parametrize("target", [13, 9, 7])

@@ -309,7 +309,7 @@ def test_integers_are_not_interpolated(refusal: Refusing) -> None:
 def test_an_unknown_rank_is_refused(refusal: Refusing) -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], name="node")
     model = build([node], {"x": IMAGE}, ["y"], 13, initializers={"s": BY_SCALE["scales"]}, shapes=False)
-    assert refusal(model, 10).reason == "the rank of 'x' is not known"
+    assert refusal(model, 10).reason == "the rank of 'x' is unknown"
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

@@ -95,7 +95,7 @@ def test_one_stated_batch_is_enough(converted: Converted) -> None:
 def test_lengths_of_samples_are_refused(refusal: Refusing) -> None:
     model = _model(_body(), _feeds(), lengths="lengths")
     model.graph.input.append(helper.make_tensor_value_info("lengths", TensorProto.INT64, [1]))
-    assert refusal(model, 9).reason == "sequence_lens is used, which Scan-9 does not have"
+    assert refusal(model, 9).reason == "input sequence_lens is used, which Scan-9 does not have"
 
 
 @pytest.mark.parametrize(
@@ -103,5 +103,5 @@ def test_lengths_of_samples_are_refused(refusal: Refusing) -> None:
 )
 def test_other_batches_are_refused(batch: int, shapes: bool, refusal: Refusing) -> None:
     found = refusal(_model(_body(), _feeds(batch), shapes=shapes), 9)
-    assert found.reason == "the batch is not known to be one sample; Scan-9 runs over one"
-    assert found.remedy == "state the inputs' shapes, with 1 as their first dimension"
+    assert found.reason == "Scan-9 has no batch dimension, and the batch size is not known to be 1"
+    assert found.remedy == "declare the shapes of the inputs with 1 as their first dimension"

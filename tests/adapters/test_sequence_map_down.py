@@ -108,7 +108,7 @@ def test_the_body_is_converted_too() -> None:
 def test_loops_carry_no_sequences_before_13() -> None:
     model = _model([ADD], [_tensor("t")], [_tensor("r")])
     with pytest.raises(
-        ConversionRefused, match=r"seq\(tensor\(float\)\), which ai.onnx.Loop:11 does not take"
+        ConversionRefused, match=r"seq\(tensor\(float\)\), which ai.onnx.Loop:11 does not support"
     ):
         convert_version(model, 12)
 
@@ -116,7 +116,5 @@ def test_loops_carry_no_sequences_before_13() -> None:
 def test_a_result_without_a_type_is_refused() -> None:
     model = _model([ADD], [_tensor("t")], [_tensor("r")])
     model.graph.node[0].attribute[0].g.output[0].ClearField("type")
-    with pytest.raises(
-        ConversionRefused, match="the element type of 'r', which its body returns, is not known"
-    ):
+    with pytest.raises(ConversionRefused, match="the element type of 'r', an output of the body, is unknown"):
         convert_version(model, 16)

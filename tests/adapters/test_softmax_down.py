@@ -51,4 +51,4 @@ def test_the_last_of_an_unknown_rank(op: str, converted: Converted, refusal: Ref
         converted(_model(op, data, axis, shapes=False), 11, {"x": data})
     for target, axis in ((10, -1), (11, -2), (11, 1)):
         found = refusal(_model(op, data, axis, shapes=False), target)
-        assert found.reason == "the rank of 'x' is not known"
+        assert found.reason == "the rank of 'x' is unknown"

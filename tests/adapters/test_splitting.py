@@ -69,7 +69,7 @@ def test_sizes_that_are_computed_are_refused(refusal: Refusing) -> None:
     model.graph.input.append(helper.make_tensor_value_info("s", 1, [3]))
     found = refusal(model, 2)
     assert found.reason == "input split ('s') is not a constant"
-    assert found.remedy == "make it an initializer that is no graph input"
+    assert found.remedy == "make it an initializer that is not a graph input"
 
 
 @pytest.mark.parametrize("opset", [2, 11])

@@ -56,10 +56,10 @@ def test_a_count_without_dimensions(converted: Converted) -> None:
 def test_a_computed_axis_is_refused(refusal: Refusing) -> None:
     found = refusal(_model(1, 2, "t")[0], 6)
     assert found.reason == "input axis ('a') is not a constant"
-    assert found.remedy == "make it an initializer that is no graph input"
+    assert found.remedy == "make it an initializer that is not a graph input"
 
 
 def test_an_unknown_rank_is_refused(refusal: Refusing) -> None:
     model = _model(1, 2, "ta")[0]
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert refusal(model, 6).reason == "the rank of 'x' is not known"
+    assert refusal(model, 6).reason == "the rank of 'x' is unknown"

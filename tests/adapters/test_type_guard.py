@@ -43,8 +43,8 @@ def _model(op: str, opset: int, data: Array) -> onnx.ModelProto:
 @pytest.mark.parametrize(("op", "opset", "target", "kind"), STEPS)
 def test_integers_are_refused(op: str, opset: int, target: int, kind: str, refusal: Refusing) -> None:
     found = refusal(_model(op, opset, NUMBERS.astype(INTEGERS[kind])), target)
-    assert found.reason == f"'x' is tensor({kind}), which ai.onnx.{op}:{target} does not take"
-    assert "to a type it takes" in found.remedy
+    assert found.reason == f"'x' is tensor({kind}), which ai.onnx.{op}:{target} does not support"
+    assert "to a supported type" in found.remedy
 
 
 def test_a_type_that_follows_from_the_nodes_before_counts(refusal: Refusing) -> None:

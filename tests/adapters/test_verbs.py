@@ -174,7 +174,7 @@ def test_every_verb_of_a_step_up_has_its_rows() -> None:
 
 def test_an_input_that_has_to_be_there_is_not_stated(refusal: Refusing) -> None:
     model = build([helper.make_node("Reshape", ["x"], ["y"])], {"x": LIST}, ["y"], 1)
-    assert refusal(model, 5).reason == "shape is not stated, which ai.onnx.Reshape:5 requires"
+    assert refusal(model, 5).reason == "the node has no attribute shape, which ai.onnx.Reshape:5 requires"
 
 
 def test_an_operator_that_takes_another_name_goes_its_way(converted: Converted) -> None:
@@ -254,4 +254,4 @@ def test_a_value_needs_the_type_of_the_data(refusal: Refusing) -> None:
         helper.make_node("Abs", ["p"], ["y"]),
     ]
     model = build(nodes, {"x": LIST}, ["y"], {"": 10, "com.acme": 1})
-    assert refusal(model, 11).reason == "the element type of 'h' is not known"
+    assert refusal(model, 11).reason == "the element type of 'h' is unknown"

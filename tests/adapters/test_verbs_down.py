@@ -106,7 +106,7 @@ CHANGED = {
 REFUSED = {
     "an attribute that matters is not dropped": (
         Row(DROPPED, ROWS_OF, {"reduction": "add"}),
-        "reduction is 'add'; com.acme.ScatterND:13 knows only its default, 'none'",
+        "reduction is 'add'; com.acme.ScatterND:13 supports only the default, 'none'",
     ),
     "a computed input is no attribute": (
         Row(TO_ATTRIBUTE, SQUEEZED, {}),
@@ -114,11 +114,11 @@ REFUSED = {
     ),
     "another value than the required one": (
         Row(PLACED, BOXES, {**BOX, "coordinate_transformation_mode": "half_pixel"}),
-        "coordinate_transformation_mode is 'half_pixel'; com.acme.RoiAlign:10 takes 'output_half_pixel' only",
+        "coordinate_transformation_mode is 'half_pixel'; com.acme.RoiAlign:10 requires 'output_half_pixel'",
     ),
     "a default that is not the required value": (
         Row(PLACED, BOXES, BOX),
-        "coordinate_transformation_mode is 'half_pixel'; com.acme.RoiAlign:10 takes 'output_half_pixel' only",
+        "coordinate_transformation_mode is 'half_pixel'; com.acme.RoiAlign:10 requires 'output_half_pixel'",
     ),
     "an input that came later is used": (
         Row(
@@ -135,7 +135,7 @@ REFUSED = {
     ),
     "of two verbs the first refuses": (
         Row(INDEXED, {"x": IMAGE}, {**WINDOW, "storage_order": 1}, outputs=("y", "i")),
-        "storage_order is 1; com.acme.MaxPool:1 knows only its default, 0",
+        "storage_order is 1; com.acme.MaxPool:1 supports only the default, 0",
     ),
 }
 
@@ -332,7 +332,7 @@ def test_what_may_differ_between_runs_is_no_attribute(
         _moved(model, TO_ATTRIBUTE, declare(TO_ATTRIBUTE))
     (found,) = caught.value.refusals
     assert found.reason == "input axes ('a') is not a constant"
-    assert found.remedy == "make it an initializer that is no graph input"
+    assert found.remedy == "make it an initializer that is not a graph input"
 
 
 def test_a_constant_of_the_graph_around_is_one(declare: Declare) -> None:

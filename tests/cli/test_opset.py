@@ -164,4 +164,4 @@ def test_code_runs_only_when_it_is_named(run: Run) -> None:
 def test_adapters_that_there_are_not(run: Run) -> None:
     onnx.save(_model(), "model.onnx")
     result = run("plan", "model.onnx", "-t", "com.acme=3", "--adapters", "none.py")
-    assert (result.exit_code, "there are no adapters" in result.stderr) == (1, True)
+    assert (result.exit_code, "found no Python file with adapters" in result.stderr) == (1, True)

@@ -253,7 +253,7 @@ def test_facts_go_far() -> None:
 def test_facts_that_come_from_too_far_are_not_known() -> None:
     """Each call within a call takes room on Python's stack."""
     (refusal,) = plan_version(nesting(400), 11).refusals
-    assert "the rank of 'a' is not known" in refusal.reason
+    assert "the rank of 'a' is unknown" in refusal.reason
 
 
 def test_calls_that_tell_the_same_are_looked_at_once() -> None:

@@ -133,7 +133,7 @@ def test_integers_of_a_few_bits_are_read_and_written(kind: int, values: list[int
 
 
 def test_an_integer_that_takes_more_bits_is_not_written() -> None:
-    with pytest.raises(CannotConvert, match="a value does not fit the type it would take, int4"):
+    with pytest.raises(CannotConvert, match="a value of a constant does not fit the element type int4"):
         write_tensor(TensorProto(), Tensor("int4", (1,), (8,)))
 
 

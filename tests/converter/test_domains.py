@@ -99,7 +99,7 @@ def test_a_value_that_a_custom_node_makes_has_no_known_type() -> None:
     model = build(nodes, {"x": X}, ["y"], {"": 10, "com.acme": 1})
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, 13)
-    assert "type of 'f' is not known" in caught.value.reason
+    assert "type of 'f' is unknown" in caught.value.reason
     assert "value_info for 'f'" in caught.value.remedy
     model.graph.value_info.append(helper.make_tensor_value_info("f", TensorProto.FLOAT, None))
     assert len(convert_version(model, 13).graph.node[1].input) == 2

@@ -267,5 +267,5 @@ def test_what_a_custom_node_makes_is_of_unknown_rank() -> None:
     before = build(nodes, {"x": X}, ["y"], {"": 13, "com.acme": 3})
     with pytest.raises(ConversionRefused) as caught:
         convert_version(before, 11)
-    assert "the rank of 'c' is not known" in caught.value.reason
-    assert caught.value.remedy == "state it: add a value_info for 'c'"
+    assert "the rank of 'c' is unknown" in caught.value.reason
+    assert caught.value.remedy == "declare it: add a value_info for 'c'"
