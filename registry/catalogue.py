@@ -140,6 +140,7 @@ class Registry:
         return self._operators[key]
 
     def _load(self, path: Path) -> Operator:
+        # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
         from opshift.registry.loader import load_operator
 
         return load_operator(path, self.types)
@@ -196,7 +197,7 @@ class Registry:
         Raises:
             ResolveError: one of its subclasses, with a remedy.
         """
-        if not functions:
+        if not functions:  # local functions take precedence over the cache
             try:
                 domain = node.domain
                 return self._resolved[domain][opset_imports[domain]][node.op_type]

@@ -19,6 +19,7 @@ _DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 
 class _Loader(_Base):  # type: ignore[misc]  # the base class depends on whether libyaml is installed
+    # An empty table drops the YAML 1.1 rules, by which `off` is a boolean and `013` and `12:30` are numbers.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
 
 

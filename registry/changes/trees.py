@@ -60,10 +60,10 @@ def read_tree(folder: Path) -> Tree:
 
 
 def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[Finding]:
-    """Yield forbidden changes of versions published in `old`, and versions that break the mode.
+    """Yield forbidden changes of versions published in `old`, and new versions that break the mode.
 
-    A version is published if it is stable and its opset is released. Versions and removals in an opset that
-    is not released yet are ignored.
+    A version is published if it is stable and its opset is released. A removal in an opset that is not
+    released yet does not change the published version.
     """
     for key, operator in old.operators.items():
         later = new.operators.get(key)

@@ -79,6 +79,7 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
     known = [shape for shape in shapes if shape is not None]
     if not known or len(known) != len(shapes):
         return None
+    # Shortcut for the most common case, equal shapes; the general code has the same result.
     if all(shape == known[0] for shape in known):
         return known[0]
     columns = zip_longest(*(shape[::-1] for shape in known), fillvalue=1)
