@@ -1,1 +1,1 @@
-"""Whether a converted model gives what the original gives, told by running both."""
+"""Verification of conversions: the original and the converted model run on the same inputs."""

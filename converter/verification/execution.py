@@ -1,4 +1,4 @@
-"""Run both models on the same inputs, and compare what comes out."""
+"""Execution of both models on the same inputs, and comparison of the outputs."""
 
 from __future__ import annotations
 
@@ -23,11 +23,20 @@ from opshift.converter.verification.shapes import Input
 from opshift.converter.verification.telling import fits, has_numbers
 from opshift.registry.catalogue import Registry
 
-NO_INPUTS = "give inputs that it runs with (--inputs FILE.npz), or compare in the runtime it is made for"
+NO_INPUTS = "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
 
 
 class Request(NamedTuple):
-    """What to compare, and how."""
+    """Models to compare, and settings of the comparison.
+
+    Attributes:
+        original, converted: the models.
+        inputs: input values of the caller.
+        runtime: the runtime to use.
+        samples: the number of input sets to generate.
+        seed: seed of the generated inputs.
+        tolerance: tolerance instead of the defaults.
+    """
 
     original: Source
     converted: Source
@@ -39,7 +48,15 @@ class Request(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """What both models gave for the same samples; of the converted one, or why it does not run."""
+    """Outputs of both models for the same samples.
+
+    Attributes:
+        pair: the runtimes of both models.
+        drawn: the inputs.
+        original: outputs of the original by sample.
+        converted: outputs of the converted model by sample; empty after a failure.
+        failure: the reason why the converted model does not run; empty if it runs.
+    """
 
     pair: Pair
     drawn: Drawn
@@ -49,109 +66,125 @@ class Ran(NamedTuple):
 
 
 def execute(request: Request, registry: Registry) -> Verification:
-    """Run and compare.
+    """Run both models and compare their outputs.
 
-    Where two runtimes give different outputs, one that runs both models decides, if there is one.
+    If two different runtimes disagree, a runtime that runs both models decides, if there is one.
 
     Raises:
-        CannotVerify: the original does not run with any inputs that were tried, or no runtime takes both.
+        CannotVerify: the original does not run with any generated inputs, or no runtime supports both models.
         VerificationFailed: the converted model has other outputs, or does not run.
-        UsageError: the given inputs are not those of the model.
+        UsageError: the provided inputs do not match the model.
     """
     graph = request.original.model.graph
     _require_same_names(request)
     inputs = inputs_of(graph)
     given = read_given(request.inputs, graph)
-    doubtful: Verification | None = None
-    for ran in _runs(request, inputs, given, registry):
-        found = _compared(ran, inputs, given, request)
-        if found.equal or not ran.pair.is_mixed:
-            return found
-        doubtful = doubtful or found
-    assert doubtful is not None
-    return doubtful
+    mixed_result: Verification | None = None
+    for ran in _conclusive_runs(request, inputs, given, registry):
+        verification = _verify_run(ran, inputs, given, request)
+        # a difference between two runtimes may be theirs, and not the conversion's
+        if verification.equal or not ran.pair.is_mixed:
+            return verification
+        mixed_result = mixed_result or verification
+    assert mixed_result is not None
+    return mixed_result
 
 
-def _compared(ran: Ran, inputs: tuple[Input, ...], given: Feeds, request: Request) -> Verification:
+def _verify_run(ran: Ran, inputs: tuple[Input, ...], given: Feeds, request: Request) -> Verification:
     feeds = ran.drawn.samples[0]
-    used = tuple(_used(each, feeds[each.name], each.name in given) for each in inputs)
-    found = Verification(ran.pair.names, len(ran.drawn.samples), request.seed, used, ())
+    used = tuple(_input_used(each, feeds[each.name], each.name in given) for each in inputs)
+    verification = Verification(ran.pair.names, len(ran.drawn.samples), request.seed, used, ())
     if ran.failure:
-        raise VerificationFailed(found, f"the converted model does not run: {ran.failure}")
+        raise VerificationFailed(verification, f"the converted model does not run: {ran.failure}")
     outputs = tuple(
-        compare(value.name, _column(ran.original, i), _column(ran.converted, i), request.tolerance)
+        compare(
+            value.name,
+            _values_of_output(ran.original, i),
+            _values_of_output(ran.converted, i),
+            request.tolerance,
+        )
         for i, value in enumerate(request.original.model.graph.output)
     )
-    return replace(found, outputs=outputs)
+    return replace(verification, outputs=outputs)
 
 
 def _require_same_names(request: Request) -> None:
-    names, others = (
+    original_names, converted_names = (
         [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
     )
-    if not names:
+    if not original_names:
         raise CannotVerify("the model has no outputs to compare")
-    if names != others:
-        nothing = Verification(("", ""), 0, request.seed, (), ())
-        raise VerificationFailed(nothing, f"the outputs are {', '.join(others)}, not {', '.join(names)}")
+    if original_names != converted_names:
+        empty = Verification(("", ""), 0, request.seed, (), ())
+        raise VerificationFailed(
+            empty,
+            f"the outputs are named {', '.join(converted_names)} instead of {', '.join(original_names)}",
+        )
 
 
-def _runs(request: Request, inputs: tuple[Input, ...], given: Feeds, registry: Registry) -> Iterator[Ran]:
-    """For each pair of runtimes the first try that tells something, or else the first with which both run.
+def _conclusive_runs(
+    request: Request, inputs: tuple[Input, ...], given: Feeds, registry: Registry
+) -> Iterator[Ran]:
+    """Yield one run for each pair of runtimes.
+
+    The first conclusive run is preferred to the first run in which both models run.
 
     Raises:
-        CannotVerify: there is none.
+        CannotVerify: both models never run with the same inputs.
     """
     reasons: list[str] = []
     found = False
     for pair in pairs_of(request.original, request.converted, request.runtime, registry, reasons):
-        ran = _best(pair, request, inputs, given, reasons)
+        ran = _most_conclusive_run(pair, request, inputs, given, reasons)
         if ran is not None:
             found = True
             yield ran
     if not found:
-        told = "; ".join(dict.fromkeys(reasons))
-        raise CannotVerify(f"there is nothing that both models run with: {told}", remedy=NO_INPUTS)
+        reasons_text = "; ".join(dict.fromkeys(reasons))
+        raise CannotVerify(
+            f"no inputs and runtimes were found with which both models run: {reasons_text}", remedy=NO_INPUTS
+        )
 
 
-def _best(
+def _most_conclusive_run(
     pair: Pair, request: Request, inputs: tuple[Input, ...], given: Feeds, reasons: list[str]
 ) -> Ran | None:
     graph = request.original.model.graph
-    poor: Ran | None = None
-    for ran in _tries(pair, draw(inputs, given, request.samples, request.seed), reasons):
+    inconclusive: Ran | None = None
+    for ran in _run_samples(pair, draw(inputs, given, request.samples, request.seed), reasons):
+        # another runtime may only reject these inputs, which is not a failure of the model
         if ran.failure and pair.may_disagree_on_inputs:
             reasons.append(ran.failure)
         elif fits(ran.original, graph.output) and (ran.failure or has_numbers(ran.original)):
             return ran
         else:
-            poor = poor or ran
-    return poor
+            inconclusive = inconclusive or ran
+    return inconclusive
 
 
-def _tries(pair: Pair, draws: Iterator[Drawn], reasons: list[str]) -> Iterator[Ran]:
-    """What each draw gives that the original runs with; if none does, the first reason is noted."""
+def _run_samples(pair: Pair, candidates: Iterator[Drawn], reasons: list[str]) -> Iterator[Ran]:
+    """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
     first = ""
-    ran = False
-    for drawn in draws:
+    has_run = False
+    for drawn in candidates:
         try:
             original = [pair.original.run(feeds) for feeds in drawn.samples]
         except CannotRun as error:
             first = first or error.reason
             continue
-        ran = True
+        has_run = True
         try:
             yield Ran(pair, drawn, original, [pair.converted.run(feeds) for feeds in drawn.samples], "")
         except CannotRun as error:
             yield Ran(pair, drawn, original, [], error.reason)
-    if not ran:
+    if not has_run:
         reasons.append(first)
 
 
-def _column(outputs: list[list[Any]], position: int) -> list[Any]:
+def _values_of_output(outputs: list[list[Any]], position: int) -> list[Any]:
     return [sample[position] for sample in outputs]
 
 
-def _used(declared: Input, value: Any, is_given: bool) -> InputUsed:
+def _input_used(declared: Input, value: Any, is_given: bool) -> InputUsed:
     shape = value.shape if isinstance(value, np.ndarray) else None
     return InputUsed(declared.name, declared.type, shape, is_given)

@@ -1,4 +1,4 @@
-"""What both models are given: the caller's arrays, and made-up ones for the rest."""
+"""Inputs of both models: arrays of the caller, and generated arrays for the remaining inputs."""
 
 from __future__ import annotations
 
@@ -20,77 +20,96 @@ from opshift.converter.verification.values import RANGES, make
 
 Feeds = Mapping[str, Any]
 Given = Mapping[str, Any] | str | os.PathLike[str] | None
-"""Values by name, or the path of an .npz file of them."""
+"""Input values by name, or the path of an .npz file with them."""
 
 UNREADABLE = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
-"""What numpy raises of a file that is not there, or of something else; the last two of a single array."""
+"""Errors that numpy raises for a missing or invalid file; AttributeError and TypeError for a file with a
+single array."""
 
 
 class Drawn(NamedTuple):
-    """What the samples of one try have."""
+    """Input sets of one attempt, and the shapes that they have in common."""
 
     layout: Layout
     samples: tuple[Feeds, ...]
 
 
 def inputs_of(graph: Any) -> tuple[Input, ...]:
-    """The graph inputs that have no default."""
+    """Return the graph inputs without a default value."""
     defaults = {each.name for each in graph.initializer}
     defaults |= {each.values.name for each in graph.sparse_initializer}
     return tuple(_input(value) for value in graph.input if value.name not in defaults)
 
 
 def read_given(given: Given, graph: Any) -> Feeds:
-    """The caller's values, as arrays of the types that the graph declares.
+    """Return the caller's values, as arrays of the declared types.
 
     Raises:
-        UsageError: the file cannot be read, a name is no input, or a type is another.
+        UsageError: the file cannot be read, a name is not an input, or a type does not match.
     """
     declared = {value.name: _input(value) for value in graph.input}
-    named = given if isinstance(given, Mapping) else _load(given) if given is not None else {}
-    for name in named:
+    values = given if isinstance(given, Mapping) else _load_file(given) if given is not None else {}
+    for name in values:
         if name not in declared:
             raise UsageError(
-                f"{name!r} is no input", remedy=f"the inputs are {', '.join(declared) or 'none'}"
+                f"{name!r} is not an input of the model",
+                remedy=f"the inputs are {', '.join(declared) or 'none'}",
             )
-    return {name: _converted(value, declared[name]) for name, value in named.items()}
+    return {name: _convert(value, declared[name]) for name, value in values.items()}
 
 
 def draw(inputs: Sequence[Input], given: Feeds, samples: int, seed: int) -> Iterator[Drawn]:
-    """Samples of all inputs, one try after another, until the caller has one that the model runs with.
+    """Yield input sets with different shapes and ranges, until the caller finds one that the model accepts.
+
+    Args:
+        inputs: the inputs of the model.
+        given: values of the caller.
+        samples: the number of input sets of each attempt.
+        seed: seed of the generated values.
 
     Raises:
-        CannotVerify: an input is of a kind that is not made up.
+        CannotVerify: values of an input's type cannot be generated.
     """
-    open_ones = [each for each in inputs if each.name not in given]
-    for each in open_ones:
+    missing = [each for each in inputs if each.name not in given]
+    for each in missing:
         if each.element_type is None:
             raise CannotVerify(
-                f"input {each.name!r} is {each.type or 'of no stated type'}, for which no value is made up",
-                remedy=f"give it: inputs={{{each.name!r}: ...}}",
+                f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}",
+                remedy=f"provide a value: inputs={{{each.name!r}: ...}}",
             )
-    ranges = RANGES if any(_is_counted(each) for each in open_ones) else RANGES[:1]
-    for whole, layout in product(ranges, list(layouts(open_ones, _bound(inputs, given)))):
-        drawn = range(samples if open_ones else 1)
-        yield Drawn(layout, tuple(_sample(open_ones, given, layout, each, whole, seed) for each in drawn))
+    # integers and numerals may be indices or sizes, which models accept in small ranges only
+    ranges = RANGES if any(_has_range(each) for each in missing) else RANGES[:1]
+    for integer_range, layout in product(ranges, list(layouts(missing, _known_sizes(inputs, given)))):
+        indices = range(samples if missing else 1)
+        yield Drawn(
+            layout,
+            tuple(_generate_sample(missing, given, layout, each, integer_range, seed) for each in indices),
+        )
 
 
-def _sample(
-    inputs: Sequence[Input], given: Feeds, layout: Layout, sample: int, whole: tuple[int, int], seed: int
+def _generate_sample(
+    inputs: Sequence[Input],
+    given: Feeds,
+    layout: Layout,
+    sample: int,
+    integer_range: tuple[int, int],
+    seed: int,
 ) -> Feeds:
+    # seeded for each sample, so that results do not depend on earlier attempts
     random = np.random.default_rng([seed, sample])
-    made = {
-        each.name: make(each.element_type or "", layout[each.name], sample, whole, random) for each in inputs
+    generated = {
+        each.name: make(each.element_type or "", layout[each.name], sample, integer_range, random)
+        for each in inputs
     }
-    return {**made, **given}
+    return {**generated, **given}
 
 
-def _is_counted(each: Input) -> bool:
+def _has_range(each: Input) -> bool:
     return each.element_type is not None and ("int" in each.element_type or each.element_type == "string")
 
 
-def _bound(inputs: Sequence[Input], given: Feeds) -> dict[str, int]:
-    """The sizes of named dimensions, from the arrays that the caller gave."""
+def _known_sizes(inputs: Sequence[Input], given: Feeds) -> dict[str, int]:
+    """Return the sizes of named dimensions in the caller's arrays."""
     return {
         dim: size
         for each in inputs
@@ -116,7 +135,7 @@ def _dim(dim: Any) -> Dim:
     return dim.dim_param or None
 
 
-def _load(path: str | os.PathLike[str]) -> Feeds:
+def _load_file(path: str | os.PathLike[str]) -> Feeds:
     try:
         with np.load(Path(path), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
@@ -126,20 +145,23 @@ def _load(path: str | os.PathLike[str]) -> Feeds:
         ) from error
 
 
-def _converted(value: Any, declared: Input) -> Any:
-    """An array of the declared type; what is no tensor stays as it is."""
+def _convert(value: Any, declared: Input) -> Any:
+    """Return an array of the declared type; values that are not tensors stay unchanged."""
     if declared.element_type is None:
         return value
-    wanted = arrays.dtype_of(declared.element_type)
+    dtype = arrays.dtype_of(declared.element_type)
     try:
-        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else wanted)
+        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else dtype)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"input {declared.name!r} is no tensor: {error}", remedy="give an array") from error
-    if array.dtype.kind == "V" and array.dtype.itemsize == wanted.itemsize:
-        return array.view(wanted)  # a file has no name for the types of ml_dtypes
+        raise UsageError(
+            f"input {declared.name!r} is not an array: {error}", remedy="provide an array"
+        ) from error
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
     if arrays.element_type_of(array) != declared.element_type:
         found = arrays.element_type_of(array)
         raise UsageError(
-            f"input {declared.name!r} is {declared.element_type}, not {found}", remedy="convert the array"
+            f"input {declared.name!r} has the type {found} instead of {declared.element_type}",
+            remedy="convert the array",
         )
-    return array.astype(wanted, copy=False)
+    return array.astype(dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Which runtime runs which of the two models."""
+"""Pairs of runtimes for the original and the converted model."""
 
 from __future__ import annotations
 
@@ -12,60 +12,67 @@ from opshift.registry.catalogue import Registry
 
 
 class Pair(NamedTuple):
-    """Both models, ready to run."""
+    """Original and converted model, each loaded into a runtime."""
 
     original: Runner
     converted: Runner
 
     @property
     def names(self) -> tuple[str, str]:
-        """The two runtimes."""
+        """Names of the two runtimes."""
         return self.original.name, self.converted.name
 
     @property
     def is_mixed(self) -> bool:
-        """Whether they are run by different ones."""
+        """Whether the runtimes differ."""
         return self.original.name != self.converted.name
 
     @property
     def may_disagree_on_inputs(self) -> bool:
-        """Whether inputs may be too much for the one runtime and not for the other."""
+        """Whether one runtime may reject inputs that the other one accepts."""
         return self.is_mixed and not self.converted.is_broken
 
 
 def pairs_of(
     original: Source, converted: Source, runtime: Runtime, registry: Registry, reasons: list[str]
 ) -> Iterator[Pair]:
-    """The ways to run both, by the runtimes' order; `reasons` gets why a model is in none of a runtime's.
+    """Yield pairs of runtimes that can load both models, in the order of preference.
 
-    A converted model that a runtime refuses as wrong, but not the original, is in a pair all the same, and
-    fails when it is run.
+    If a runtime rejects the converted model as invalid, but not the original, the pair is included and fails
+    when it runs.
+
+    Args:
+        original: the original model.
+        converted: the converted model.
+        runtime: the selected runtime.
+        registry: the operator definitions.
+        reasons: list to which the reasons are appended why runtimes cannot load a model.
     """
-    ones: list[Runner] = []
-    others: list[Runner] = []
+    originals: list[Runner] = []
+    conversions: list[Runner] = []
     for opener in openers(runtime):
-        one, other = (_opened(opener, each, registry) for each in (original, converted))
-        if isinstance(other, CannotRun) and not other.unsupported and not _is_wrong(one):
-            other = _broken(other)
+        one, other = (_try_open(opener, each, registry) for each in (original, converted))
+        if isinstance(other, CannotRun) and not other.unsupported and not _is_rejected(one):
+            other = _failing_runner(other)
         reasons += [each.reason for each in (one, other) if isinstance(each, CannotRun)]
-        ones += [one] if isinstance(one, Runner) else []
-        others += [other] if isinstance(other, Runner) else []
-    for first, second in product(ones, others):
+        originals += [one] if isinstance(one, Runner) else []
+        conversions += [other] if isinstance(other, Runner) else []
+    for first, second in product(originals, conversions):
         yield Pair(first, second)
 
 
-def _opened(opener: Opener, source: Source, registry: Registry) -> Runner | CannotRun:
+def _try_open(opener: Opener, source: Source, registry: Registry) -> Runner | CannotRun:
     try:
         return opener(source, registry)
     except CannotRun as error:
         return error
 
 
-def _is_wrong(opened: Runner | CannotRun) -> bool:
+def _is_rejected(opened: Runner | CannotRun) -> bool:
     return isinstance(opened, CannotRun) and not opened.unsupported
 
 
-def _broken(error: CannotRun) -> Runner:
+def _failing_runner(error: CannotRun) -> Runner:
     def run(feeds: Any) -> list[Any]:
         raise error
 

@@ -1,4 +1,4 @@
-"""Every graph and function of a model that running it goes through."""
+"""Graphs and functions that a run of a model executes."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from opshift.converter.opsets import opset_imports
 
 
 class Part(NamedTuple):
-    """A graph or function, its opset imports, and the graph around it."""
+    """Graph or function, its opset imports, and the enclosing graph."""
 
     container: Any
     opsets: Mapping[str, int]
     outer: Part | None = None
 
     def constant(self, name: str) -> Tensor | None:
-        """The value, if it is an initializer that no caller overrides, or a Constant."""
+        """Return the value of a Constant node, or of an initializer that callers cannot override."""
         for initializer in getattr(self.container, "initializer", ()):
             if initializer.name == name:
                 is_default = any(value.name == name for value in self.container.input)
@@ -31,23 +31,23 @@ class Part(NamedTuple):
 
 
 def parts_of(model: Any) -> Iterator[Part]:
-    """The main graph, the functions, and the graphs within.
+    """Yield the main graph, the functions, and all subgraphs.
 
     Raises:
-        InvalidModel: the opset imports are missing or contradict each other.
+        InvalidModel: opset imports are missing or contradict each other.
     """
     opsets = opset_imports(model.opset_import, model.ir_version)
-    waiting = [Part(model.graph, opsets)]
+    pending = [Part(model.graph, opsets)]
     for function in model.functions:
         imports = function.opset_import or model.opset_import
-        waiting.append(Part(function, opset_imports(imports, model.ir_version)))
-    while waiting:
-        part = waiting.pop()
-        waiting += [Part(graph, part.opsets, part) for graph in _graphs(part.container)]
+        pending.append(Part(function, opset_imports(imports, model.ir_version)))
+    while pending:
+        part = pending.pop()
+        pending += [Part(graph, part.opsets, part) for graph in _subgraphs(part.container)]
         yield part
 
 
-def _graphs(container: Any) -> Iterator[Any]:
+def _subgraphs(container: Any) -> Iterator[Any]:
     for node in container.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):

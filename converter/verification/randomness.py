@@ -1,4 +1,4 @@
-"""Models whose outputs differ from run to run cannot be compared by running them."""
+"""Detection of models with random outputs, which differ between runs and cannot be compared."""
 
 from __future__ import annotations
 
@@ -13,32 +13,34 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""They draw numbers; even a seed fixes these for one runtime only."""
+"""Operators that generate random numbers; even a seed determines them for one runtime only."""
 WITHOUT_TRAINING = 7
-"""From this version on Dropout cannot drop anything,"""
+"""Since this version, Dropout has no training mode."""
 TRAINING_AS_INPUT = 12
-"""until from this one on an input tells."""
+"""Since this version, an input of Dropout selects the training mode."""
 
 
 def require_repeatable(model: Any) -> None:
-    """Check that nothing in a model is drawn at random.
+    """Check that a model does not generate random numbers.
 
     Raises:
-        CannotVerify: something is.
+        CannotVerify: a node generates random numbers.
     """
     for part in parts_of(model):
         for proto in part.container.node:
             if canonical_domain(proto.domain) != DEFAULT_DOMAIN:
                 continue
-            if proto.op_type in RANDOM or (proto.op_type == "Dropout" and _may_drop(Node.of(proto), part)):
+            if proto.op_type in RANDOM or (
+                proto.op_type == "Dropout" and _may_be_random(Node.of(proto), part)
+            ):
                 raise CannotVerify(
-                    f"{proto.op_type} draws at random, so two runs differ",
+                    f"{proto.op_type} generates random numbers, so the outputs of two runs differ",
                     place=f"node {label(proto.name, proto.op_type, proto.output)}",
                     remedy="compare the distributions of both models' outputs yourself",
                 )
 
 
-def _may_drop(node: Node, part: Part) -> bool:
+def _may_be_random(node: Node, part: Part) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
     if opset < WITHOUT_TRAINING:
         return not node.attribute("is_test", 0)

@@ -1,7 +1,7 @@
-"""Whether onnx.reference computes what a node says.
+"""Detection of operators that onnx.reference evaluates as a different version.
 
-Of many operators it has the newest version alone, and computes older nodes as that one, also where the two
-mean different things.
+For many operators it implements only the newest version, and evaluates older nodes as that version, even if
+the meaning has changed.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.steps import Answer, IgnoreAttribute
 
 NEWEST = 2**31
-"""The version of an implementation that does not say of which it is."""
-_OF_A_VERSION = re.compile(r"_(\d+)$")
+"""Version of an implementation without a version number."""
+_VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
 def unimplemented(model: Any, registry: Registry) -> Iterator[str]:
-    """Of each operator that may be computed as a newer version of it: why that is not the same."""
+    """Yield a reason for each operator that is evaluated as a newer version with a different meaning."""
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     calls = {
         (canonical_domain(node.domain), node.op_type, part.opsets.get(canonical_domain(node.domain), 0))
@@ -32,27 +32,27 @@ def unimplemented(model: Any, registry: Registry) -> Iterator[str]:
     for domain, op_type, opset in sorted(calls):
         operator = registry.at(op_type, opset, domain)
         if operator is not None and (domain, op_type) not in functions:
-            yield from _changes(operator, _implemented(operator, opset), registry)
+            yield from _changed_meanings(operator, _implemented_version(operator, opset), registry)
 
 
-def _changes(operator: OperatorVersion, implemented: int, registry: Registry) -> Iterator[str]:
-    whole = registry.operator(operator.name, operator.domain)
-    assert whole is not None
-    for version in whole.versions:
+def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Registry) -> Iterator[str]:
+    history = registry.operator(operator.name, operator.domain)
+    assert history is not None
+    for version in history.versions:
         is_between = operator.since_version < version.since_version <= implemented
-        if is_between and version.step is not None and not _means_the_same(version.step.up):
-            yield f"it computes {operator.id} as version {version.since_version}, which means something else"
+        if is_between and version.step is not None and not _is_equivalent(version.step.up):
+            yield f"it evaluates {operator.id} as version {version.since_version}, which means something else"
 
 
-def _means_the_same(up: Answer | None) -> bool:
-    """Whether every node of the older version is a node of the newer one with the same results."""
+def _is_equivalent(up: Answer | None) -> bool:
+    """Return whether every node of the older version has the same results in the newer one."""
     if isinstance(up, tuple):
         return all(isinstance(verb, IgnoreAttribute) for verb in up)
     return up in (None, "compatible")
 
 
-def _implemented(operator: OperatorVersion, opset: int) -> int:
-    """The version that its implementation is of."""
+def _implemented_version(operator: OperatorVersion, opset: int) -> int:
+    """Return the version that the implementation evaluates."""
     if operator.domain != DEFAULT_DOMAIN:
         return NEWEST
     from onnx.reference import ReferenceEvaluator
@@ -60,9 +60,9 @@ def _implemented(operator: OperatorVersion, opset: int) -> int:
 
     try:
         name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
-    except Exception:  # there is none, or one that depends on the node: opening the model tells
+    except Exception:  # missing, or dependent on the node: loading the model fails if it is missing
         return operator.since_version
-    if name == "<lambda>":  # the function that defines this very version
+    if name == "<lambda>":  # evaluates the function body of this version
         return operator.since_version
-    stated = _OF_A_VERSION.search(name)
-    return int(stated[1]) if stated else NEWEST
+    match = _VERSION_SUFFIX.search(name)
+    return int(match[1]) if match else NEWEST

@@ -1,4 +1,4 @@
-"""What was compared, how far apart it was, and what to say if that is too far."""
+"""Result of a verification: inputs, outputs, and differences."""
 
 from __future__ import annotations
 
@@ -8,20 +8,18 @@ from typing import Any, Literal
 from opshift.registry.errors import OpshiftError
 
 Runtime = Literal["auto", "onnxruntime", "reference"]
-
-
-REMEDY = "keep the original; if the conversion was allowed to be approximate, give a tolerance"
+REMEDY = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
 
 
 class CannotVerify(OpshiftError):
-    """The two models could not be compared: nothing is known of whether they agree."""
+    """The models cannot be compared, so it is unknown whether they agree."""
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far apart two elements may be: `absolute * max(1, mean) + relative * |original|`.
+    """Limit of the difference of two elements: `absolute * max(1, mean) + relative * |original|`.
 
-    `mean` is the mean magnitude of the original's output; where both are 0 elements have to be equal.
+    `mean` is the mean magnitude of the original's output. If both limits are 0, elements have to be equal.
     """
 
     relative: float
@@ -30,12 +28,12 @@ class Tolerance:
 
 @dataclass(frozen=True)
 class InputUsed:
-    """An input that both models were given.
+    """Input of both models.
 
     Attributes:
         name, type: as the original declares them.
-        shape: its dimensions; `None` for what is no tensor.
-        given: whether the caller gave it; otherwise it was generated.
+        shape: the dimensions; `None` if the value is not a tensor.
+        given: whether the caller provided the value; otherwise it was generated.
     """
 
     name: str
@@ -46,17 +44,17 @@ class InputUsed:
 
 @dataclass(frozen=True)
 class OutputCompared:
-    """One output, over all samples.
+    """Comparison of one output for all samples.
 
     Attributes:
-        name, type: the output, and the element type that it had.
-        shape: in the first sample; `None` for what is no tensor.
-        count: how many elements were compared.
-        finite: how many of them are neither infinite nor NaN in the original.
-        absolute, relative: the largest differences; infinite where one of two elements is not finite.
-        tolerance: how far apart they may be.
-        differing: how many elements are further apart.
-        reason: the first or worst difference in words; empty if there is none beyond the tolerance.
+        name, type: the name and element type of the output.
+        shape: the shape in the first sample; `None` if the value is not a tensor.
+        count: the number of compared elements.
+        finite: the number of elements that are neither infinite nor NaN in the original.
+        absolute, relative: the largest differences; infinite if one of two elements is not finite.
+        tolerance: the limits of the difference.
+        differing: the number of elements beyond the tolerance.
+        reason: the first or largest difference in words; empty if all elements are within the tolerance.
     """
 
     name: str
@@ -72,19 +70,20 @@ class OutputCompared:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing is further apart than it may be."""
+        """Whether all elements are within the tolerance."""
         return not self.reason
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What was compared.
+    """Result of a comparison.
 
     Attributes:
-        runtimes: what ran the original and the converted model, with versions.
-        samples: how many sets of inputs both were given.
-        seed: what the generated ones come from.
-        inputs, outputs: those of the models; there are no outputs if the converted model does not run.
+        runtimes: the runtimes of the original and of the converted model, with versions.
+        samples: the number of input sets.
+        seed: seed of the generated inputs.
+        inputs, outputs: inputs and outputs of the models; outputs are empty if the converted model does not
+            run.
     """
 
     runtimes: tuple[str, str]
@@ -99,21 +98,21 @@ class Verification:
         return bool(self.outputs) and all(each.equal for each in self.outputs)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         outputs = [{**asdict(each), "equal": each.equal} for each in self.outputs]
         return {**asdict(self), "outputs": outputs, "equal": self.equal}
 
 
 class VerificationFailed(OpshiftError):
-    """The converted model gives something else, or does not run where the original does.
+    """The converted model has other outputs, or does not run where the original runs.
 
     Attributes:
-        verification: what was compared.
+        verification: the result of the comparison.
     """
 
     def __init__(self, verification: Verification, reason: str = "") -> None:
         self.verification = verification
-        wrong = [each for each in verification.outputs if not each.equal]
-        told = reason or f"output {wrong[0].name!r} differs: {wrong[0].reason}"
-        more = f", and {len(wrong) - 1} more outputs" if len(wrong) > 1 else ""
-        super().__init__(told + more, remedy=REMEDY)
+        differing = [each for each in verification.outputs if not each.equal]
+        text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
+        more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
+        super().__init__(text + more, remedy=REMEDY)

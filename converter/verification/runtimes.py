@@ -1,4 +1,4 @@
-"""What runs a model: onnxruntime, unoptimized, or onnx.reference."""
+"""Runtimes that execute models: onnxruntime without optimizations, and onnx.reference."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from opshift.registry.catalogue import Registry
 from opshift.registry.releases import Release
 
 UNREGISTERED = "is not a registered function/op"
-"""What onnxruntime says of an operator of another domain than ONNX's two, if it does not have it."""
+"""Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
 LONGEST = 300
-"""How much of a runtime's message is told."""
+"""Length limit of a runtime's error in messages."""
 
 
 class CannotRun(Exception):
-    """A runtime does not take the model, or these inputs.
+    """A runtime rejects a model or its inputs.
 
     Attributes:
-        reason: what it says.
-        unsupported: whether that is the runtime's limit, and says nothing about the model.
+        reason: error of the runtime.
+        unsupported: whether the runtime does not support the model, which may be valid nevertheless.
     """
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
@@ -42,7 +42,7 @@ class CannotRun(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A model, and the folder that the files with its weights are in."""
+    """Model, and the folder of its external data files."""
 
     model: Any
     folder: Path | None
@@ -50,12 +50,12 @@ class Source:
 
 @dataclass(frozen=True)
 class Runner:
-    """A model in a runtime.
+    """Model in a runtime.
 
     Attributes:
         name: the runtime and its version.
-        run: takes the inputs by name and gives all outputs, in order; raises CannotRun.
-        is_broken: whether the runtime refuses the model, and `run` always raises.
+        run: function from inputs by name to all outputs in order; raises CannotRun.
+        is_broken: whether the runtime rejects the model, so `run` always raises.
     """
 
     name: str
@@ -67,7 +67,7 @@ Opener = Callable[[Source, Registry], Runner]
 
 
 def openers(runtime: Runtime) -> tuple[Opener, ...]:
-    """What brings a model into a runtime, the preferred one first; each raises CannotRun."""
+    """Return the functions that load a model into the selected runtimes, in order of preference."""
     return {
         "auto": (open_onnxruntime, open_reference),
         "onnxruntime": (open_onnxruntime,),
@@ -76,40 +76,42 @@ def openers(runtime: Runtime) -> tuple[Opener, ...]:
 
 
 def open_onnxruntime(source: Source, registry: Registry) -> Runner:
-    """The model in onnxruntime, on the CPU.
+    """Load a model into onnxruntime on the CPU.
 
     Raises:
-        CannotRun: it is not installed, knows too old opsets, or refuses the model.
+        CannotRun: onnxruntime is not installed, does not support the opsets, or rejects the model.
     """
-    with _needed("onnxruntime"):
+    with _requiring("onnxruntime"):
         import onnxruntime as ort
     name = f"onnxruntime {ort.__version__}"
-    _require_known(source.model, ort.__version__, registry)
+    _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
     options = ort.SessionOptions()
     options.log_severity_level = 4
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # others may need the cores
+    options.add_session_config_entry(
+        "session.intra_op.allow_spinning", "0"
+    )  # leave idle cores to other processes
     if source.folder is not None:
         options.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", str(source.folder)
         )
-    data = _bytes(source)
+    data = _serialize(source)
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # its errors have no common base
+    except Exception as error:  # onnxruntime's errors have no common base class
         unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED in str(error)
-        raise CannotRun(f"{name}: {_short(error)}", unsupported=unsupported) from error
+        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
     return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
 
 
 def open_reference(source: Source, registry: Registry) -> Runner:
-    """The model in onnx.reference.
+    """Load a model into onnx.reference.
 
     Raises:
-        CannotRun: onnx is not installed, does not have an operator's version, or refuses the model.
+        CannotRun: onnx is not installed, does not implement an operator version, or rejects the model.
     """
-    with _needed("onnx"):
+    with _requiring("onnx"):
         import onnx
         from onnx.external_data_helper import load_external_data_for_model
         from onnx.reference import ReferenceEvaluator
@@ -117,22 +119,22 @@ def open_reference(source: Source, registry: Registry) -> Runner:
     reason = next(unimplemented(source.model, registry), None)
     if reason is not None:
         raise CannotRun(f"{name}: {reason}", unsupported=True)
-    data = _bytes(source)
+    data = _serialize(source)
     try:
         model = onnx.load_model_from_string(data)
         if source.folder is not None:
             load_external_data_for_model(model, str(source.folder))
         session = ReferenceEvaluator(model)
-    except Exception as error:  # whatever an implementation raises
-        raise CannotRun(f"{name}: {_short(error)}", unsupported=True) from error
+    except Exception as error:  # implementations of operators raise any exception
+        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
     return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
 
 
-def _bytes(source: Source) -> bytes:
+def _serialize(source: Source) -> bytes:
     try:
         return bytes(source.model.SerializeToString())
-    except Exception as error:  # which error depends on protobuf's release
-        reason = "the model is larger than a message can be: store its weights in files of their own"
+    except Exception as error:  # the type of the error depends on protobuf's release
+        reason = "the model exceeds protobuf's limit of 2 GiB: store its weights as external data"
         raise CannotRun(reason, unsupported=True) from error
 
 
@@ -141,14 +143,14 @@ def _guarded(name: str, run: Callable[[Feeds], Any]) -> Callable[[Feeds], list[A
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 return list(run(feeds))
-        except Exception as error:  # whatever a runtime raises
-            raise CannotRun(f"{name}: {_short(error)}") from error
+        except Exception as error:  # runtimes raise any exception
+            raise CannotRun(f"{name}: {_shorten(error)}") from error
 
     return guarded
 
 
 @contextmanager
-def _needed(package: str) -> Iterator[None]:
+def _requiring(package: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
@@ -156,32 +158,34 @@ def _needed(package: str) -> Iterator[None]:
         raise CannotRun(reason, unsupported=True) from error
 
 
-def _require_known(model: Any, version: str, registry: Registry) -> None:
-    known = _release(version, registry)
+def _require_supported(model: Any, version: str, registry: Registry) -> None:
+    supported = _supported_release(version, registry)
     imports = opset_imports(model.opset_import, model.ir_version)
-    newer = [f"{name} {opset}" for name, opset in imports.items() if opset > known.opsets.get(name, opset)]
-    if model.ir_version > known.ir_version:
-        newer.append(f"IR version {model.ir_version}")
-    if newer:
-        raise CannotRun(f"onnxruntime {version} does not know {', '.join(newer)}", unsupported=True)
+    unsupported = [
+        f"{name} {opset}" for name, opset in imports.items() if opset > supported.opsets.get(name, opset)
+    ]
+    if model.ir_version > supported.ir_version:
+        unsupported.append(f"IR version {model.ir_version}")
+    if unsupported:
+        raise CannotRun(f"onnxruntime {version} does not support {', '.join(unsupported)}", unsupported=True)
 
 
-def _release(version: str, registry: Registry) -> Release:
-    """What a release of onnxruntime knows; of one that is newer than the registry, what the newest does."""
+def _supported_release(version: str, registry: Registry) -> Release:
+    """Return a release of onnxruntime, or the newest known one if the registry does not contain it."""
     listed = registry.releases.onnxruntime
     return listed.get(".".join(version.split(".")[:2]), list(listed.values())[-1])
 
 
 def _require_numpy_types(model: Any) -> None:
-    """Its Python interface passes only what numpy itself has."""
+    """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
     for value in (*model.graph.input, *model.graph.output):
         if element_type_of(value.type) in EXTENDED:
             raise CannotRun(
-                f"onnxruntime does not exchange {element_type_of(value.type)} ({value.name!r}) with Python",
+                f"onnxruntime cannot pass {element_type_of(value.type)} ({value.name!r}) to or from Python",
                 unsupported=True,
             )
 
 
-def _short(error: Exception) -> str:
+def _shorten(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -1,4 +1,4 @@
-"""Sizes for the dimensions that a model leaves open: the same for those that have one name."""
+"""Sizes of dynamic dimensions; dimensions with the same name get the same size."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import NamedTuple
 
 Dim = int | str | None
 MOST_LAYOUTS = 12
+"""Limit of attempts with different shapes."""
 
 
 class Sizes(NamedTuple):
-    """How large open dimensions are: the first of an input, and the others, each larger by `step`."""
+    """Sizes of dynamic dimensions.
+
+    Attributes:
+        leading: size of the first dimension of each input.
+        other: size of the next dimension.
+        step: difference between each further dimension and the one before it.
+    """
 
     leading: int
     other: int
@@ -27,13 +34,21 @@ SIZES = (
     Sizes(1, 64, 0),
     Sizes(1, 224, 0),
 )
-"""All different; alike, for models that need that and do not say so; larger, for those that shrink them."""
+"""Different sizes first; then equal sizes, for models that require them without declaring it; then larger
+sizes, for models that reduce them."""
 RANKS = (2, 1, 3, 4, 0)
-"""For inputs that do not even say how many dimensions they have."""
+"""Ranks to try for inputs without a declared rank."""
 
 
 class Input(NamedTuple):
-    """A graph input; `dims` is `None` if the rank is not stated, `element_type` if it is no tensor."""
+    """Graph input.
+
+    Attributes:
+        name: name of the input.
+        type: type string.
+        element_type: element type; `None` if it is not a tensor.
+        dims: dimensions; `None` if the rank is not declared.
+    """
 
     name: str
     type: str
@@ -42,44 +57,44 @@ class Input(NamedTuple):
 
 
 Layout = Mapping[str, tuple[int, ...]]
-"""A shape for each input."""
+"""Shape of each input."""
 _Key = int | str | tuple[str, int]
 
 
 def layouts(inputs: Sequence[Input], bound: Mapping[str, int]) -> Iterator[Layout]:
-    """Shapes for all inputs, in one way after another; `bound` are the names that have a size already."""
+    """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
     ranks = RANKS if any(each.dims is None for each in inputs) else RANKS[:1]
-    ways = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZES))
-    yield from islice(_distinct(ways), MOST_LAYOUTS)
+    candidates = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZES))
+    yield from islice(_distinct(candidates), MOST_LAYOUTS)
 
 
-def _distinct(ways: Iterator[Layout]) -> Iterator[Layout]:
+def _distinct(candidates: Iterator[Layout]) -> Iterator[Layout]:
     seen: list[Layout] = []
-    for each in ways:
+    for each in candidates:
         if each not in seen:
             seen.append(each)
             yield each
 
 
 def _layout(inputs: Sequence[Input], bound: Mapping[str, int], sizes: Sizes, rank: int) -> Layout:
-    keys = {each.name: _keys(each, rank) for each in inputs}
+    keys = {each.name: _dimension_keys(each, rank) for each in inputs}
     leading = {each[0] for each in keys.values() if each}
-    known: dict[_Key, int] = dict(bound.items())
-    others = 0
+    assigned: dict[_Key, int] = dict(bound.items())
+    other_count = 0
     for key in (key for each in keys.values() for key in each):
-        if key in known:
+        if key in assigned:
             continue
         if isinstance(key, int):
-            known[key] = key
+            assigned[key] = key
         elif key in leading:
-            known[key] = sizes.leading
+            assigned[key] = sizes.leading
         else:
-            known[key] = sizes.other + others * sizes.step
-            others += 1
-    return {name: tuple(known[key] for key in each) for name, each in keys.items()}
+            assigned[key] = sizes.other + other_count * sizes.step
+            other_count += 1
+    return {name: tuple(assigned[key] for key in each) for name, each in keys.items()}
 
 
-def _keys(of: Input, rank: int) -> tuple[_Key, ...]:
-    """What decides the size of each dimension: its number, its name, or where it is."""
-    dims = (None,) * rank if of.dims is None else of.dims
-    return tuple((of.name, axis) if dim is None else dim for axis, dim in enumerate(dims))
+def _dimension_keys(graph_input: Input, rank: int) -> tuple[_Key, ...]:
+    """Return a key for each dimension: its size, its name, or its position. Equal keys get equal sizes."""
+    dims = (None,) * rank if graph_input.dims is None else graph_input.dims
+    return tuple((graph_input.name, axis) if dim is None else dim for axis, dim in enumerate(dims))

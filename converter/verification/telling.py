@@ -1,4 +1,4 @@
-"""Whether what a model gave for some inputs tells anything about it."""
+"""Check whether the outputs of a model are conclusive."""
 
 from __future__ import annotations
 
@@ -10,27 +10,29 @@ import numpy as np
 from opshift.converter.types import shape_of
 
 Outputs = Sequence[Sequence[Any]]
-"""For each sample all outputs."""
+"""Outputs of the model for each sample."""
 
 
 def fits(outputs: Outputs, declared: Sequence[Any]) -> bool:
-    """Whether the outputs have the sizes that the graph states, as with the inputs that it is made for."""
+    """Return whether the outputs have their declared sizes, which indicates suitable inputs."""
     return all(
-        _fits(value, one.type) for sample in outputs for value, one in zip(sample, declared, strict=True)
+        _has_declared_shape(value, one.type)
+        for sample in outputs
+        for value, one in zip(sample, declared, strict=True)
     )
 
 
 def has_numbers(outputs: Outputs) -> bool:
-    """Whether any output has an element that is not infinite and not NaN."""
+    """Return whether any output has an element that is neither infinite nor NaN."""
     return any(_has_numbers(value) for sample in outputs for value in sample)
 
 
-def _fits(value: Any, kind: Any) -> bool:
+def _has_declared_shape(value: Any, kind: Any) -> bool:
     stated = shape_of(kind)
     if stated is None or not isinstance(value, np.ndarray):
         return True
     sizes = zip(stated, value.shape, strict=False)
-    return len(stated) == value.ndim and all(size in (None, there) for size, there in sizes)
+    return len(stated) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
 
 
 def _has_numbers(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Made-up values: varied enough to tell two models apart, small enough for both to bear."""
+"""Generated input values: varied enough to detect differences, and small enough to avoid overflow."""
 
 from __future__ import annotations
 
@@ -8,45 +8,54 @@ from opshift.converter.verification.arrays import Array, dtype_of
 
 WORDS = ("", "a", "B", "opshift", "12", "-3.5")
 NUMERALS = ("0", "1")
-"""For models that read numbers out of text."""
+"""Strings for models that convert text to numbers."""
 RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
-"""The least and greatest integer, in turn: indices into small tables, sizes, flags, ones and zeros."""
+"""Ranges of integers to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
 BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
-"""Quantized numbers rather than indices: all of them, before fewer are tried."""
+"""Full ranges of types that usually hold quantized values; tried before smaller ranges."""
 LARGEST = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
+"""Largest values of types that do not hold all integers in RANGES."""
 
 
 def make(
     element_type: str,
     shape: tuple[int, ...],
     sample: int,
-    whole: tuple[int, int],
+    integer_range: tuple[int, int],
     random: np.random.Generator,
 ) -> Array:
-    """An array; `whole` is one of RANGES, for integers."""
-    made: Array
+    """Return an array of random values.
+
+    Args:
+        element_type: the ONNX element type.
+        shape: the shape.
+        sample: index of the sample, which selects the distribution of floats.
+        integer_range: range of integers, an item of RANGES.
+        random: the generator.
+    """
+    values: Array
     if element_type == "string":
-        made = random.choice(np.array(WORDS if whole == RANGES[0] else NUMERALS, object), shape)
+        values = random.choice(np.array(WORDS if integer_range == RANGES[0] else NUMERALS, object), shape)
     elif element_type == "bool":
-        made = random.integers(0, 2, shape)
+        values = random.integers(0, 2, shape)
     elif "int" in element_type:
-        made = random.integers(*_limits(element_type, whole), shape, endpoint=True)
+        values = random.integers(*_integer_limits(element_type, integer_range), shape, endpoint=True)
     elif element_type.startswith("complex"):
-        made = _reals(shape, sample, random) + 1j * _reals(shape, sample, random)
+        values = _random_floats(shape, sample, random) + 1j * _random_floats(shape, sample, random)
     else:
-        made = _reals(shape, sample, random)
-    return np.asarray(made, dtype_of(element_type))
+        values = _random_floats(shape, sample, random)
+    return np.asarray(values, dtype_of(element_type))
 
 
-def _limits(element_type: str, whole: tuple[int, int]) -> tuple[int, int]:
-    if whole == RANGES[0] and element_type in BYTES:
+def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[int, int]:
+    if integer_range == RANGES[0] and element_type in BYTES:
         return BYTES[element_type]
-    least, most = whole
+    least, most = integer_range
     return least, min(most, LARGEST.get(element_type, most))
 
 
-def _reals(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:
-    """Samples of three kinds in turn: around 0; halves, which meet zeros, ties and equals; larger ones."""
+def _random_floats(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:
+    """Return floats around 0, halves with zeros, ties and equal values, or large floats, in turn."""
     if sample % 3 == 1:
         return np.asarray(random.integers(-8, 8, shape, endpoint=True) / 2)
     return np.asarray(random.normal(0, 100 if sample % 3 else 1, shape))

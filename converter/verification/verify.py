@@ -1,4 +1,4 @@
-"""Compare a converted model with its original."""
+"""Verification of a converted model against its original."""
 
 from __future__ import annotations
 
@@ -31,35 +31,38 @@ def verify(
     """Run two models on the same inputs and compare all outputs.
 
     Args:
-        original: a ModelProto (the project's or `onnx`'s), the bytes of one, or a path. Weights in files of
-            their own are looked for beside the path.
-        converted: likewise; if it is no path, its weights are looked for where the original's are.
-        inputs: arrays by input name, or the path of an .npz file of them. What is not given is generated from
-            the types and shapes that the original declares; inputs with a default are left at it.
-        runtime: `onnxruntime`, `reference` (onnx.reference), or `auto`: for each model the first of these
-            that takes it.
-        samples: how many sets of inputs to generate.
-        seed: what they come from.
-        tolerance: how far apart elements may be, relative and absolute, of the types that are computed with
-            (double, float, float16, bfloat16 and complex), in place of what is usual for each; all others
-            have to be equal. NaN equals NaN.
-        registry: the definitions to go by, if not the project's own.
+        original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
+            found relative to the path.
+        converted: a model in one of the same forms. Without a path, its external data files are expected in
+            the folder of the original.
+        inputs: arrays by input name, or the path of an .npz file with them. Other values are generated for
+            the types and shapes that the original declares; inputs with a default keep it.
+        runtime: `onnxruntime`, `reference` (onnx.reference), or `auto`: for each model, the first of these
+            that supports it.
+        samples: the number of input sets to generate.
+        seed: seed of the generated inputs.
+        tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
+            bfloat16 and complex types. Elements of all other types have to be equal. NaN equals NaN.
+        registry: the operator definitions, if not the project's own.
 
     Returns:
-        What was compared, and how far apart it was.
+        The compared inputs and outputs, and their differences.
 
     Raises:
-        VerificationFailed: the models differ, or the converted one does not run; has the `verification`.
-        CannotVerify: the original draws at random, does not run, or what runs it is not installed.
-        UsageError: the given inputs, or the other arguments, make no sense.
-        InvalidModel: one of the two is no model.
+        VerificationFailed: the models differ, or the converted one does not run; contains the `verification`.
+        CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
+        UsageError: the provided inputs or the other arguments are invalid.
+        InvalidModel: one of them is not a model.
     """
     if runtime not in get_args(Runtime):
-        raise UsageError(f"{runtime!r} is no runtime", remedy=f"there are {', '.join(get_args(Runtime))}")
+        raise UsageError(
+            f"unknown runtime {runtime!r}", remedy=f"choose one of {', '.join(get_args(Runtime))}"
+        )
     if samples < 1:
-        raise UsageError(f"{samples} samples compare nothing", remedy="give 1 or more")
+        raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
     registry = registry or default_registry()
     try:
+        # numpy is an optional dependency
         from opshift.converter.verification.execution import Request, execute
     except ModuleNotFoundError as error:
         if error.name != "numpy":
@@ -68,10 +71,10 @@ def verify(
     first, second = _sources(original, converted)
     require_repeatable(first.model)
     request = Request(first, second, inputs, runtime, samples, seed, tolerance)
-    found = execute(request, registry)
-    if not found.equal:
-        raise VerificationFailed(found)
-    return found
+    verification = execute(request, registry)
+    if not verification.equal:
+        raise VerificationFailed(verification)
+    return verification
 
 
 def _sources(original: Any, converted: Any) -> tuple[Source, Source]:

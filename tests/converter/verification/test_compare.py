@@ -39,7 +39,7 @@ EQUAL = {
 }
 DIFFERENT = {
     "one element": ([1.0, 2.0], [1.0, 2.5], np.float32, "1 of 2 elements; 2.0 at [1] became 2.5", 0.5),
-    "a scalar": (1.0, 2.0, np.float32, "1 of 1 elements; 1.0 at  became 2.0", 1.0),
+    "a scalar": (1.0, 2.0, np.float32, "1 of 1 elements; 1.0 at [] became 2.0", 1.0),
     "NaN and a number": ([NAN], [1.0], np.float32, "nan at [0] became 1.0", INF),
     "a number and NaN": ([1.0], [NAN], np.float32, "1.0 at [0] became nan", INF),
     "a number and infinity": ([1.0], [INF], np.float32, "1.0 at [0] became inf", INF),
@@ -92,12 +92,26 @@ def test_all_samples_count() -> None:
 @pytest.mark.parametrize(
     ("original", "converted", "reason"),
     [
-        pytest.param(np.ones(2, np.float32), np.ones(3, np.float32), "shape [2] of it became [3]", id="size"),
-        pytest.param(np.ones(2), np.ones((1, 2)), "shape [2] of it became [1, 2]", id="rank"),
-        pytest.param(np.ones(2, np.int32), np.ones(2, np.int64), "type int32 of it became int64", id="type"),
-        pytest.param([np.ones(2)], [np.ones(2)] * 2, "1 parts became 2", id="a longer sequence"),
+        pytest.param(
+            np.ones(2, np.float32),
+            np.ones(3, np.float32),
+            "the shape of the output changed from [2] to [3]",
+            id="size",
+        ),
+        pytest.param(
+            np.ones(2), np.ones((1, 2)), "the shape of the output changed from [2] to [1, 2]", id="rank"
+        ),
+        pytest.param(
+            np.ones(2, np.int32),
+            np.ones(2, np.int64),
+            "the type of the output changed from int32 to int64",
+            id="type",
+        ),
+        pytest.param(
+            [np.ones(2)], [np.ones(2)] * 2, "the structure differs (1 and 2 tensors)", id="a longer sequence"
+        ),
         pytest.param([np.ones(2)], [np.zeros(2)], "1.0 at [0][0] became 0.0", id="in a sequence"),
-        pytest.param([{"a": 1.0}], [{"b": 1.0}], "1 parts became 1, or others", id="another key"),
+        pytest.param([{"a": 1.0}], [{"b": 1.0}], "the structure differs (1 and 1 tensors)", id="another key"),
         pytest.param([{"a": 1.0}], [{"a": 2.0}], "1.0 at [0]['a'] became 2.0", id="in a map"),
         pytest.param(None, np.ones(2), "is absent in one of the models", id="absent"),
     ],

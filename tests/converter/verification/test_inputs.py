@@ -93,10 +93,12 @@ def test_values_become_arrays_of_the_declared_type(value: Any, element: int, exp
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        pytest.param({"y": 1}, "'y' is no input", id="no input"),
-        pytest.param({"x": np.ones(2, np.float64)}, "input 'x' is float, not double", id="another type"),
-        pytest.param({"x": [[1], [2, 3]]}, "input 'x' is no tensor", id="a ragged list"),
-        pytest.param({"x": ["a"]}, "input 'x' is no tensor", id="text for numbers"),
+        pytest.param({"y": 1}, "'y' is not an input", id="no input"),
+        pytest.param(
+            {"x": np.ones(2, np.float64)}, "input 'x' has the type double instead of float", id="another type"
+        ),
+        pytest.param({"x": [[1], [2, 3]]}, "input 'x' is not an array", id="a ragged list"),
+        pytest.param({"x": ["a"]}, "input 'x' is not an array", id="text for numbers"),
         pytest.param("missing.npz", "cannot be read as arrays", id="no file"),
     ],
 )
@@ -164,8 +166,8 @@ SEQUENCE = helper.make_sequence_type_proto(TENSOR)
 def test_no_sequences_and_optionals_are_made_up(model: onnx.ModelProto, said: str) -> None:
     with pytest.raises(CannotVerify) as error:
         verify(model, model)
-    assert f"input 's' is {said}, for which no value is made up" in str(error.value)
-    assert error.value.remedy == "give it: inputs={'s': ...}"
+    assert f"no value can be generated for input 's' of type {said}" in str(error.value)
+    assert error.value.remedy == "provide a value: inputs={'s': ...}"
 
 
 def test_a_sequence_may_be_given() -> None:

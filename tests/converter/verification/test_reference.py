@@ -1,4 +1,4 @@
-"""onnx.reference is trusted only with versions that it computes as they are meant."""
+"""onnx.reference is trusted only with versions that it evaluates as they are meant."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_trusted(op: str, opset: int, domain: str) -> None:
 @pytest.mark.parametrize(("op", "opset", "domain", "reason"), DOUBTED.values(), ids=DOUBTED)
 def test_doubted(op: str, opset: int, domain: str, reason: str) -> None:
     first = next(unimplemented(one(op, opset, domain), default_registry()))
-    assert first == f"it computes {reason}, which means something else"
+    assert first == f"it evaluates {reason}, which means something else"
 
 
 def test_a_function_of_the_model_goes_by_its_body() -> None:

@@ -105,11 +105,13 @@ def test_a_tolerance_is_taken_for_floats_only() -> None:
 def test_a_change_of_shape_or_type_is_a_difference() -> None:
     """What the graph declares of its outputs does not matter; what comes out does."""
     shaped = of("Unsqueeze", 11, axes=[0])
-    with pytest.raises(VerificationFailed, match=r"shape \[2, 3\] of it became \[1, 2, 3\]"):
+    with pytest.raises(
+        VerificationFailed, match=r"the shape of the output changed from \[2, 3\] to \[1, 2, 3\]"
+    ):
         verify(of("Relu"), shaped)
     cast = of("Cast", to=TensorProto.INT32)
     cast.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
-    with pytest.raises(VerificationFailed, match="type float of it became int32"):
+    with pytest.raises(VerificationFailed, match="the type of the output changed from float to int32"):
         verify(of("Relu"), cast)
 
 
@@ -123,24 +125,28 @@ def test_a_converted_model_that_does_not_run_is_a_difference() -> None:
 def test_other_outputs_are_a_difference() -> None:
     renamed = of("Relu")
     renamed.graph.output[0].name = renamed.graph.node[0].output[0] = "z"
-    with pytest.raises(VerificationFailed, match="the outputs are z, not y"):
+    with pytest.raises(VerificationFailed, match="the outputs are named z instead of y"):
         verify(of("Relu"), renamed)
 
 
 CANNOT = {
-    "random": (of("RandomNormalLike"), {}, "draws at random"),
-    "neither runtime has it": (of("Add", 5), {}, "there is nothing that both models run with: onnxruntime"),
+    "random": (of("RandomNormalLike"), {}, "generates random numbers"),
+    "neither runtime has it": (
+        of("Add", 5),
+        {},
+        "no inputs and runtimes were found with which both models run: onnxruntime",
+    ),
     "not valid": (of("Relu", nonsense=1), {"runtime": "onnxruntime"}, "nonsense"),
-    "too new": (of("Relu", 28), {"runtime": "onnxruntime"}, "does not know ai.onnx 28"),
+    "too new": (of("Relu", 28), {"runtime": "onnxruntime"}, "does not support ai.onnx 28"),
     "no array of the type": (
         of("Relu", element=TensorProto.BFLOAT16),
         {"runtime": "onnxruntime"},
-        "does not exchange bfloat16 ('x') with Python",
+        "cannot pass bfloat16 ('x') to or from Python",
     ),
     "meant otherwise by onnx.reference": (
         of("Softmax", 5),
         {"runtime": "reference"},
-        "computes ai.onnx.Softmax:1 as version 13, which means something else",
+        "evaluates ai.onnx.Softmax:1 as version 13, which means something else",
     ),
 }
 
@@ -166,10 +172,12 @@ def test_a_model_is_run_where_it_can_be() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"runtime": "tensorrt"}, "'tensorrt' is no runtime", id="another runtime"),
-        pytest.param({"samples": 0}, "compare nothing", id="no samples"),
-        pytest.param({"inputs": {"z": X}}, "'z' is no input", id="an input that is none"),
-        pytest.param({"inputs": {"x": X.astype(np.float64)}}, "is float, not double", id="another type"),
+        pytest.param({"runtime": "tensorrt"}, "unknown runtime 'tensorrt'", id="another runtime"),
+        pytest.param({"samples": 0}, "cannot compare 0 samples", id="no samples"),
+        pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="an input that is none"),
+        pytest.param(
+            {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="another type"
+        ),
         pytest.param({"inputs": "no.npz"}, "cannot be read", id="a file that is not there"),
     ],
 )
