@@ -36,7 +36,9 @@ def base_values_are_added_behind(node: Node, out: Rewriter) -> None:
     forest = read_forest(node, "target", node.attribute("n_targets", 0), out)
     aggregate = AGGREGATES.get(node.attribute("aggregate_function", b"SUM"))
     if aggregate is None:
-        raise CannotConvert(f"unknown aggregate_function {node.attribute('aggregate_function')!r}")
+        raise CannotConvert(
+            f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}"
+        )
     transform, ensemble_transform = _target_transforms(node, forest)
     stages = [
         *base_stage(forest.base, forest.element_type),

@@ -82,7 +82,7 @@ NO_NODES = dict.fromkeys(each for each in Forest(votes([0])).columns("target") i
         ),
         pytest.param(
             replaced(base_values_as_tensor=onnx.TensorProto(data_type=TensorProto.DOUBLE, dims=[1])),
-            "does not hold its values",
+            "does not contain its values",
             id="a tensor that is elsewhere",
         ),
     ],
