@@ -1,4 +1,4 @@
-"""How far a model can be moved: the lowest and highest opset of each node, and of the whole."""
+"""Reachable opsets: the lowest and highest opset that each node, and the whole model, can be converted to."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from opshift.registry.names import canonical_domain
 
 @dataclass(frozen=True)
 class NodeReach:
-    """A node that cannot go everywhere.
+    """Node that cannot be converted to every opset.
 
     Attributes:
-        place, operator: the node, and what it is.
-        lowest, highest: the opsets it can reach without a gap from where it is.
-        below, above: why it stops there; empty where the domain's opsets end.
+        place: label of the node, with its graph or function.
+        operator: its operator version.
+        lowest, highest: opsets that it can be converted to, without a gap from its own.
+        below, above: reasons why it cannot go beyond; empty at the ends of the domain's opsets.
     """
 
     place: str
@@ -33,13 +34,13 @@ class NodeReach:
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a model can be moved in one domain.
+    """Opsets of one domain that a model can be converted to.
 
     Attributes:
         domain: the domain.
-        opset: where the model is.
-        lowest, highest: how far the whole of it reaches.
-        nodes: those that cannot go everywhere, the ones that bind first.
+        opset: opset of the model.
+        lowest, highest: range of opsets that the whole model can be converted to.
+        nodes: nodes with limits, the most restrictive first.
     """
 
     domain: str
@@ -49,7 +50,7 @@ class Reach:
     nodes: tuple[NodeReach, ...]
 
     def binding(self) -> tuple[NodeReach, ...]:
-        """The nodes that keep the model from going further, in either direction."""
+        """Return the nodes that limit the model, in either direction."""
         return tuple(
             each
             for each in self.nodes
@@ -57,23 +58,23 @@ class Reach:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
 
 def reach(
     model: Any, domain: str = "", *, allow: str | Iterable[str] = (), registry: Registry | None = None
 ) -> Reach:
-    """How far a model's nodes of one domain can be moved, by planning for every opset.
+    """Return the opsets of a domain that a model can be converted to, by planning for each of them.
 
     Args:
         model: a ModelProto, its bytes, or a path.
-        domain: by default ai.onnx.
-        allow: as for `convert_version`.
-        registry: as for `convert_version`.
+        domain: domain of the opsets; by default ai.onnx.
+        allow: inexact conversions to allow, see `convert_version`.
+        registry: operator definitions; by default the project's own.
 
     Raises:
-        InvalidModel: the model has no meaning as it is, or does not import the domain.
+        InvalidModel: the model is invalid, or does not import the domain.
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
@@ -83,20 +84,21 @@ def reach(
         raise InvalidModel(f"the model does not import {domain}")
     newest = registry.newest_opset(domain)
     plans = {
-        to: plan_version(model, {domain: to}, allow=allow, registry=registry) for to in range(1, newest + 1)
+        target: plan_version(model, {domain: target}, allow=allow, registry=registry)
+        for target in range(1, newest + 1)
     }
-    blocked: dict[str, dict[int, Refusal]] = {}
-    for to, plan in plans.items():
+    refusals_by_node: dict[str, dict[int, Refusal]] = {}
+    for target, plan in plans.items():
         for refusal in plan.refusals:
-            blocked.setdefault(refusal.place, {})[to] = refusal
-    nodes = [_node(place, refusals, opset, newest) for place, refusals in blocked.items()]
+            refusals_by_node.setdefault(refusal.place, {})[target] = refusal
+    nodes = [_node_reach(place, refusals, opset, newest) for place, refusals in refusals_by_node.items()]
     lowest = max((each.lowest for each in nodes), default=1)
     highest = min((each.highest for each in nodes), default=newest)
     nodes.sort(key=lambda each: (-each.lowest, each.highest))
     return Reach(domain, opset, lowest, highest, tuple(nodes))
 
 
-def _node(place: str, refusals: dict[int, Refusal], opset: int, newest: int) -> NodeReach:
+def _node_reach(place: str, refusals: dict[int, Refusal], opset: int, newest: int) -> NodeReach:
     lowest = highest = opset
     while lowest > 1 and lowest - 1 not in refusals:
         lowest -= 1

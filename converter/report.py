@@ -1,4 +1,4 @@
-"""What a conversion does, for people and for programs."""
+"""Report of a conversion: plain data about the changes, for people and programs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from typing import Any
 from opshift.converter.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.errors import Refusal
 
-RESTORED = "put back as it was before an earlier conversion: "
+RESTORED = "restored to its state before an earlier conversion: "
+"""Prefix of the first step of a node that is restored."""
 
 
 @dataclass(frozen=True)
 class ChangedNode:
-    """One node that is replaced.
+    """Node that is replaced.
 
     Attributes:
-        place: the graph and the node.
-        operator: what it was, as `ai.onnx.Clip:6`.
-        becomes: the operators that take its place, in order.
-        steps: what changed on the way, a sentence each.
+        place: label of the node, with its graph or function.
+        operator: its operator version, such as `ai.onnx.Clip:6`.
+        becomes: operator versions of the nodes that replace it, in order.
+        steps: descriptions of the applied steps, a sentence each.
     """
 
     place: str
@@ -32,11 +33,11 @@ class ChangedNode:
 
 @dataclass(frozen=True)
 class SpecialisedFunction:
-    """A function that could not be converted once for all calls.
+    """Function that could not be converted once for all calls.
 
     Attributes:
-        function: what it is called.
-        copies: the names of the copies that some of the calls got, in the same domain.
+        function: label of the function.
+        copies: names of the copies that some of the calls use instead, in the same domain.
     """
 
     function: str
@@ -45,18 +46,18 @@ class SpecialisedFunction:
 
 @dataclass(frozen=True)
 class Report:
-    """The whole of a plan or conversion.
+    """Report of a plan or conversion.
 
     Attributes:
-        opsets: the domains whose opset changes.
-        ir_version: before and after.
-        ir_steps: what is rewritten for the IR version, a sentence each.
-        specialised: the functions that some calls get a copy of.
-        kept: how many nodes stay as they are.
-        changed: those that do not.
-        constants: how many constants are added.
-        refusals: what cannot be converted; empty after a conversion.
-        concessions: what is not exact and was allowed, with the reason of each.
+        opsets: domains with a changed opset.
+        ir_version: IR version before and after.
+        kept: number of unchanged nodes.
+        changed: replaced nodes.
+        constants: number of added constants.
+        refusals: nodes and features that cannot be converted; empty after a conversion.
+        concessions: inexact conversions that were allowed, each kind with its reason.
+        ir_steps: rewrites for the IR version, a sentence each.
+        specialised: functions with a copy for some of their calls.
     """
 
     opsets: tuple[OpsetChange, ...]
@@ -71,9 +72,9 @@ class Report:
 
     @classmethod
     def of(cls, plan: Plan) -> Report:
-        """The report of a plan."""
+        """Return the report of a plan."""
         containers = list(plan.containers())
-        changed = tuple(_changed(change, each) for each in containers for change in each.changes)
+        changed = tuple(_changed_node(change, each) for each in containers for change in each.changes)
         nodes = sum(container.node_count - len(container.reversal.removed) for container in containers)
         return cls(
             plan.opsets,
@@ -84,32 +85,32 @@ class Report:
             plan.refusals,
             plan.concessions,
             plan.ir.steps(),
-            tuple(_specialised(plan)),
+            tuple(_specialised_functions(plan)),
         )
 
     def operators(self) -> Counter[tuple[str, tuple[str, ...]]]:
-        """How often each operator becomes what."""
+        """Count the changed nodes by operator version and replacement."""
         return Counter((each.operator, each.becomes) for each in self.changed)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
 
-def _specialised(plan: Plan) -> Iterator[SpecialisedFunction]:
+def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
     for function in dict.fromkeys(each.function for each in plan.copies):
         names = tuple(each.name for each in plan.copies if each.function == function)
         yield SpecialisedFunction(function, names)
 
 
-def _changed(change: NodeChange, container: ContainerPlan) -> ChangedNode:
-    back = container.reversal.returns.get(change.position)
+def _changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
+    restored = container.reversal.returns.get(change.position)
     steps = tuple(
         f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps
     )
     return ChangedNode(
         change.place,
-        ", ".join(back.operators) if back else str(change.operator),
+        ", ".join(restored.operators) if restored else str(change.operator),
         tuple(str(each.id) for each in change.result.operators),
-        (f"{RESTORED}{change.operator}", *steps) if back else steps,
+        (f"{RESTORED}{change.operator}", *steps) if restored else steps,
     )

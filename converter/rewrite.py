@@ -1,4 +1,4 @@
-"""One node on its way: its steps, and those of the nodes that they emit, until all stand at the target."""
+"""Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.converter.soundness import MAYBE_UNSOUND, require_sound, require_wr
 from opshift.registry.models import OperatorVersion
 
 MOST_STEPS = 10_000
-"""More steps than any node needs; beyond it two steps undo each other."""
+"""Maximum number of steps per node; more mean that steps undo each other in a cycle."""
 BROKEN_RULES = (
     LookupError,
     TypeError,
@@ -24,21 +24,27 @@ BROKEN_RULES = (
     StopIteration,
     RuntimeError,
 )
-"""What a step raises that reads something which is not there, or not as every sound node has it."""
+"""Errors of a step that reads a missing or malformed part of an invalid node."""
 
 
 class Place(Facts, Protocol):
-    """Where a node stands: what is known there, and what learns of new nodes."""
+    """Facts about the graph of a node, which also accept the values of emitted nodes."""
 
     def add_emitted(self, node: Node, opset: int) -> None:
-        """Make the new values of a node that an adapter wrote known to inference."""
+        """Make the outputs of an emitted node available to inference."""
 
     def add_graph(self, graph: Graph) -> None:
-        """Make the values of a graph that an adapter wrote known to inference."""
+        """Make the values of an emitted graph available to inference."""
 
 
 class Written(NamedTuple):
-    """A node as it will stand in the converted model."""
+    """Node of the converted model.
+
+    Attributes:
+        node: the node.
+        operator: its operator version.
+        is_replacement: whether it gets the name, doc string and metadata of the original node.
+    """
 
     node: Node
     operator: OperatorVersion
@@ -46,7 +52,13 @@ class Written(NamedTuple):
 
 
 class WrittenGraph(NamedTuple):
-    """A graph that an adapter wrote, and its nodes as they will stand."""
+    """Graph that an adapter emitted, with its nodes converted to the target.
+
+    Attributes:
+        graph: the graph.
+        nodes: its nodes.
+        after: nodes that follow a subgraph of the model that is part of the graph.
+    """
 
     graph: Graph
     nodes: tuple[Written, ...]
@@ -54,7 +66,13 @@ class WrittenGraph(NamedTuple):
 
 
 class Rewritten(NamedTuple):
-    """What a node was, what takes its place, in order, and the steps that led there."""
+    """Rewrite of a node.
+
+    Attributes:
+        operator: operator version of the node.
+        nodes: nodes that replace it, in order.
+        steps: steps that were applied.
+    """
 
     operator: OperatorVersion
     nodes: tuple[Written, ...]
@@ -62,16 +80,16 @@ class Rewritten(NamedTuple):
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
-        """What the nodes are that take its place."""
+        """Operator versions of the nodes that replace it."""
         return tuple(each.operator for each in self.nodes)
 
     @property
     def main(self) -> int:
-        """The position of the successor among the nodes."""
+        """Position of the replacement among the new nodes."""
         return next((i for i, each in enumerate(self.nodes) if each.successor), len(self.nodes) - 1)
 
     def is_same_as(self, node: Node) -> bool:
-        """Whether `node`, the one that it is about, stays as it is."""
+        """Return whether the rewritten node does not change; `node` is that node."""
         if len(self.nodes) != 1:
             return False
         written = self.nodes[0].node
@@ -85,16 +103,23 @@ class Rewritten(NamedTuple):
 
 
 def rewrite(node: Node, source: int, scope: Place, router: Router) -> Rewritten:
-    """Take a node, written for the opset `source` of its domain, to the router's target.
+    """Rewrite a node for the target opsets.
+
+    Args:
+        node: the node.
+        source: opset of its domain that it is written for.
+        scope: facts about its graph.
+        router: routes to the target opsets.
 
     Raises:
-        CannotConvert: it is not as its definition says, or a step refuses it.
-        ResolveError: a node that a step emitted is not in its set.
+        CannotConvert: the node is invalid, or a step refuses it.
+        ResolveError: a step emitted a node with an unknown operator.
     """
     first = router.route(node.domain, node.op_type, source)
     try:
-        result = _follow(node, source, first, scope, router)
+        result = _apply_steps(node, source, first, scope, router)
     except CannotConvert:
+        # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         require_sound(node, first.operator, first.older)
         raise
     if len(result.nodes) != 1 or result.nodes[0].node is not node:
@@ -102,62 +127,62 @@ def rewrite(node: Node, source: int, scope: Place, router: Router) -> Rewritten:
     return result
 
 
-def _follow(node: Node, source: int, first: Route, scope: Place, router: Router) -> Rewritten:
-    waiting = [Emitted(node, source, True)]
+def _apply_steps(node: Node, source: int, first: Route, scope: Place, router: Router) -> Rewritten:
+    pending = [Emitted(node, source, True)]
     done: list[Written] = []
-    taken: list[Edge] = []
-    while waiting:
-        current, opset, successor = waiting.pop()
+    applied_steps: list[Edge] = []
+    while pending:
+        current, opset, successor = pending.pop()
         route = first if current is node else router.route(current.domain, current.op_type, opset)
         for step in route.steps:
-            taken.append(step)
-            emitted = _take(step, current, scope, router)
-            if len(emitted) > 1 or not _goes_on(emitted[0], current, step):
-                waiting += emitted if successor else [each._replace(successor=False) for each in emitted]
+            applied_steps.append(step)
+            emitted = _run_step(step, current, scope, router)
+            if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
+                pending += emitted if successor else [each._replace(successor=False) for each in emitted]
                 break
             current = emitted[0].node
         else:
             if current is not node:
                 require_writable(current, route.final)
             if route.has_subgraphs:
-                current = _with_written_graphs(current, taken, scope, router)
+                current = _with_converted_graphs(current, applied_steps, scope, router)
             done.append(Written(current, route.final, successor))
-        if len(taken) > MOST_STEPS:
-            raise AssertionError(f"the steps from {route.operator.id} do not end")
-    return Rewritten(first.operator, tuple(done), tuple(taken))
+        if len(applied_steps) > MOST_STEPS:
+            raise AssertionError(f"the steps from {route.operator.id} do not terminate")
+    return Rewritten(first.operator, tuple(done), tuple(applied_steps))
 
 
-def _with_written_graphs(node: Node, taken: list[Edge], scope: Place, router: Router) -> Node:
-    """The node with the graphs that adapters gave it at the target; the model's own are planned apart."""
+def _with_converted_graphs(node: Node, applied_steps: list[Edge], scope: Place, router: Router) -> Node:
+    """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
     graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
     if not graphs:
         return node
-    written = {name: _written(graph, taken, scope, router) for name, graph in graphs.items()}
+    written = {name: _convert_graph(graph, applied_steps, scope, router) for name, graph in graphs.items()}
     return node.with_(attributes={**node.attributes, **written})
 
 
-def _written(graph: Graph, taken: list[Edge], scope: Place, router: Router) -> WrittenGraph:
+def _convert_graph(graph: Graph, applied_steps: list[Edge], scope: Place, router: Router) -> WrittenGraph:
     scope.add_graph(graph)
-    nodes, after = (_all_written(each, taken, scope, router) for each in (graph.nodes, graph.after))
+    nodes, after = (_convert_nodes(each, applied_steps, scope, router) for each in (graph.nodes, graph.after))
     return WrittenGraph(graph, nodes, after)
 
 
-def _all_written(
-    emitted: tuple[Emitted, ...], taken: list[Edge], scope: Place, router: Router
+def _convert_nodes(
+    emitted: tuple[Emitted, ...], applied_steps: list[Edge], scope: Place, router: Router
 ) -> tuple[Written, ...]:
     done: list[Written] = []
     for node, opset, _ in emitted:
         route = router.route(node.domain, node.op_type, opset)
         if not route.steps:
             require_writable(node, route.final)
-        result = _follow(node, opset, route, scope, router)
+        result = _apply_steps(node, opset, route, scope, router)
         done += result.nodes
-        taken += result.steps
+        applied_steps += result.steps
     return tuple(done)
 
 
-def _goes_on(emitted: Emitted, node: Node, step: Edge) -> bool:
-    """Whether the step's result is the same operator, so that the next step of its route follows."""
+def _continues_route(emitted: Emitted, node: Node, step: Edge) -> bool:
+    """Whether the result of a step is the same operator, so that the next step of the route applies."""
     return emitted.node is node or (
         emitted.opset == step.opset
         and emitted.node.op_type == node.op_type
@@ -165,16 +190,16 @@ def _goes_on(emitted: Emitted, node: Node, step: Edge) -> bool:
     )
 
 
-def _take(step: Edge, node: Node, scope: Place, router: Router) -> list[Emitted]:
-    """What a step emits for a node, last first; one of it is the successor."""
+def _run_step(step: Edge, node: Node, scope: Place, router: Router) -> list[Emitted]:
+    """Return the nodes that a step emits, last first; one of them is the replacement."""
     out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None
     try:
         step.function(node, out)
     except BROKEN_RULES as error:
         if isinstance(error, UnicodeDecodeError):
-            raise
-        reason = f"it breaks a rule that the step relies on ({type(error).__name__}: {error})"
+            raise  # reported as an invalid model
+        reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
         raise CannotConvert(reason, remedy=MAYBE_UNSOUND) from error
     emitted = out.emitted
     if len(emitted) == 1:

@@ -1,4 +1,4 @@
-"""Which steps take a node from its opset to the target; each answer is found once."""
+"""Routes: the steps that convert an operator from an opset to the target, cached per router."""
 
 from __future__ import annotations
 
@@ -16,27 +16,34 @@ from opshift.registry.names import DEFAULT_DOMAIN, OperatorId, canonical_domain
 
 
 class Route(NamedTuple):
-    """Where a node stands, and the steps on its way that do something (none: it stays as it is)."""
+    """Steps that convert the nodes of an operator version to the target."""
 
     operator: OperatorVersion
     steps: tuple[Edge, ...]
+    """Steps with a function, in order; empty if nodes do not change."""
     final: OperatorVersion
-    """The version in force at the target; the node's own where a step leads away from the operator."""
+    """Version in effect at the target; `operator` if the target opset lacks the operator."""
     has_subgraphs: bool
+    """Whether nodes may contain subgraphs."""
     concerns: frozenset[str] | None
-    """The element types without which nodes stay as they are; `None` if other things matter too."""
+    """Element types that the steps affect; `None` if they do not depend on types alone."""
     older: tuple[OperatorVersion, ...]
-    """The versions before the node's own."""
+    """Versions before `operator`."""
 
 
 @lru_cache(maxsize=64)
 def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
-    """The router to some targets; the routes it finds serve every model."""
+    """Return the shared router to some targets."""
+    # Routes depend on the registry and the targets only, so all models share them.
     return Router(registry, CompiledTable(), dict(targets))
 
 
 class Router:
-    """Routes from any (operator, opset) to one set of targets, which names every domain that is imported."""
+    """Routes from any operator and opset to one set of target opsets.
+
+    Attributes:
+        default_opset: target opset of the default domain.
+    """
 
     def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
         self._registry = registry
@@ -44,21 +51,21 @@ class Router:
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
         self.asking: set[int] = set()
-        """The opsets of the default domain from which steps have asked for facts, and are likely to again."""
+        """Opsets of the default domain from which steps have queried facts, and probably will again."""
         self.remembered: dict[Any, Any] = {}
-        """What became of nodes on these routes, for those that rewrite more of them."""
+        """Cached rewrites that all models on these routes share; owned by the rewrite cache."""
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:
-        """The opset at which the nodes of a domain end."""
+        """Return the target opset of a domain."""
         return self._targets[domain or DEFAULT_DOMAIN]
 
     def route(self, domain: str, op_type: str, opset: int) -> Route:
-        """The way of one operator from one opset.
+        """Return the route of an operator from an opset.
 
         Raises:
-            ResolveError: the node names no operator at its opset.
-            DefinitionError: a step of the operator is wrong.
+            ResolveError: the opset does not contain the operator.
+            DefinitionError: a step of the operator is invalid.
         """
         key = (domain, op_type, opset)
         found = self._routes.get(key)
@@ -73,44 +80,50 @@ class Router:
         )
         steps = tuple(step for step in self._path(operator, self._targets[domain]) if step.function)
         final = self._registry.at(op_type, self._targets[domain], domain) or operator
-        lineage_of = self._registry.operator(operator.name, operator.domain)
-        versions = lineage_of.versions if lineage_of else ()
+        definition = self._registry.operator(operator.name, operator.domain)
+        versions = definition.versions if definition else ()
         older = tuple(each for each in versions if each.since_version < operator.since_version)
-        return Route(operator, steps, final, has_subgraphs, _concerns(steps), older)
+        return Route(operator, steps, final, has_subgraphs, _affected_types(steps), older)
 
     def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
-        lineage_of = self._registry.operator(operator.name, operator.domain)
-        assert lineage_of is not None
-        there = lineage_of.at(target_opset)
-        if there is operator:
+        definition = self._registry.operator(operator.name, operator.domain)
+        assert definition is not None
+        at_target = definition.at(target_opset)
+        if at_target is operator:
             return []
-        goal = there.since_version if there else self._end(lineage_of, operator, target_opset)
-        path = compiled_path(lineage_of, operator.since_version, goal)
+        goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
+        path = compiled_path(definition, operator.since_version, goal)
         if path is None:
-            path = shortest_path(lineage_of, operator.since_version, goal)
-        return [edge(lineage_of, *pair, self._table) for pair in pairwise(path)]
+            path = shortest_path(definition, operator.since_version, goal)
+        return [edge(definition, *pair, self._table) for pair in pairwise(path)]
 
-    def _end(self, lineage_of: Operator, operator: OperatorVersion, target_opset: int) -> int:
-        """The opset at which the operator is expressed by others, since the target's set lacks it.
+    def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
+        """Return the opset at which other operators express one that the target opset lacks.
 
         Raises:
-            ResolveError: it is not in the set yet, and no way to express it is known.
+            ResolveError: the target opset lacks it, and no such expression is defined.
         """
         if operator.removal and operator.removal.removed_in <= target_opset:
             return operator.removal.removed_in
-        first = lineage_of.versions[0]
+        first = definition.versions[0]
         if target_opset < first.since_version and first.before is not None:
             return first.since_version - 1
         self._registry.get_schema(operator.name, target_opset, operator.domain)
-        raise AssertionError("unreachable: the operator is not in force at the target")
+        raise AssertionError("unreachable: the operator is not in effect at the target")
 
 
 def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
-    """The versions on the way from one to another, or to the opset where others express the operator.
+    """Return the versions on the shortest path through the version graph, both ends included.
+
+    Args:
+        operator: the operator.
+        start: version to start from.
+        goal: version to reach, or opset at which other operators express the operator.
 
     Raises:
-        DefinitionError: a step of the operator is wrong.
+        DefinitionError: a step of the operator is invalid.
     """
+    # Imported here: conversions along precompiled paths do not need networkx.
     import networkx as nx
 
     first, last = (OperatorId(operator.domain, operator.name, version) for version in (start, goal))
@@ -118,7 +131,7 @@ def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
     return tuple(each.since_version for each in path)
 
 
-def _concerns(steps: tuple[Edge, ...]) -> frozenset[str] | None:
+def _affected_types(steps: tuple[Edge, ...]) -> frozenset[str] | None:
     found: frozenset[str] = frozenset()
     for step in steps:
         if step.concerns is None:

@@ -1,6 +1,6 @@
-"""One graph or function: which node makes a value, what its type is, what its value is if constant.
+"""Scope of one graph or function: producers, types, shapes and constant values of its values.
 
-Everything is found when first asked for, of that one value, and remembered.
+Each fact is computed on the first query about a value, and cached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from opshift.registry.names import canonical_domain
 
 
 class Producer(NamedTuple):
-    """The node that makes a value, and what operator it is (`None` if the registry does not know it)."""
+    """Node that produces a value.
+
+    Attributes:
+        node: the node.
+        position: position of the value among its outputs.
+        operator: its operator version; `None` if the registry does not contain it.
+    """
 
     node: Node
     position: int
@@ -36,25 +42,30 @@ class Producer(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """Of an operator at its opset: whether its nodes may have a step to take, and may hold graphs."""
+    """Status of an operator: whether its nodes may need conversion, and may contain subgraphs."""
 
     has_step: bool
     has_graphs: bool
 
 
 QUIET = Standing(has_step=False, has_graphs=False)
+"""Shared status of all operators that the conversion can skip; compare it with `is`."""
 
 
 class Scope(Container):
-    """The values of one graph or function, and of the graphs around it.
+    """Values of one graph or function, with access to the values of enclosing graphs.
 
     Attributes:
-        opsets: its opset imports, by domain.
-        known: the names made here; the survey completes them.
-        standings: what is known of the default domain's operators at these opsets.
-        new_constants: the constants that adapters asked for, by name.
-        emitted: the nodes that adapters wrote, and the opset of each.
-        holder: the NodeProto that this is a graph of.
+        opsets: opset imports, by domain.
+        registry: operator definitions.
+        parent: scope of the enclosing graph; `None` for the main graph and for functions.
+        operator_statuses: statuses of the default domain's operators at these opsets.
+        fresh_names: generator of fresh names for the model.
+        allowances: inexact conversions that the caller allows.
+        owner: NodeProto that contains this subgraph.
+        new_constants: constants that adapters added, by name.
+        emitted: nodes that adapters emitted, each with its opset.
+        defined_names: names of the values of this scope; completed by the survey.
     """
 
     def __init__(
@@ -81,7 +92,7 @@ class Scope(Container):
         names.sets.append(self.known)
         names.mentions.append(partial(mentioned_in, container))
         self._constant_names: dict[tuple[Any, ...], str] = {}
-        self._made_anew: dict[str, tuple[Node, int, int]] = {}
+        self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
         self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
@@ -99,21 +110,21 @@ class Scope(Container):
         return Following(RANKS, self.lines, self.learned(RANKS))
 
     def learned(self, kind: Kind[Any]) -> Learned:
-        """Where to remember what follows of nodes."""
+        """Return the inference cache for a kind of fact."""
         return learned_at(kind, self.registry, self.opset_of(""))
 
     @property
     def has_lines(self) -> bool:
-        """Whether somebody asked for the nodes as they were read, or the survey kept them."""
+        """Whether the node records exist: the survey stored them, or a query needed them."""
         return "lines" in vars(self)
 
     def keep(self, lines: list[Line]) -> None:
-        """Keep the nodes as somebody read them."""
+        """Store the node records that the survey read."""
         self.lines = lines
 
     def child(self, graph: Any) -> Scope:
-        """The scope of a graph that an attribute of a node holds."""
-        key = id(graph)  # no other gets it: the scope keeps the graph
+        """Return the scope of a subgraph of a node."""
+        key = id(graph)  # stays unique, because the scope holds a reference to the graph
         if key not in self._children:
             self._children[key] = type(self)(
                 graph, self.opsets, self.registry, self.names, self.concessions, self.standings, self
@@ -121,7 +132,7 @@ class Scope(Container):
         return self._children[key]
 
     def sees(self, name: str) -> bool:
-        """Whether a value is made here or in a graph around this one."""
+        """Return whether a value is defined in this or an enclosing graph."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.known:
@@ -130,35 +141,36 @@ class Scope(Container):
         return False
 
     def fresh(self, hint: str) -> str:
-        """A name that no value of the model has."""
+        """Return an unused value name that starts with a hint."""
         return self.names.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        """The name of a constant in this scope; those of the same bytes share it.
+        """Add a constant to this scope and return its name; identical constants share one name.
 
         Raises:
-            CannotConvert: its type cannot hold its values.
+            CannotConvert: the element type cannot represent the values.
         """
+        # Keyed by the packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
         key = (tensor.element_type, tensor.dims, pack(tensor))
-        found = self._constant_names.get(key)
-        if found is None:
-            found = self._constant_names[key] = self.fresh("const")
-            self.new_constants[found] = tensor
-        return found
+        result = self._constant_names.get(key)
+        if result is None:
+            result = self._constant_names[key] = self.fresh("const")
+            self.new_constants[result] = tensor
+        return result
 
     def concede(self, kind: Concession, reason: str) -> bool:
-        """Whether the caller allows what is not exact; if so, it is noted."""
+        """Return whether the caller allows an inexact conversion; if so, record its use."""
         return self.concessions.concede(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
-        """Make the new values of a node that an adapter wrote known to inference."""
+        """Make the outputs of an emitted node available to inference."""
         self.emitted.append((node, opset))
         for position, name in enumerate(node.outputs):
             if name in self.names.made:
-                self._made_anew[name] = (node, position, opset)
+                self._emitted_producers[name] = (node, position, opset)
 
     def add_graph(self, graph: Graph) -> None:
-        """Make the values of a graph that an adapter wrote known to inference."""
+        """Make the values of an emitted graph available to inference."""
         for value in graph.inputs:
             self._types.tell(value.name, value.type)
             self._shapes.tell(value.name, value.dims)
@@ -167,122 +179,126 @@ class Scope(Container):
             self.add_emitted(each.node, each.opset)
 
     def producer(self, name: str) -> Producer | None:
-        """The node of this scope that makes a value."""
+        """Return the producer of a value in this scope; `None` if no node produces it."""
         if name not in self._producers:
             self._producers[name] = self._find_producer(name)
         return self._producers[name]
 
     def opset_of(self, domain: str) -> int:
-        """The opset of a domain here; 0 if it is not imported."""
+        """Return the imported opset of a domain; 0 if it is not imported."""
         return self.opsets.get(canonical_domain(domain), 0)
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """What an operator is under the opset imports here."""
+        """Return the operator version under the opset imports; `None` if the registry does not contain it."""
         key = (domain, op_type)
         if key not in self._operators:
             self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
     def node(self, proto: Any) -> Node:
-        """The view of a NodeProto as it would be here."""
+        """Return the view of a NodeProto as a node of this scope."""
         return self.seen(Node.of(proto))
 
     def node_of(self, line: Line) -> Node:
-        """The view of a node of this scope."""
+        """Return the view of a recorded node of this scope."""
         _, domain, op_type, inputs, outputs = line
         return self.seen(Node(op_type, inputs, outputs, None, domain, self.proto_of(line)))
 
     def seen(self, node: Node) -> Node:
-        """A node with what the place adds to what its NodeProto says."""
+        """Return a node with the facts that calls add to its NodeProto: none outside of functions."""
         return node
 
     @property
     def has_plain_nodes(self) -> bool:
-        """Whether the place adds nothing to any node."""
+        """Whether nodes depend on their NodeProto alone, not on calls of a function."""
         return True
 
     def is_call(self, line: Line) -> bool:
-        """Whether a node calls a function."""
+        """Return whether a node calls a function."""
         return False
 
     def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
-        """A fact about each output of a node that calls a function; `None` if it calls none."""
+        """Return one fact per output of a function call; `None` if the node is not a call."""
         return None
 
     def is_used(self, name: str) -> bool:
-        """Whether a node here or in a graph below reads the value, or it is an output."""
+        """Return whether a node of this graph or of a nested one reads the value, or it is an output."""
         return name in self._used
 
     def is_local(self, name: str) -> bool:
-        """Whether the value is made here, not in a graph around this one."""
-        return name in self.known or name in self._made_anew or name in self.new_constants
+        """Return whether the value is defined in this graph, not in an enclosing one."""
+        return name in self.known or name in self._emitted_producers or name in self.new_constants
 
     def element_type(self, name: str) -> str | None:
-        """The element type of a tensor, such as `float16`; of other values their type string."""
+        """Return the element type of a tensor, such as `float16`, or the type string of another value."""
         return self._types.of(name, self)
 
     def shape(self, name: str) -> Shape | None:
-        """The dimensions of a value; `None` for each, or for all, that are not known."""
+        """Return the dimensions of a value, `None` for unknown ones; `None` if the rank is unknown."""
         return self._shapes.of(name, self)
 
     def rank(self, name: str) -> int | None:
-        """The number of dimensions of a value, if it is known."""
+        """Return the rank of a value; `None` if it is unknown."""
         return self._ranks.of(name, self)
 
     def shape_within(self, graph: Any, name: str) -> Shape | None:
-        """The dimensions of a value of a graph that an attribute of a node here holds."""
+        """Return the dimensions of a value of a subgraph of a node."""
         return self.child(graph).shape(name)
 
     def constant(self, name: str) -> Tensor | None:
-        """The value, if every run has the same: an initializer no caller overrides, or a Constant."""
+        """Return the value if it is the same in every run; `None` otherwise."""
         return self.new_constants.get(name) or constant_of(self, name)
 
     def stated_type(self, name: str) -> str | None:
-        """The element type that the model, or a constant, states."""
+        """Return the element type of a value without inference over nodes.
+
+        Sources: the model's declarations, new constants, and the values passed to a subgraph.
+        """
         if name in self.new_constants:
             return self.new_constants[name].element_type
-        found = self.own_type(name)
-        return handed_type(self, name) if found is None and self._is_handed(name) else found
+        result = self.own_type(name)
+        return handed_type(self, name) if result is None and self._is_subgraph_input(name) else result
 
     def stated_shape(self, name: str) -> Shape | None:
-        """The shape that the model, or a constant, states."""
+        """Return the shape of a value without inference over nodes; sources as for `declared_type`."""
         if name in self.new_constants:
             return self.new_constants[name].dims
-        found = self.own_shape(name)
-        return handed_shape(self, name) if found is None and self._is_handed(name) else found
+        result = self.own_shape(name)
+        return handed_shape(self, name) if result is None and self._is_subgraph_input(name) else result
 
     def stated_rank(self, name: str) -> int | None:
-        """The number of dimensions that the model, or a constant, states."""
+        """Return the rank of a value without inference over nodes; sources as for `declared_type`."""
         tensor = self.initializer(name)
         if tensor is not None:
             return len(tensor.dims)
-        found = self.stated_shape(name)
-        return None if found is None else len(found)
+        result = self.stated_shape(name)
+        return None if result is None else len(result)
 
     def _find_producer(self, name: str) -> Producer | None:
-        if name in self._made_anew:
-            node, position, opset = self._made_anew[name]
+        if name in self._emitted_producers:
+            node, position, opset = self._emitted_producers[name]
         else:
-            made = self._made_by.get(name)
-            if made is None:
+            record = self._made_by.get(name)
+            if record is None:
                 return None
-            node, position = self.node_of(made[0]), made[1]
+            node, position = self.node_of(record[0]), record[1]
             opset = self.opset_of(node.domain)
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
-    def _is_handed(self, name: str) -> bool:
+    def _is_subgraph_input(self, name: str) -> bool:
         return self.holder is not None and name in self._inputs
 
     @cached_property
     def _used(self) -> set[str]:
-        found: set[str] = set()
-        waiting: list[Scope] = [self]
-        while waiting:
-            scope = waiting.pop()
+        result: set[str] = set()
+        pending: list[Scope] = [self]
+        while pending:
+            scope = pending.pop()
             for line in scope.lines:
                 _, domain, op_type, inputs, _ = line
-                found.update(inputs)
+                result.update(inputs)
+                # Most nodes have no subgraphs; their attributes are not read.
                 if domain or self.standings.get(op_type) is not QUIET:
-                    waiting += map(scope.child, graphs_of(scope.proto_of(line)))
-            found.update(scope.outputs)
-        return found
+                    pending += map(scope.child, graphs_of(scope.proto_of(line)))
+            result.update(scope.outputs)
+        return result

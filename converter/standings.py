@@ -1,4 +1,4 @@
-"""Where the nodes of a model stand: which may have a step to take, and which may hold graphs."""
+"""Analysis of a model's operators: whether their nodes need conversion, or may contain subgraphs."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from opshift.converter.functions import Functions
 
 Imports = frozenset[tuple[str, int]]
-"""Opset imports, to look up what is known under them."""
+"""Opset imports in hashable form, as a cache key."""
 
 
 class Standings:
-    """What is found out of a model's operators while its nodes are surveyed.
+    """Statuses of a model's operators, collected while its nodes are surveyed.
 
     Attributes:
-        operators: the domain and op_type of every node.
-        unresolved: why nodes name no operator, by domain, op_type and opset; to find out takes long.
-        calls: the nodes that call functions, in the graph or function that is surveyed.
+        operators: domain and op_type of every node.
+        unresolved: errors of unknown operators, by domain, op_type and opset; the look-up is slow.
+        calls: function calls in the graph or function that is being surveyed.
     """
 
     def __init__(
@@ -41,48 +41,59 @@ class Standings:
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
-        self._remembered: dict[Imports, dict[str, Standing]] = {}
-        self._doubtful: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
-        """By opset imports, the operators whose steps concern some element types alone, and these."""
+        self._statuses: dict[Imports, dict[str, Standing]] = {}
+        self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
+        """Operators with steps that affect only some element types, and these types, by opset imports."""
 
     def router(self, opsets: Mapping[str, int]) -> Router:
-        """The routes from some opset imports to where the target takes them."""
+        """Return the router from some opset imports to the target opsets."""
         key = frozenset(opsets.items())
         if key not in self._routers:
-            finals = {**opsets, **self._targets}
-            if DEFAULT_DOMAIN not in finals:
-                finals[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(finals)
-            self._routers[key] = router_for(self._registry, frozenset(finals.items()))
+            final_opsets = {**opsets, **self._targets}
+            # Steps of other domains may emit nodes of the default domain, even if it is not imported.
+            if DEFAULT_DOMAIN not in final_opsets:
+                final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
+            self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()))
         return self._routers[key]
 
     def at(self, opsets: Mapping[str, int]) -> dict[str, Standing]:
-        """What is known of the default domain's operators at some opsets, for all scopes to share."""
-        return self._remembered.setdefault(frozenset(opsets.items()), {})
+        """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
+        return self._statuses.setdefault(frozenset(opsets.items()), {})
 
     def look(self, proto: Any, scope: Scope) -> Standing:
-        """Where a node stands; of the default domain it is remembered for all nodes of the operator."""
+        """Return the status of a node's operator; it is cached for operators of the default domain.
+
+        Raises:
+            InvalidModel: the node calls a function incorrectly.
+        """
         self.operators.add((proto.domain, proto.op_type))
         if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
             call = self._functions.call(proto, scope)
             self.calls += [call] if call else []
-            return Standing(has_step=False, has_graphs=True) if call else self._standing(proto, scope)
-        found = self._standing(proto, scope)
+            return Standing(has_step=False, has_graphs=True) if call else self._status(proto, scope)
+        found = self._status(proto, scope)
         if not proto.domain:
             scope.standings[proto.op_type] = found
         return found
 
     def settle(self, surveyed: Iterable[Surveyed]) -> None:
-        """Once all is surveyed: take up the nodes whose steps concern element types that the model has."""
-        if not self._doubtful:
+        """Select the nodes with steps that depend on element types, after the survey of the whole model.
+
+        Only then are all element types of the model known. Nodes are selected if the types that their steps
+        affect occur in the model.
+        """
+        if not self._type_dependent:
             return
         types = element_types_in(self._model, self._registry, self.operators)
         for each in surveyed:
-            doubtful = self._doubtful.get(frozenset(each.scope.opsets.items()), {})
-            concerned = {key for key, concerns in doubtful.items() if not concerns.isdisjoint(types)}
-            if concerned:
-                each.take_up(concerned)
+            type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
+            affected = {
+                key for key, affected_types in type_dependent.items() if not affected_types.isdisjoint(types)
+            }
+            if affected:
+                each.take_up(affected)
 
-    def _standing(self, proto: Any, scope: Scope) -> Standing:
+    def _status(self, proto: Any, scope: Scope) -> Standing:
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain)
         if opset is None:
@@ -97,7 +108,7 @@ class Standings:
             self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
             return Standing(has_step=True, has_graphs=True)
         if route.concerns:
-            doubtful = self._doubtful.setdefault(frozenset(scope.opsets.items()), {})
-            doubtful[proto.domain, proto.op_type] = route.concerns
-        standing = Standing(route.concerns is None, route.has_subgraphs)
-        return QUIET if standing == QUIET else standing
+            type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
+            type_dependent[proto.domain, proto.op_type] = route.concerns
+        status = Standing(route.concerns is None, route.has_subgraphs)
+        return QUIET if status == QUIET else status  # callers compare with `is`

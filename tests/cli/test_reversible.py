@@ -44,7 +44,7 @@ def test_nothing_is_recorded_without_it(run: Run, newer: Path, folder: Path) -> 
 def test_a_plan_tells_what_is_put_back(run: Run, newer: Path) -> None:
     run("convert", str(newer), "--in-place", "--target", "13", "--reversible")
     told = run("plan", str(newer), "--target", "20")
-    assert "put back as it was before an earlier conversion" in told.stdout
+    assert "restored to its state before an earlier conversion" in told.stdout
     data = json.loads(run("plan", str(newer), "--target", "20", "--format", "json").stdout)
     assert [each["becomes"] for each in data["changed"]] == [["ai.onnx.Gelu:20"]]
 

@@ -121,7 +121,7 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("no graph", onnx.ModelProto, InvalidModel, "no graph", "the right one"),
+    Case("no graph", onnx.ModelProto, InvalidModel, "no graph", "the right file"),
     Case("no graph but imports", lambda: changed(lambda m: m.ClearField("graph")), InvalidModel, "no graph"),
     Case("no opset import", lambda: imported(), InvalidModel, "no opset import", "add one"),
     Case(
@@ -293,26 +293,26 @@ CASES = [
         "a node without its inputs",
         lambda: of(node("Softmax", [], ["y"])),
         ConversionRefused,
-        "has 0 inputs; ai.onnx.Softmax:11 has 1 to 1",
+        "has 0 inputs; ai.onnx.Softmax:11 expects 1 to 1",
         "opshift check",
     ),
     Case(
         "a node with an input too many",
         lambda: of(node("Softmax", ["x", "x"], ["y"])),
         ConversionRefused,
-        "has 2 inputs; ai.onnx.Softmax:11 has 1 to 1",
+        "has 2 inputs; ai.onnx.Softmax:11 expects 1 to 1",
     ),
     Case(
         "a node with an output too many",
         lambda: of(node("Softmax", ["x"], ["y", "z"])),
         ConversionRefused,
-        "has 2 outputs; ai.onnx.Softmax:11 has 0 to 1",
+        "has 2 outputs; ai.onnx.Softmax:11 expects 0 to 1",
     ),
     Case(
         "an attribute that is not there",
         lambda: of(node("Upsample", ["x"], ["y"], mode="nearest"), opset=8),
         ConversionRefused,
-        "no attribute 'scales', which ai.onnx.Upsample:7 requires",
+        "lacks attribute 'scales', which ai.onnx.Upsample:7 requires",
     ),
     Case(
         "a list of fractions as axes",
@@ -324,7 +324,7 @@ CASES = [
         "an attribute that is stated twice",
         lambda: of(twice(node("Softmax", ["x"], ["y"], axis=1))),
         ConversionRefused,
-        "states attribute 'axis' twice",
+        "has attribute 'axis' twice",
     ),
     Case(
         "a graph that is stated twice",

@@ -142,7 +142,7 @@ def test_new_nodes_are_no_calls(name: str, changed: NodeProto) -> None:
         after = convert_version(before, 13)
     except ConversionRefused as error:
         (refusal,) = error.refusals
-        assert f"it needs the operator {name}, and a function of the model has that name" in refusal.reason
+        assert f"it needs the operator {name}, but a function of the model has that name" in refusal.reason
         assert f"rename the function ai.onnx.{name}" in refusal.remedy
     else:
         assert name not in op_types(after)

@@ -164,7 +164,7 @@ def test_the_report_says_what_is_put_back() -> None:
     report = convert(down, 20).report
     first = report.changed[0]
     assert first.becomes == ("ai.onnx.Gelu:20",)
-    assert first.steps == ("put back as it was before an earlier conversion: ai.onnx.Gelu:20",)
+    assert first.steps == ("restored to its state before an earlier conversion: ai.onnx.Gelu:20",)
     assert first.operator.count("ai.onnx.") == 5
     assert report.kept == 0
     assert plan_version(down, 20).graph.reversal.returns

@@ -80,11 +80,11 @@ def test_a_node_is_sound_with(proto: NodeProto, opset: int) -> None:
 
 
 UNSOUND = [
-    ("no input", node("Clip", []), 13, "has 0 inputs; ai.onnx.Clip:13 has 1 to 3"),
-    ("an input too many", node("Clip", list("abcd")), 13, "has 4 inputs; ai.onnx.Clip:13 has 1 to 3"),
-    ("no variadic input", node("Concat", [], axis=0), 13, "has 0 inputs; ai.onnx.Concat:13 has 1 or more"),
-    ("an output too many", node("Relu", ["x"], ["y", "z"]), 13, "has 2 outputs; ai.onnx.Relu:13 has 0 to 1"),
-    ("a required attribute missing", node("Cast", ["x"]), 13, "no attribute 'to', which ai.onnx.Cast:13"),
+    ("no input", node("Clip", []), 13, "has 0 inputs; ai.onnx.Clip:13 expects 1 to 3"),
+    ("an input too many", node("Clip", list("abcd")), 13, "has 4 inputs; ai.onnx.Clip:13 expects 1 to 3"),
+    ("no variadic input", node("Concat", [], axis=0), 13, "has 0 inputs; ai.onnx.Concat:13 expects 1 or more"),
+    ("an output too many", node("Relu", ["x"], ["y", "z"]), 13, "has 2 outputs; ai.onnx.Relu:13 expects 0 to 1"),
+    ("a required attribute missing", node("Cast", ["x"]), 13, "lacks attribute 'to', which ai.onnx.Cast:13"),
     ("a fraction where a number belongs", node("Cast", ["x"], to=1.5), 13, "'to' is not of type INT"),
     ("a text where a number belongs", node("Cast", ["x"], to="FLOAT"), 13, "'to' is not of type INT"),
     ("a number where a text belongs", node("Pad", ["x", "p"], mode=1), 13, "'mode' is not of type STRING"),
@@ -95,7 +95,7 @@ UNSOUND = [
         "a choice of a newer version",
         node("Pad", ["x", "p"], mode="wrap"),
         11,
-        "'mode' is 'wrap', which ai.onnx.Pad:11 does not know",
+        "'mode' is 'wrap', which ai.onnx.Pad:11 does not support",
     ),
     ("a choice written otherwise", node("Pad", ["x", "p"], mode="Edge"), 13, "'mode' is 'Edge', which"),
     (
@@ -177,7 +177,7 @@ def leaving_wrong(node: Node, out: Rewriter) -> None:
         (failing(IndexError("tuple index out of range")), "IndexError: tuple index out of range"),
         (failing(KeyError("b")), "KeyError: 'b'"),
         (failing(ZeroDivisionError("division by zero")), "ZeroDivisionError"),
-        (leaving_wrong, "'axis' of ai.onnx.Softmax:13 would have to be 'last'"),
+        (leaving_wrong, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
     ],
     ids=["an index out of range", "a key that is not there", "a division by zero", "a wrong attribute"],
 )
