@@ -41,10 +41,10 @@ class Rule:
     subjects: tuple[type, ...]
     judge: Callable[[Any], Flaws]
 
-    def finding(self, subject: Any, flaw: str | Flaw) -> Finding:
+    def finding(self, target: Any, problem: str | Flaw) -> Finding:
         """Return the finding for a problem of an object."""
-        reason, remedy, place = flaw if isinstance(flaw, Flaw) else (flaw, "", "")
-        return Finding(self.id, self.level, place or subject.place, reason, remedy or self.remedy)
+        reason, remedy, place = problem if isinstance(problem, Flaw) else (problem, "", "")
+        return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)
 
 
 _registered: dict[str, Rule] = {}
@@ -95,6 +95,6 @@ def rule_table() -> Mapping[str, Rule]:
 
 
 @cache
-def rules_of(subject: type) -> tuple[Rule, ...]:
+def rules_of(target: type) -> tuple[Rule, ...]:
     """Return the rules for objects of a class; cached, because it is called for every object of a model."""
-    return tuple(entry for entry in rule_table().values() if subject in entry.subjects)
+    return tuple(entry for entry in rule_table().values() if target in entry.subjects)

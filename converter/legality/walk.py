@@ -53,16 +53,16 @@ class Walk:
         if not any(finding.rule in UNREADABLE for finding in self.findings):
             self.judge(Newer(model))
 
-    def judge(self, subject: Any) -> bool:
+    def judge(self, target: Any) -> bool:
         """Record the problems of one object.
 
         Returns:
             Whether it breaks no rule of level error.
         """
         is_valid = True
-        for rule in rules_of(subject.__class__):
-            for problem in rule.judge(subject):
-                self.findings.append(rule.finding(subject, problem))
+        for rule in rules_of(target.__class__):
+            for problem in rule.judge(target):
+                self.findings.append(rule.finding(target, problem))
                 is_valid = is_valid and rule.level is not Level.ERROR
         return is_valid
 
