@@ -119,8 +119,7 @@ def _reduce_by_axis(node: Node, out: Rewriter) -> None:
         return
     keepdims = node.attribute("keepdims", 1)
     chosen = _reduced_axes(node, rank, out)
-    # Along the axis, the slice is [0, 1), the reduced data, for a chosen axis, and [1, end), the data,
-    # otherwise.
+    # For a reduced axis the slice is [0, 1), which is the reduced data, else [1, end), the original data.
     starts = out.emit("Sub", [out.constant([1], "int64"), chosen])
     ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.constant([2**31 - 1], "int64")])])
     for axis in range(rank):

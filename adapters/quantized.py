@@ -66,9 +66,9 @@ def require_type(element_type: str, name: str, out: Rewriter) -> None:
 
 def cast(name: str, source: str, target: str, out: Rewriter) -> str:
     """Emit a cast unless the types are equal; an unknown source type is `""` and always cast."""
-    # Casts of newer types are written for the target opset, whose Cast supports them.
     if not name or source == target:
         return name
+    # Casts of newer types are written for the target opset, because Cast-6 does not support these types.
     opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP
     return out.emit("Cast", [name], opset=opset, to=BY_NAME[target].number)
 
