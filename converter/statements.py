@@ -1,7 +1,7 @@
-"""What nodes say but for names: nodes that say the same are alike.
+"""Node keys: operator, attributes and arity of a node, without value names.
 
-To ask for attributes one by one takes several times as long as to have the whole node as bytes. The names
-come first there, so what lies behind them says the rest.
+Serializing a node is several times faster than reading its attributes one by one. Input and output names come
+first in the serialized node, so the bytes after them identify its operator and attributes.
 """
 
 from __future__ import annotations
@@ -13,64 +13,93 @@ from opshift.converter.lines import Line
 from opshift.converter.soundness import require_text
 
 Statement = tuple[Any, ...]
-"""A node's op_type and domain, and its attributes as bytes."""
+"""op_type, domain and serialized attributes of a node."""
 Outline = tuple[Statement, int, int, tuple[bool, ...]]
-"""A statement, how many inputs and outputs the node has, and which are there if any is left out."""
+"""Key of a node: its operator key, number of inputs, number of outputs, and presence flags.
+
+The flags show for each input and output whether its name is nonempty; without omitted values they are empty.
+"""
 MOST, LARGEST = 1024, 1024
-"""How many statements are remembered, and of how many bytes."""
-_KNOWN: dict[bytes | None, Statement] = {}
-"""By what is left of a node without names, what it says."""
+"""Maximum number of cached operator keys, and maximum size of one in bytes; they bound the memory."""
+_CACHE: dict[bytes | None, Statement] = {}
+"""Cache of operator keys by the serialized node without names."""
 NAME = b"\x1a"
-"""The tag of `NodeProto.name`, which follows the names of inputs and outputs."""
+"""Tag of `NodeProto.name` (field 3, length-delimited), which follows the names of inputs and outputs."""
 ONE_BYTE, TWO_BYTES = 0x7F, 0x3FFF
-"""The greatest lengths that are written as one byte and as two."""
+"""Maximum lengths that a varint encodes in one byte and in two."""
 
 
 def statement_of(line: Line, proto: Any, names: tuple[str, ...]) -> Statement:
-    """What a node says, whose inputs and outputs have these names.
+    """Return the op_type, domain and attributes of a node in comparable form.
+
+    Args:
+        line: record of the node.
+        proto: its NodeProto.
+        names: names of its inputs, then of its outputs.
 
     Raises:
-        InvalidModel: a name is no text.
+        InvalidModel: a name is not UTF-8 text.
     """
-    rest = without_names(proto, names)
-    found = _KNOWN.get(rest)
-    return _read(line, proto, rest) if found is None else found
+    remainder = without_names(proto, names)
+    result = _CACHE.get(remainder)
+    return _read_key(line, proto, remainder) if result is None else result
 
 
 def outline_of(line: Line, proto: Any, names: tuple[str, ...]) -> Outline:
-    """All that a node says but for its names; as `statement_of`."""
+    """Return the key of a node: nodes with equal keys differ only in names.
+
+    Args:
+        line: record of the node.
+        proto: its NodeProto.
+        names: names of its inputs, then of its outputs.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
     _, _, _, inputs, outputs = line
     present = tuple(map(bool, names)) if "" in names else ()
     return statement_of(line, proto, names), len(inputs), len(outputs), present
 
 
 def is_short(outline: Outline) -> bool:
-    """Whether a node says little, so that it may be remembered."""
+    """Return whether a node key is small enough to be cached beyond one model."""
     return sum(map(len, outline[0])) <= LARGEST
 
 
-def _read(line: Line, proto: Any, rest: bytes | None) -> Statement:
+def _read_key(line: Line, proto: Any, remainder: bytes | None) -> Statement:
     _, domain, op_type, _, _ = line
-    found: Statement = (op_type, domain, *attribute_bytes(proto))
-    if rest and len(rest) <= LARGEST and not _has_text(proto) and _says(rest, proto, found):
-        if len(_KNOWN) >= MOST:
-            _KNOWN.clear()
-        _KNOWN[rest] = found
-    return found
+    result: Statement = (op_type, domain, *attribute_bytes(proto))
+    if (
+        remainder
+        and len(remainder) <= LARGEST
+        and not _has_text(proto)
+        and _is_complete(remainder, proto, result)
+    ):
+        if len(_CACHE) >= MOST:
+            _CACHE.clear()
+        _CACHE[remainder] = result
+    return result
 
 
 def without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
-    """A NodeProto as bytes, without its name and those of its inputs and outputs, which are `names`.
+    """Serialize a NodeProto without its own name and the names of its inputs and outputs.
 
-    `None` if it cannot be told at once where they end.
+    Args:
+        proto: the NodeProto.
+        names: names of its inputs, then of its outputs.
+
+    Returns:
+        `None` if the end of the names cannot be computed cheaply: names are long or contain non-ASCII
+        characters.
 
     Raises:
-        InvalidModel: a name is no text.
+        InvalidModel: a name is not UTF-8 text.
     """
     text = require_text(names)
     length = len(text)
     if length > TWO_BYTES or not text.isascii():
         return None
+    # Each name takes a tag byte and a length of one byte, or two if it is longer than ONE_BYTE.
     start = length + 2 * len(names)
     if length > ONE_BYTE:
         start += sum(len(each) > ONE_BYTE for each in names)
@@ -84,12 +113,15 @@ def without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
 
 
 def _has_text(proto: Any) -> bool:
-    """Whether a node is described, most likely as no other."""
+    """Whether a node has a doc string or metadata, which are probably unique and not worth caching."""
     return bool(proto.doc_string or getattr(proto, "metadata_props", ()))
 
 
-def _says(rest: bytes, proto: Any, statement: Statement) -> bool:
-    """Whether bytes hold all of a statement and no more names: no law has fields written in their order."""
-    read = type(proto).FromString(rest)
-    has_names = read.input or read.output or read.name
-    return not has_names and (read.op_type, read.domain, *attribute_bytes(read)) == statement
+def _is_complete(remainder: bytes, proto: Any, operator_key: Statement) -> bool:
+    """Whether serialized bytes contain a whole operator key and no names.
+
+    Protobuf does not guarantee that fields are serialized in the order of their numbers.
+    """
+    parsed = type(proto).FromString(remainder)
+    has_names = parsed.input or parsed.output or parsed.name
+    return not has_names and (parsed.op_type, parsed.domain, *attribute_bytes(parsed)) == operator_key

@@ -1,4 +1,4 @@
-"""One look at every node: is the model sound, which nodes have a step to take, which graphs lie within."""
+"""Survey: one pass over all nodes that checks names and order, and finds affected nodes and subgraphs."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from opshift.converter.scope import QUIET, Scope, Standing
 
 KEEP_ONE = "keep one of them"
 DEEPEST = 64
-"""How many graphs may lie within each other; protobuf itself reads fewer than that from bytes."""
+"""Maximum nesting depth of subgraphs; deeper than protobuf itself accepts when it parses bytes."""
 
 
 @dataclass
 class Surveyed:
-    """One graph or function."""
+    """Survey of one graph or function."""
 
     path: str
     scope: Scope
     todo: list[Line] = field(default_factory=list)
-    """The nodes that may have a step to take, in order."""
+    """Records of the nodes that may need conversion, in order."""
     subgraphs: list[tuple[int, str, int, Surveyed]] = field(default_factory=list)
-    """Position of the node, name of its attribute, position in it, and the graph there."""
+    """Position of a node, name of its attribute, position in the attribute, and survey of that subgraph."""
     captured: set[str] = field(default_factory=set)
-    """The values of graphs around that are read here or within."""
+    """Names of values of enclosing graphs that this graph or a nested one reads."""
 
     def take_up(self, operators: Set[tuple[str, str]]) -> None:
-        """Add all nodes of some operators, by domain and op_type, to those that may have a step to take."""
+        """Add all nodes of some operators, by domain and op_type, to the nodes that may need conversion."""
         found = {line[0]: line for line in self.todo}
         for line in self.scope.lines:
             if (line[1], line[2]) in operators and not self.scope.is_call(line):
@@ -41,82 +41,85 @@ class Surveyed:
 
 
 Look = Callable[[Any, Scope], Standing]
-"""Where a node stands; for an operator of the default domain asked once."""
+"""Function that classifies a node; its result is cached for operators of the default domain."""
 
 
 def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: bool = False) -> Surveyed:
-    """Go through a graph or function and all graphs within.
+    """Survey a graph or function and all nested subgraphs.
 
     Args:
-        scope: the graph or function.
-        path: what messages call it.
-        look: tells where nodes stand.
-        depth: how many graphs lie around it.
-        keeps_lines: keep what is read for those who ask for facts; where nobody does, memory is dearer.
+        scope: scope of the graph or function.
+        path: its label for messages.
+        look: function that classifies a node.
+        depth: number of enclosing graphs.
+        keeps_lines: keep all node records, for later inference; if no fact will be queried, memory matters
+            more.
 
     Raises:
-        InvalidModel: a value is read before it is made, or made twice; graphs lie too deep.
+        InvalidModel: a value is read before it is produced, or produced twice, or graphs are nested too
+            deeply.
     """
     found = Surveyed(path, scope)
     known = scope.known
     covers, add, add_all = known.issuperset, known.add, known.update
-    made = len(known)
-    standings = scope.standings
+    name_count = len(known)
+    statuses = scope.standings
     todo = found.todo
     lines: list[Line] = []
-    once: dict[str, str] = {}
-    """Each op_type, to hold none more than once."""
-    # What `read_lines` does, in place: half the time of a conversion that changes little goes by in here.
+    interned: dict[str, str] = {}
+    """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
+    # Inlines `read_node_records`: a conversion with few changes spends half of its time here.
     for index, proto in enumerate(scope.container.node):
         op_type, domain = proto.op_type, proto.domain
         inputs, outputs = proto.input[:], proto.output[:]
         if not covers(inputs):
-            _capture(proto, found)
-        standing = None if domain else standings.get(op_type)
-        if standing is None:
-            standing = look(proto, scope)
-        if keeps_lines or standing is not QUIET:
-            line = index, domain, once.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
+            _record_captures(proto, found)
+        status = None if domain else statuses.get(op_type)
+        if status is None:
+            status = look(proto, scope)
+        if keeps_lines or status is not QUIET:
+            line = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
             if keeps_lines:
                 lines.append(line)
-            if standing.has_step:
+            if status.has_step:
                 todo.append(line)
-            if standing.has_graphs:
+            if status.has_graphs:
                 found.subgraphs += _subgraphs(index, proto, found, look, depth, keeps_lines)
         if len(outputs) == 1:
             add(outputs[0])
         else:
             add_all(outputs)
-        made += len(outputs)
+        name_count += len(outputs)
     if keeps_lines:
         scope.keep(lines)
-    _require_clear_names(found, is_single=len(known) == made)
+    # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
+    _require_unique_names(found, is_single=len(known) == name_count)
     return found
 
 
 def _subgraphs(
-    index: int, proto: Any, around: Surveyed, look: Look, depth: int, keeps_lines: bool
+    index: int, proto: Any, enclosing: Surveyed, look: Look, depth: int, keeps_lines: bool
 ) -> Iterator[tuple[int, str, int, Surveyed]]:
     names: set[str] = set()
     for attribute in proto.attribute:
         graphs = list(graphs_in(attribute))
         if graphs and attribute.name in names:
-            place = f"{around.path}, node {_label(proto)}"
-            raise InvalidModel(f"attribute {attribute.name!r} is stated twice", place=place, remedy=KEEP_ONE)
+            place = f"{enclosing.path}, node {_label(proto)}"
+            raise InvalidModel(f"attribute {attribute.name!r} occurs twice", place=place, remedy=KEEP_ONE)
         names.add(attribute.name)
         for position, graph in enumerate(graphs):
-            where = f"{around.path} / {proto.name or proto.op_type}.{attribute.name}"
+            path = f"{enclosing.path} / {proto.name or proto.op_type}.{attribute.name}"
             if depth == DEEPEST:
-                raise InvalidModel(f"graphs lie more than {DEEPEST} deep within each other", place=where)
-            scope = around.scope.child(graph)
+                raise InvalidModel(f"graphs are nested more than {DEEPEST} deep", place=path)
+            scope = enclosing.scope.child(graph)
             scope.holder = proto
-            inner = survey(scope, where, look, depth + 1, keeps_lines=keeps_lines)
-            around.captured |= inner.captured - around.scope.known
+            inner = survey(scope, path, look, depth + 1, keeps_lines=keeps_lines)
+            enclosing.captured |= inner.captured - enclosing.scope.known
             yield index, attribute.name, position, inner
 
 
 def label(name: str, op_type: str, outputs: Sequence[str]) -> str:
-    """How messages call a node."""
+    """Return the label of a node for messages: its name, or its operator and outputs."""
     return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
 
 
@@ -124,7 +127,7 @@ def _label(proto: Any) -> str:
     return label(proto.name, proto.op_type, proto.output)
 
 
-def _capture(proto: Any, found: Surveyed) -> None:
+def _record_captures(proto: Any, found: Surveyed) -> None:
     scope = found.scope
     missing = next((name for name in proto.input if not scope.sees(name)), None)
     if missing is None:
@@ -133,16 +136,16 @@ def _capture(proto: Any, found: Surveyed) -> None:
     place = f"{found.path}, node {_label(proto)}"
     if any(missing in other.output for other in scope.container.node):
         raise InvalidModel(
-            f"input {missing!r} is made by a node further down: the nodes are not in order, or form a cycle",
+            f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle",
             place=place,
             remedy="sort the nodes topologically",
         )
-    raise InvalidModel(f"input {missing!r} is made by no node, input or initializer", place=place)
+    raise InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
 
 
-def _require_clear_names(found: Surveyed, *, is_single: bool) -> None:
+def _require_unique_names(found: Surveyed, *, is_single: bool) -> None:
     if not is_single:
-        _require_single(found.scope, found.path)
+        _require_no_duplicates(found.scope, found.path)
     _require_outputs(found.scope, found.path)
     if found.captured:
         _require_not_hidden(found)
@@ -152,22 +155,22 @@ def _require_not_hidden(found: Surveyed) -> None:
     hidden = next((name for name in found.captured if name in found.scope.known), None)
     if hidden is not None:
         raise InvalidModel(
-            f"value {hidden!r} is read from around the graph, and then made in it",
+            f"value {hidden!r} is read from an enclosing graph and then defined again in this graph",
             place=found.path,
-            remedy="give the inner value another name",
+            remedy="rename the inner value",
         )
 
 
-def _require_single(scope: Scope, path: str) -> None:
-    made = scope.declared()
+def _require_no_duplicates(scope: Scope, path: str) -> None:
+    defined = scope.declared()
     for proto in scope.container.node:
         for name in filter(None, proto.output):
-            if name in made:
-                raise InvalidModel(f"value {name!r} is made twice", place=f"{path}, node {_label(proto)}")
-            made.add(name)
+            if name in defined:
+                raise InvalidModel(f"value {name!r} is produced twice", place=f"{path}, node {_label(proto)}")
+            defined.add(name)
 
 
 def _require_outputs(scope: Scope, path: str) -> None:
     for name in scope.outputs:
         if not scope.sees(name):
-            raise InvalidModel(f"output {name!r} is made by no node", place=path)
+            raise InvalidModel(f"output {name!r} is not produced by any node", place=path)

@@ -1,4 +1,4 @@
-"""What to convert to: opsets by domain, and an IR version if the target names one."""
+"""Conversion target: opsets by domain, and an IR version if the target specifies one."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ IrVersionLike = int | str | None
 TargetLike = int | str | Mapping[str, int] | Iterable[str]
 EXAMPLE = "give an opset version such as 17"
 MOST_DIGITS = 20
-"""More than any opset version has."""
+"""Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """What to convert to.
+    """Opsets and IR version to convert to.
 
     Attributes:
-        opsets: by domain, spelled as the registry does.
-        ir_version: the newest that the named release takes.
-        wanted_ir_version: what the caller asks for, or `KEEP`.
+        opsets: target opsets by canonical domain.
+        ir_version: newest IR version that the target release supports; `None` without a release.
+        requested_ir_version: IR version that the caller requests, or `KEEP`.
     """
 
     opsets: Mapping[str, int]
@@ -36,42 +36,50 @@ class Target:
 
 
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
-    """Read an int (default domain), a mapping, `"17"`, `"ai.onnx.ml=3"`, `"onnx-1.12"`, or several of these.
+    """Parse a conversion target.
 
-    `ir_version` is a number or `"keep"`; with it there need not be a target, and the opsets stay.
+    Args:
+        target: an opset of the default domain, a mapping from domains to opsets, a text (`"17"`,
+            `"ai.onnx.ml=3"`, `"onnx-1.12"`), or several texts. May be `None` if an IR version is requested:
+            opsets then do not change.
+        registry: operator definitions and releases.
+        ir_version: a number, or `"keep"`.
 
     Raises:
-        UsageError: it is none of these, or names one domain twice.
-        UnknownOpset: an opset is below 1, or newer than the registry knows.
+        UsageError: the target has none of these forms, or contains different opsets for one domain.
+        UnknownOpset: an opset is below 1, or newer than all opsets in the registry.
         UnknownDomain: the registry has no definitions for a domain.
     """
     opsets: dict[str, int] = {}
-    newest = None
-    wanted = read_ir_version(ir_version)
+    newest_ir = None
+    requested = read_ir_version(ir_version)
     for named, ir in _parts(() if target is None else target, registry):
         for domain, opset in named.items():
             if opsets.setdefault(canonical_domain(domain), opset) != opset:
                 both = f"{opsets[canonical_domain(domain)]} and {opset}"
-                raise UsageError(f"{canonical_domain(domain)} has two targets, {both}", remedy="give one")
-        newest = min(filter(None, (ir, newest)), default=None)
-    if not opsets and (wanted is None or target is not None):
+                raise UsageError(
+                    f"{canonical_domain(domain)} has two targets, {both}", remedy="pass only one"
+                )
+        # If several releases are targets, the oldest IR version is the limit.
+        newest_ir = min(filter(None, (ir, newest_ir)), default=None)
+    if not opsets and (requested is None or target is not None):
         raise UsageError("no target is given", remedy=EXAMPLE)
-    return Target(_checked(opsets, registry), newest, wanted)
+    return Target(_validated(opsets, registry), newest_ir, requested)
 
 
-def read_ir_version(wanted: IrVersionLike) -> int | Literal["keep"] | None:
-    """Read a number, also as text, or `"keep"`.
+def read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
+    """Parse a requested IR version: a number, also as text, or `"keep"`.
 
     Raises:
-        UsageError: it is neither, or no IR version that a model can be converted to.
+        UsageError: it is not a number or `"keep"`, or models cannot be converted to this IR version.
     """
-    if wanted is None or wanted == KEEP:
-        return wanted and KEEP
+    if requested is None or requested == KEEP:
+        return requested and KEEP
     known = ir_versions()
-    text = str(wanted).strip()
+    text = str(requested).strip()
     if not _is_number(text) or int(text) not in known.versions:
-        remedy = f"give one of {known.oldest} to {known.newest}, or keep"
-        raise UsageError(f"{wanted!r} is no IR version to convert to", remedy=remedy)
+        remedy = f"pass a version from {known.oldest} to {known.newest}, or keep"
+        raise UsageError(f"{requested!r} is not an IR version to convert to", remedy=remedy)
     return int(text)
 
 
@@ -86,7 +94,7 @@ def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str
         for text in target:
             yield _read_text(str(text).strip(), registry)
     else:
-        raise UsageError(f"{target!r} is no target", remedy=EXAMPLE)
+        raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE)
 
 
 def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | None]:
@@ -94,7 +102,7 @@ def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | Non
     if _is_number(version) and (equals or not domain):
         return {canonical_domain(domain): int(version)}, None
     if equals:
-        raise UsageError(f"{text!r} is no target", remedy="write a domain's opset as ai.onnx.ml=3")
+        raise UsageError(f"{text!r} is not a target", remedy="write a domain's opset as ai.onnx.ml=3")
     try:
         release = registry.releases.named(text)
     except OpshiftError as error:
@@ -106,13 +114,13 @@ def _is_number(text: str) -> bool:
     return len(text) < MOST_DIGITS and text.removeprefix("-").isdecimal()
 
 
-def _checked(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
+def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
         if not isinstance(opset, int) or isinstance(opset, bool):
-            raise UsageError(f"{opset!r} is no opset version of {domain}", remedy=EXAMPLE)
+            raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE)
         newest = registry.newest_opset(domain)
         if not 1 <= opset <= newest:
             raise UnknownOpset(
-                f"there is no opset {opset} of {domain}", remedy=f"the registry knows opsets 1 to {newest}"
+                f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
             )
     return dict(opsets)

@@ -1,4 +1,4 @@
-"""Types and shapes out of TypeProto."""
+"""Conversion between TypeProto and type strings or shapes."""
 
 from __future__ import annotations
 
@@ -11,24 +11,32 @@ Shape = tuple[int | None, ...]
 
 
 def element_type_of(proto: Any) -> str | None:
-    """`float16` for a tensor, `seq(tensor(float))` and the like for the rest; `None` if not said."""
+    """Return the element type of a tensor, such as `float16`, or the type string of any other type.
+
+    Returns:
+        `None` if the type is incomplete.
+    """
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        found = BY_NUMBER.get(getattr(proto, kind).elem_type)
-        return found.name if found else None
+        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
+        return element.name if element else None
     return type_text(proto)
 
 
 def type_text(proto: Any) -> str | None:
-    """A type as definitions write it: `tensor(float)`, `seq(map(string, float))`."""
+    """Return the type string of a TypeProto, such as `tensor(float)` or `seq(map(string, float))`.
+
+    Returns:
+        `None` if the type is incomplete.
+    """
     kind = proto.WhichOneof("value")
     if kind == "tensor_type" or kind == "sparse_tensor_type":
-        found = BY_NUMBER.get(getattr(proto, kind).elem_type)
-        return f"{kind.removesuffix('_type')}({found.name})" if found else None
+        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
+        return f"{kind.removesuffix('_type')}({element.name})" if element else None
     if kind == "sequence_type":
-        return _wrapped("seq", proto.sequence_type.elem_type)
+        return _container_text("seq", proto.sequence_type.elem_type)
     if kind == "optional_type":
-        return _wrapped("optional", proto.optional_type.elem_type)
+        return _container_text("optional", proto.optional_type.elem_type)
     if kind == "map_type":
         key = BY_NUMBER.get(proto.map_type.key_type)
         value = type_text(proto.map_type.value_type)
@@ -41,26 +49,33 @@ def type_text(proto: Any) -> str | None:
     return None
 
 
-def _wrapped(word: str, inner: Any) -> str | None:
+def _container_text(constructor: str, inner: Any) -> str | None:
     text = type_text(inner)
-    return f"{word}({text})" if text else None
+    return f"{constructor}({text})" if text else None
 
 
 def shape_of(proto: Any) -> Shape | None:
-    """The dimensions of a tensor type, `None` for each that has no number; `None` without a shape."""
+    """Return the dimensions of a tensor type, `None` for symbolic ones; `None` if the shape is missing."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     return sizes_of(proto.tensor_type.shape)
 
 
 def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
-    """Make an empty TypeProto the type of a tensor, such as `float16`, or a `seq(...)` or `optional(...)`."""
-    word, _, inner = text.removesuffix(")").partition("(")
-    if word in ("seq", "optional"):
-        outer = proto.sequence_type if word == "seq" else proto.optional_type
+    """Fill an empty TypeProto.
+
+    Args:
+        proto: the TypeProto.
+        text: element type of a tensor, such as `float16`, or a type string `tensor(...)`, `seq(...)` or
+            `optional(...)`.
+        shape: dimensions of the tensor, or of the tensors in a sequence or optional; `None` if unknown.
+    """
+    constructor, _, inner = text.removesuffix(")").partition("(")
+    if constructor in ("seq", "optional"):
+        outer = proto.sequence_type if constructor == "seq" else proto.optional_type
         fill_type(outer.elem_type, inner, shape)
         return
-    proto.tensor_type.elem_type = BY_NAME[inner or word].number
+    proto.tensor_type.elem_type = BY_NAME[inner or constructor].number
     if shape is not None:
         proto.tensor_type.shape.SetInParent()
     for size in shape or ():

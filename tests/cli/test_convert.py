@@ -80,8 +80,8 @@ def test_what_the_ir_version_takes_is_told(run: Run, old_model: Path) -> None:
 def test_an_ir_version_that_there_is_not(run: Run, old_model: Path, wanted: str) -> None:
     result = run("convert", "old.onnx", "new.onnx", "--ir-version", wanted)
     assert result.exit_code == 2
-    assert f"'{wanted}' is no IR version to convert to" in result.stderr
-    assert "give one of 3 to 14, or keep" in result.stderr
+    assert f"'{wanted}' is not an IR version to convert to" in result.stderr
+    assert "pass a version from 3 to 14, or keep" in result.stderr
 
 
 def test_quiet_says_nothing(run: Run, old_model: Path) -> None:

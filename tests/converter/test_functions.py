@@ -175,7 +175,7 @@ def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
     before = called(function("Peek", [node("Add", ["a", "x"], ["b"])]))
     with pytest.raises(InvalidModel) as caught:
         convert_version(before, 13)
-    assert "'x' is made by no node" in caught.value.reason
+    assert "'x' is not produced by any node" in caught.value.reason
     assert str(caught.value.place).startswith("function local.Peek")
 
 

@@ -154,9 +154,9 @@ def test_it_can_be_all_that_changes(wanted: int) -> None:
 
 @pytest.mark.parametrize("wanted", [2, 0, -1, 15, "newest", "", 8.5, True])
 def test_what_is_no_ir_version_is_refused(wanted: Any) -> None:
-    with pytest.raises(UsageError, match="is no IR version to convert to") as caught:
+    with pytest.raises(UsageError, match="is not an IR version to convert to") as caught:
         convert_version(relu(17, 8), 17, ir_version=wanted)
-    assert caught.value.remedy == "give one of 3 to 14, or keep"
+    assert caught.value.remedy == "pass a version from 3 to 14, or keep"
 
 
 def test_an_ir_version_that_is_not_known_is_not_lowered_for_a_release() -> None:

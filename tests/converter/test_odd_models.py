@@ -231,7 +231,7 @@ def test_a_value_that_is_read_from_around_and_then_made_is_refused(is_deep: bool
     before = build(nodes, {"x": X, "yes": YES}, ["y"], 13)
     with pytest.raises(InvalidModel) as caught:
         convert_version(before, 11)
-    assert "'s' is read from around the graph, and then made in it" in caught.value.reason
+    assert "'s' is read from an enclosing graph and then defined again" in caught.value.reason
     assert str(caught.value.place).endswith("If.then_branch")
     assert caught.value.remedy
 

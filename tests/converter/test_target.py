@@ -63,12 +63,12 @@ def test_a_target_is_read_from(target: TargetLike, opsets: Mapping[str, int], ir
 
 
 REFUSED: list[tuple[str, TargetLike, type[OpshiftError], str]] = [
-    ("a truth value", False, UsageError, "False is no target"),
+    ("a truth value", False, UsageError, "False is not a target"),
     ("an opset of the future", "99", UnknownOpset, "no opset 99 of ai.onnx"),
     ("opset 0", {"": 0}, UnknownOpset, "no opset 0 of ai.onnx"),
     ("a negative opset", "-1", UnknownOpset, "no opset -1 of ai.onnx"),
     ("a domain that nobody defined", "com.acme=1", UnknownDomain, "'com.acme'"),
-    ("an opset that is no number", "ai.onnx=new", UsageError, "'ai.onnx=new' is no target"),
+    ("an opset that is no number", "ai.onnx=new", UsageError, "'ai.onnx=new' is not a target"),
     ("two opsets of a domain", ["17", "ai.onnx=18"], UsageError, "ai.onnx has two targets, 17 and 18"),
     ("two releases", ["onnx-1.12", "onnx-1.13"], UsageError, "has two targets, 17 and 18"),
     ("a product that is not known", "pytorch-2.0", UsageError, "unknown release 'pytorch-2.0'"),
