@@ -171,6 +171,7 @@ def _widen(array: Array) -> Array:
 
 
 def _describe_worst(place: str, original: Array, converted: Array, distances: Array, differs: Array) -> str:
+    # -1 excludes elements within the tolerance, also for strings, which have distance 0
     where = np.unravel_index(int(np.argmax(np.where(differs, distances, -1.0))), original.shape)
     index = f"[{', '.join(map(str, where))}]" if where else ""
     count_text = f"{int(differs.sum())} of {original.size} elements"

@@ -87,11 +87,12 @@ def open_onnxruntime(source: Source, registry: Registry) -> Runner:
     _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
     options = ort.SessionOptions()
+    # errors are raised as exceptions, and the log would repeat them
     options.log_severity_level = 4
+    # optimizations replace operators; the comparison is about the models as written
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.add_session_config_entry(
-        "session.intra_op.allow_spinning", "0"
-    )  # leave idle cores to other processes
+    # waiting threads would otherwise occupy cores that other processes need
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if source.folder is not None:
         options.add_session_config_entry(
             "session.model_external_initializers_file_folder_path", str(source.folder)

@@ -24,7 +24,7 @@ def fits(outputs: Outputs, declared: Sequence[Any]) -> bool:
 
 def has_numbers(outputs: Outputs) -> bool:
     """Return whether any output has an element that is neither infinite nor NaN."""
-    return any(_has_numbers(value) for sample in outputs for value in sample)
+    return any(_has_finite_values(value) for sample in outputs for value in sample)
 
 
 def _has_declared_shape(value: Any, kind: Any) -> bool:
@@ -35,7 +35,7 @@ def _has_declared_shape(value: Any, kind: Any) -> bool:
     return len(stated) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
 
 
-def _has_numbers(value: Any) -> bool:
+def _has_finite_values(value: Any) -> bool:
     if isinstance(value, list | tuple | dict) or value is None:
         return bool(value)
     array = np.asarray(value)
