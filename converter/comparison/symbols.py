@@ -22,7 +22,7 @@ class Axis(NamedTuple):
 
 
 Key = str | Axis
-"""Identity of a dimension without a fixed size: its name, or its position if it has none."""
+"""Identity of a dimension without a fixed size: its name, or its position if it is unnamed."""
 
 
 def symbol_changes(pairs: Sequence[tuple[Value, Value]]) -> Iterator[Change]:

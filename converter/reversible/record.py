@@ -30,7 +30,6 @@ position in the attribute."""
 class Recorded(BaseModel):
     """Base class of all parts of the record."""
 
-    # records of later versions may have additional fields
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 

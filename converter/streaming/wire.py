@@ -115,14 +115,14 @@ def _in_window(
 
 def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
     """Return the tag of any field, and the start and end of its value."""
-    tag, value = _read_varint(window, at, position)
+    tag, value = _varint_at(window, at, position)
     number, kind = tag >> 3, tag & 7
     end = value + WIDTHS.get(kind, 0)
     if kind == LENGTH:
-        length, value = _read_varint(window, value, position)
+        length, value = _varint_at(window, value, position)
         end = value + length
     elif kind == VARINT:
-        end = _read_varint(window, value, position)[1]
+        end = _varint_at(window, value, position)[1]
     elif kind == GROUP:
         groups.append(number)
     elif kind not in WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
@@ -132,7 +132,7 @@ def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tupl
     return tag, value, end
 
 
-def _read_varint(window: bytes, at: int, position: int) -> tuple[int, int]:
+def _varint_at(window: bytes, at: int, position: int) -> tuple[int, int]:
     """Return the number at an offset, and the offset after it."""
     found = shift = 0
     for index in range(at, at + LONGEST_VARINT):
@@ -155,10 +155,10 @@ def _malformed(position: int, element: str) -> InvalidModel:
 @lru_cache(maxsize=1024)
 def tagged(number: int, length: int) -> bytes:
     """Return the tag of a length-delimited field, and its length."""
-    return _encode_varint(number << 3 | LENGTH) + _encode_varint(length)
+    return _varint_bytes(number << 3 | LENGTH) + _varint_bytes(length)
 
 
-def _encode_varint(number: int) -> bytes:
+def _varint_bytes(number: int) -> bytes:
     found = bytearray()
     while number >= 0x80:
         found.append(number & 0x7F | 0x80)
