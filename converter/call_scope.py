@@ -81,7 +81,7 @@ class CallScope(Scope):
         return self.functions.results(self.proto_of(line), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
-        found_record = self._made_by.get(name)
+        found_record = self._producing_records.get(name)
         constant = None
         if self.callers is not None and self.is_overridable(name):
             constant = self.callers.constant(name)

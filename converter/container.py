@@ -101,7 +101,7 @@ class Container:
         return self.container.node[line[0]]
 
     @cached_property
-    def _made_by(self) -> dict[str, tuple[Line, int]]:
+    def _producing_records(self) -> dict[str, tuple[Line, int]]:
         """Producing node of each value, with the position of the value among its outputs."""
         return {
             name: (line, position) for line in self.lines for position, name in enumerate(line[4]) if name

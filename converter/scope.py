@@ -278,7 +278,7 @@ class Scope(Container):
         if name in self._emitted_producers:
             node, position, opset = self._emitted_producers[name]
         else:
-            record = self._made_by.get(name)
+            record = self._producing_records.get(name)
             if record is None:
                 return None
             node, position = self.node_of(record[0]), record[1]
