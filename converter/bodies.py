@@ -112,7 +112,7 @@ def _groups(functions: Functions, index: int, calls: list[Call], split: frozense
     groups: dict[object, list[Call]] = {}
     for call in calls:
         groups.setdefault(callers.key(call, asked), []).append(call)
-    return list(groups.values()) or [[]]
+    return list(groups.values()) or [[]]  # a function without calls is still converted
 
 
 def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) -> Splits:

@@ -129,10 +129,12 @@ def _convert(
     plan = _plan(source, target, allow, registry, ir_version, reversible)
     plan.require_possible()
     result = source
+    # With `check`, work on a copy even in place: the result may still turn out to be illegal.
     if not owned and (check or not inplace):
         result = type(source)()
         result.CopyFrom(source)
     apply_plan(plan, result)
+    # After the opsets: the IR rewrites expect converted nodes.
     plan.ir.apply(result, registry)
     if plan.header is not None:
         from opshift.converter.reversible.remembering import remember

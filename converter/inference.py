@@ -52,7 +52,7 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred
 def _infer_by_rule(
     node: Node, operator: OperatorVersion, scope: Scope, shape_of: Callable[[str], Shape | None]
 ) -> Inferred[Shape]:
-    from opshift.registry.shapes import RULES
+    from opshift.registry.shapes import RULES  # the shape rules are imported only when needed
 
     rule = RULES.get(operator.shape)
     if rule is None or node.refers_to_caller:
@@ -79,10 +79,10 @@ def shape_link(operator: OperatorVersion) -> int | None:
 
 
 def rank_link(operator: OperatorVersion) -> int | None:
-    """The input whose rank the first output is sure to have, or the greatest of all."""
+    """Return the position of an input that always has the rank of the first output, or `MAXIMUM`."""
     if operator.shape == "broadcast":
-        return GREATEST
-    from opshift.registry.shapes import KEEPS_RANK
+        return GREATEST  # broadcasting yields the rank of the input with the most dimensions
+    from opshift.registry.shapes import KEEPS_RANK  # the shape rules are imported only when needed
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
 
@@ -95,6 +95,7 @@ _SHAPE_LINKS = {
     "layer_normalization": 0,
     "same_as_second": 1,
 }
+"""Position of the input with the shape of the first output, by the name of the shape rule."""
 
 
 def _deciding_inputs(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:

@@ -45,7 +45,7 @@ def change_ir_version(
     requested, is_strict = _requested_version(before, imports, target, registry.releases)
     if requested >= before:
         return IrChange(before, requested)
-    from opshift.converter.ir.lowering import lower  # only lowering needs the finders of IR features
+    from opshift.converter.ir.lowering import lower  # most conversions do not need it
 
     return lower(model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict)
 

@@ -59,7 +59,7 @@ class Mould(NamedTuple):
         attribute_proto = type(copy)(attribute=proto.attribute)
         attributes = {each.name: each for each in attribute_proto.attribute}
         node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
-        # Only the differences are stored: unchanged fields stay in the NodeProto that is overwritten.
+        # Only differences are stored: unchanged fields remain in the NodeProto that is overwritten.
         differs = {
             "domain": node.domain != old.domain,
             "attribute": list(attribute_bytes(attribute_proto)) != list(old_attributes),

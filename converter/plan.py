@@ -202,6 +202,7 @@ class Planner:
             change = self._node_change(line, surveyed, cache)
             if change is not None:
                 found.changes.append(change)
+        # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
         if scope.has_lines:
             router.asking.add(scope.opset_of(""))
         found.constants = scope.new_constants
