@@ -1,1 +1,1 @@
-"""The workbench for proposals of operators: written as a folder, checked, reviewed, accepted."""
+"""Operator proposals: create one as a folder, check it, review it, accept it into a tree of definitions."""

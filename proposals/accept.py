@@ -1,4 +1,4 @@
-"""Move a proposal into a tree of definitions, once nothing stands in its way."""
+"""Accept a proposal into a tree of definitions once every check passes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CHANGES = "CHANGELOG.md"
 
 @dataclass(frozen=True)
 class Accepted:
-    """What was accepted, and the files that were written or changed."""
+    """Accepted operator version, its opset, and the files that were written or changed."""
 
     operator: OperatorId
     opset: int
@@ -39,61 +39,64 @@ class Accepted:
 
 
 def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path | None = None) -> Accepted:
-    """Append the proposal's definition to a tree of definitions, with all that belongs to it.
+    """Append the proposal's definition to a tree, with its adapters, examples, fingerprints and log entry.
 
     Args:
-        path: the proposal's folder. Its code is run.
-        tree: a folder as `opsets/`, or one for a domain of one's own, which may be empty.
-        adapters: where its adapters go; by default `adapters` in the tree.
-        cases: where its examples go; by default `cases` in the tree.
+        path: folder of the proposal. Its code is executed.
+        tree: folder laid out like `opsets/`; a new tree for a custom domain may be empty.
+        adapters: folder for the adapters. Defaults to `adapters` in the tree.
+        cases: folder for the recorded examples. Defaults to `cases` in the tree.
 
     Raises:
-        NotAcceptable: something is open; nothing was written.
-        InvalidProposal: the folder holds no proposal.
-        DefinitionError: the tree's definitions are wrong.
+        NotAcceptable: a check reports an error. Nothing is written.
+        InvalidProposal: the folder does not contain a proposal.
+        DefinitionError: the definitions in the tree are invalid.
     """
     registry = tree_registry(tree)
     checked = check_proposal(path, registry, gate="accept")
     draft, evidence = checked.draft, checked.evidence
     if checked.errors or not isinstance(draft, Defined) or evidence is None:
         raise NotAcceptable(
-            f"{len(checked.errors)} findings are open", checked.errors, remedy="settle each of them"
+            f"{len(checked.errors)} errors remain", checked.errors, remedy="resolve each of them"
         )
-    texts = dict(_texts(draft, evidence, tree, adapters or tree / "adapters", cases or tree / "cases"))
+    # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
+    texts = dict(
+        _file_contents(draft, evidence, tree, adapters or tree / "adapters", cases or tree / "cases")
+    )
     write_files(texts)
     return Accepted(draft.version.id, draft.opset, tuple(texts))
 
 
-def _texts(
+def _file_contents(
     draft: Defined, evidence: Evidence, tree: Path, adapters: Path, cases: Path
 ) -> Iterator[tuple[Path, str]]:
-    """Every file and its content."""
+    """Yield each file to write, with its content."""
     operator = draft.operator
-    yield tree / operator.domain / f"{operator.name}.yaml", _definition(draft, tree)
+    yield tree / operator.domain / f"{operator.name}.yaml", _definition_text(draft, tree)
     releases = with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
     yield cases / operator.domain / f"{operator.name}-{draft.opset}.yaml", recorded(evidence)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
-        yield adapters / f"{_snake(operator.name)}_{draft.opset}.py", code.read_text("utf-8")
+        yield adapters / f"{_snake_case(operator.name)}_{draft.opset}.py", code.read_text("utf-8")
     if draft.proposal.kind == "promotion":
         yield superseded_file(draft, tree)
     yield tree / LOCK, locked_with(draft, tree)
-    changes = tree / CHANGES
-    yield changes, logged(changes.read_text("utf-8") if changes.is_file() else "", draft)
-    stated = draft.folder.file(PROPOSAL)
-    yield stated, _closed(stated.read_text("utf-8"))
+    changelog_file = tree / CHANGES
+    yield changelog_file, logged(changelog_file.read_text("utf-8") if changelog_file.is_file() else "", draft)
+    proposal_file = draft.folder.file(PROPOSAL)
+    yield proposal_file, _mark_accepted(proposal_file.read_text("utf-8"))
 
 
-def _closed(text: str) -> str:
-    """A `proposal.yaml` whose state is that it is accepted."""
-    closed, count = re.subn(r"(?m)^state:.*$", "state: accepted", text)
-    return closed if count else f"state: accepted\n{text}"
+def _mark_accepted(text: str) -> str:
+    """Return the text of `proposal.yaml` with its state set to accepted."""
+    accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", text)
+    return accepted_text if count else f"state: accepted\n{text}"
 
 
-def _definition(draft: Defined, tree: Path) -> str:
-    """The tree's file with the version in it; what is there already stays as it is written."""
+def _definition_text(draft: Defined, tree: Path) -> str:
+    """Return the tree's definition file with the new version; the existing text is kept verbatim."""
     operator, source = draft.operator, draft.folder.file(OPERATOR)
     target = tree / operator.domain / f"{operator.name}.yaml"
     if draft.published is None:
@@ -103,12 +106,16 @@ def _definition(draft: Defined, tree: Path) -> str:
         is_replaced = len(draft.published.versions) > draft.position
         kept = up_to_version(target, draft.position) if is_replaced else target.read_text("utf-8")
         text = kept.rstrip("\n") + "\n" + block
-    _require_same(text, draft)
+    _require_reviewed_definition(text, draft)
     return text
 
 
-def _require_same(text: str, draft: Defined) -> None:
-    """What is written is what was reviewed."""
+def _require_reviewed_definition(text: str, draft: Defined) -> None:
+    """Raise unless the text to be written parses to the reviewed definition.
+
+    The text is assembled from the tree's file and the proposal's last version, so the proposal's earlier
+    part could differ from the tree.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "operator.yaml"
         path.write_text(text, "utf-8")
@@ -116,11 +123,11 @@ def _require_same(text: str, draft: Defined) -> None:
         found = read_operator(path, draft.registry.types, domain=draft.operator.domain, name=name)
     if found != draft.operator:
         raise DefinitionError(
-            f"the tree's {name} with the new version is not what the proposal says",
+            f"the tree's {name} with the new version appended differs from the proposal's definition",
             place=draft.folder.place(OPERATOR),
-            remedy="let operator.yaml begin as the tree's file does, and only append",
+            remedy="copy the tree's definition to operator.yaml and only append to it",
         )
 
 
-def _snake(name: str) -> str:
+def _snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()

@@ -1,4 +1,4 @@
-"""Check a proposal: everything in it that breaks a rule."""
+"""Check a proposal against every rule."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ LEVELS = tuple(Level)
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check found.
+    """Result of a check.
 
     Attributes:
-        findings: the gravest first.
-        draft: the proposal, if it could be read; with its evidence, if it was run.
+        findings: findings, the most severe first.
+        draft: proposal, without the files that are invalid; `None` if `proposal.yaml` is invalid.
+        evidence: results of running the proposal; `None` if it was not run.
     """
 
     folder: Folder
@@ -36,39 +37,46 @@ class Checked:
 
     @property
     def errors(self) -> tuple[Finding, ...]:
-        """The findings that stand in the way."""
+        """Findings that block acceptance."""
         return tuple(each for each in self.findings if each.level is Level.ERROR)
 
 
 def check_proposal(
     path: Path | str, registry: Registry | None = None, *, gate: Gate = "check", run: bool = True
 ) -> Checked:
-    """Judge a proposal by every rule that counts at `gate`.
+    """Check a proposal against every rule that applies at `gate`.
 
-    Runs the code of the proposal, unless `run` is false: then nothing that needs evidence is judged.
+    Args:
+        path: folder of the proposal.
+        registry: definitions that the proposal extends. Defaults to the project's own.
+        gate: `check` skips the rules that apply only on acceptance.
+        run: whether to execute the proposal's code. If false, rules that need evidence are skipped.
 
     Raises:
-        InvalidProposal: the folder holds no proposal.
+        InvalidProposal: the folder does not contain a proposal.
     """
     folder = Folder(Path(path))
     registry = registry or default_registry()
     try:
-        written = Written(folder, folder.proposal, registry)
+        draft = Written(folder, folder.proposal, registry)
     except DefinitionError as error:
-        return Checked(folder, (_unreadable("proposal.format", error),))
-    found = list(_judge(written, Written, gate))
+        return Checked(folder, (_format_finding("proposal.format", error),))
+    findings = list(_evaluate(draft, Written, gate))
     try:
         operator = folder.operator(registry.types)
     except DefinitionError as error:
-        return Checked(folder, _sorted([*found, _unreadable("operator.format", error)]), written)
-    draft = Defined(folder, folder.proposal, registry, operator)
-    found += _judge(draft, Defined, gate)
+        return Checked(
+            folder, _sort_by_severity([*findings, _format_finding("operator.format", error)]), draft
+        )
+    defined = Defined(folder, folder.proposal, registry, operator)
+    findings += _evaluate(defined, Defined, gate)
     if not run:
-        return Checked(folder, _sorted(found), draft)
-    return _executed(draft, found, gate)
+        return Checked(folder, _sort_by_severity(findings), defined)
+    return _check_evidence(defined, findings, gate)
 
 
-def _executed(draft: Defined, found: list[Finding], gate: Gate) -> Checked:
+def _check_evidence(draft: Defined, findings: list[Finding], gate: Gate) -> Checked:
+    # Imported after rule_table() has run, which reports a missing numpy as a usage error.
     from opshift.proposals.evidence.evidence import adapters_of, gather
     from opshift.proposals.ran import Ran
 
@@ -76,25 +84,29 @@ def _executed(draft: Defined, found: list[Finding], gate: Gate) -> Checked:
         try:
             examples = draft.folder.examples
         except DefinitionError as unreadable:
-            return Checked(draft.folder, _sorted([*found, _unreadable("examples.format", unreadable)]), draft)
+            return Checked(
+                draft.folder,
+                _sort_by_severity([*findings, _format_finding("examples.format", unreadable)]),
+                draft,
+            )
         evidence = gather(draft, examples)
-        ran = Ran(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
-        found += _judge(ran, Ran, gate)
-    return Checked(draft.folder, _sorted(found), draft, evidence)
+        evaluated = Ran(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
+        findings += _evaluate(evaluated, Ran, gate)
+    return Checked(draft.folder, _sort_by_severity(findings), draft, evidence)
 
 
-def _judge(subject: Any, kind: type, gate: Gate) -> Iterator[Finding]:
+def _evaluate(subject: Any, kind: type, gate: Gate) -> Iterator[Finding]:
     for rule in rule_table().values():
         if rule.subject is kind and (rule.gate == "check" or gate == "accept"):
             yield from rule.findings(subject)
 
 
-def _unreadable(name: str, error: DefinitionError) -> Finding:
+def _format_finding(name: str, error: DefinitionError) -> Finding:
     rule = rule_table()[name]
     return Finding(rule.id, rule.level, error.place, error.reason, error.remedy or rule.remedy)
 
 
-def _sorted(findings: list[Finding]) -> tuple[Finding, ...]:
+def _sort_by_severity(findings: list[Finding]) -> tuple[Finding, ...]:
     return tuple(
         sorted(findings, key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
     )

@@ -1,4 +1,4 @@
-"""What rules judge: a proposal as far as it could be read."""
+"""Stages of reading a proposal; the subjects of the rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.registry.models import Operator, OperatorVersion
 
 @dataclass(frozen=True)
 class Written:
-    """A proposal whose `proposal.yaml` can be read, and the registry that it is made for."""
+    """Proposal with a valid `proposal.yaml`, and the registry that it extends."""
 
     folder: Folder
     proposal: Proposal
@@ -22,43 +22,43 @@ class Written:
 
     @property
     def introduces(self) -> bool:
-        """Whether it brings an operator that its domain has not."""
+        """Whether the proposal adds an operator to its domain."""
         return self.proposal.kind in INTRODUCING
 
 
 @dataclass(frozen=True)
 class Defined(Written):
-    """A proposal whose operator can be read too."""
+    """Proposal with a valid `operator.yaml` as well."""
 
     operator: Operator
 
     @cached_property
     def published(self) -> Operator | None:
-        """The operator as the registry has it."""
+        """The operator as published in the registry; `None` if it is new."""
         return self.registry.operator(self.operator.name, self.operator.domain)
 
     @property
     def version(self) -> OperatorVersion:
-        """The version that is proposed, or removed: the last one."""
+        """The last version in the file: the one that is proposed or removed."""
         return self.operator.versions[-1]
 
     @property
     def position(self) -> int:
-        """Where it stands in the file."""
+        """Index of the proposed version in the file."""
         return len(self.operator.versions) - 1
 
     @property
     def previous(self) -> OperatorVersion | None:
-        """The version before it."""
+        """The version before the proposed one; `None` if there is only one version."""
         return self.operator.versions[-2] if self.position else None
 
     @property
     def opset(self) -> int:
-        """The opset that the proposal enters."""
+        """The opset in which the proposal takes effect."""
         removal = self.version.removal
         return removal.removed_in if removal else self.version.since_version
 
     @cached_property
     def staged(self) -> Registry:
-        """The registry with the proposal in it."""
+        """The registry with the proposed operator added."""
         return StagedRegistry(self.registry, self.operator)

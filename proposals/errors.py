@@ -1,4 +1,4 @@
-"""Why a proposal cannot be used."""
+"""Errors of proposals."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from opshift.registry.errors import OpshiftError
 
 
 class InvalidProposal(OpshiftError):
-    """The folder is no proposal, or a file of it cannot be read."""
+    """Folder without a proposal, or a file of a proposal that cannot be read or executed."""
 
 
 class NotAcceptable(OpshiftError):
-    """Something is open that has to be settled before the proposal is accepted.
+    """Proposal with unresolved errors, which cannot be accepted.
 
     Attributes:
-        findings: all that stands in the way.
+        findings: errors to resolve.
     """
 
     def __init__(self, reason: str, findings: Sequence[Finding], *, remedy: str = "") -> None:

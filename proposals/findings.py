@@ -1,4 +1,4 @@
-"""What a check of a proposal finds."""
+"""Findings of a proposal check."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from opshift.registry.errors import Place
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing in a proposal that breaks a rule.
+    """Violation of a rule in a proposal.
 
     Attributes:
-        rule: the rule's id, as `body.agrees`.
-        level: how grave it is.
-        place: the file of the proposal's folder, and the line.
-        reason: what is wrong, in one sentence.
-        remedy: what to do about it.
+        rule: id of the rule, such as `body.agrees`.
+        level: severity.
+        place: file in the proposal's folder, and the line.
+        reason: description of the problem in one sentence.
+        remedy: how to fix it.
     """
 
     rule: str
@@ -27,7 +27,7 @@ class Finding:
     remedy: str
 
     def as_dict(self) -> dict[str, str | int]:
-        """Plain data."""
+        """Return the finding as plain data."""
         return {
             "rule": self.rule,
             "level": str(self.level),

@@ -1,4 +1,4 @@
-"""A proposal's folder, read: what its files hold. Code in it is not run here."""
+"""Read the files of a proposal's folder. Its code is not executed here."""
 
 from __future__ import annotations
 
@@ -20,70 +20,73 @@ from opshift.registry.yaml_files import line_of, load_yaml
 PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
 REFERENCE, ADAPTERS = "reference.py", "adapters.py"
 FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
-"""What a proposal consists of; other files in the folder are not part of it."""
+"""Files that make up a proposal. Other files in the folder are ignored."""
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A proposal on disk."""
+    """Folder of a proposal."""
 
     path: Path
 
     def file(self, name: str) -> Path:
-        """Where a file of the proposal is, or would be."""
+        """Return the path of a file of the proposal, whether or not it exists."""
         return self.path / name
 
     def place(self, name: str, *keys: int | str) -> Place:
-        """The line of a YAML file on which the item at the end of `keys` stands, or the nearest above it."""
+        """Return the place of the item at the path `keys` in a YAML file.
+
+        The line is that of the innermost existing item on the path, and 1 for other and unreadable files.
+        """
         path = self.file(name)
         is_readable = path.exists() and path.suffix == ".yaml"
         try:
             return Place(str(path), line_of(path, keys) if is_readable else 1)
-        except Exception:  # not YAML; the rule that reads it says so
+        except Exception:  # invalid YAML is reported by the rule that reads the file
             return Place(str(path), 1)
 
     @cached_property
     def proposal(self) -> Proposal:
-        """`proposal.yaml`.
+        """Content of `proposal.yaml`.
 
         Raises:
-            DefinitionError: it cannot be read.
-            InvalidProposal: there is none.
+            DefinitionError: the file is invalid.
+            InvalidProposal: the file does not exist.
         """
         if not self.file(PROPOSAL).is_file():
             raise InvalidProposal(
-                "is no proposal: it has no proposal.yaml",
+                "the folder is not a proposal: proposal.yaml is missing",
                 place=str(self.path),
-                remedy="start one with `opshift proposal new`",
+                remedy="create a proposal with `opshift proposal new`",
             )
         return _read(self.file(PROPOSAL), Proposal)
 
     @cached_property
     def examples(self) -> tuple[Example, ...]:
-        """`examples.yaml`; none if there is no such file.
+        """Examples of `examples.yaml`; empty if the file does not exist.
 
         Raises:
-            DefinitionError: it cannot be read.
+            DefinitionError: the file is invalid.
         """
         path = self.file(EXAMPLES)
         return read_examples(path) if path.is_file() else ()
 
     def operator(self, types: TypeSets) -> Operator:
-        """`operator.yaml`, in the registry's own format.
+        """Read `operator.yaml`, which has the format of the registry's definitions.
 
         Raises:
-            DefinitionError: it is not there, breaks the format, or is about another operator.
+            DefinitionError: the file is missing, invalid, or defines a different operator.
         """
-        about = self.proposal.operator
-        return read_operator(self.file(OPERATOR), types, domain=about.domain, name=about.name)
+        named = self.proposal.operator
+        return read_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
-    """A file of examples.
+    """Read a file of examples.
 
     Raises:
-        DefinitionError: it cannot be read.
+        DefinitionError: the file is invalid.
     """
     return _read(path, Examples).examples
 
@@ -94,6 +97,6 @@ def _read(path: Path, model: type[AnyModel]) -> AnyModel:
         return model.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
+        keys_text = ".".join(map(str, first["loc"]))
         line = line_of(path, tuple(first["loc"]))
-        raise DefinitionError(f"{where}: {first['msg']}", place=Place(str(path), line)) from error
+        raise DefinitionError(f"{keys_text}: {first['msg']}", place=Place(str(path), line)) from error

@@ -1,4 +1,4 @@
-"""Markdown, line by line."""
+"""Markdown as lines of text."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterable, Iterator, Sequence
 
 
 def section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """A heading and what stands under it; nothing if that is nothing."""
+    """Yield a heading and its content; nothing if all lines are empty."""
     listed = list(lines)
     if any(listed):
         yield from ("", f"## {title}", "", *listed)
 
 
 def paragraphs(text: str) -> list[str]:
-    """A text, and an empty line behind it."""
+    """Return a text followed by an empty line; nothing if the text is empty."""
     return [text.strip(), ""] if text.strip() else []
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table; no lines at all without rows."""
+    """Return a table; no lines if there are no rows."""
     listed = [_row(row) for row in rows]
     return [_row(heads), _row(["---"] * len(heads)), *listed] if listed else []
 
 
 def cell(value: object) -> str:
-    """A value on one line, which does not end the cell that it is in."""
+    """Return a value as text for a table cell: on one line, with `|` escaped."""
     return " ".join(str(value).split()).replace("|", "\\|")
 
 

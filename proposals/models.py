@@ -1,4 +1,4 @@
-"""What `proposal.yaml` and `examples.yaml` hold."""
+"""Models of `proposal.yaml` and `examples.yaml`."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ KINDS: tuple[Kind, ...] = (
 )  # fmt: skip
 State = Literal["draft", "proposed", "in-review", "accepted", "withdrawn"]
 INTRODUCING: frozenset[str] = frozenset({"new-operator", "new-function", "promotion"})
-"""The kinds that bring an operator which its domain has not."""
+"""Kinds of proposals that add an operator to its domain."""
 
 
 class Person(Frozen):
-    """Who wrote the proposal."""
+    """Author of a proposal."""
 
     name: str
     email: str = ""
 
 
 class Framework(Frozen):
-    """A framework that has the operator: what it calls it, where that is described, how it differs."""
+    """Framework with an equivalent function: its name, a link to its documentation, the differences."""
 
     name: str
     function: str = ""
@@ -34,7 +34,7 @@ class Framework(Frozen):
 
 
 class SignOff(Frozen):
-    """Somebody's consent to the content that has this fingerprint."""
+    """Approval by a reviewer of the content with this fingerprint."""
 
     name: str
     date: str
@@ -42,68 +42,68 @@ class SignOff(Frozen):
 
 
 class Operators(Frozen):
-    """Which operator the proposal is about."""
+    """Domain and name of the proposed operator."""
 
     domain: str = "ai.onnx"
     name: str
 
 
 class Proposal(Frozen):
-    """`proposal.yaml`; what is left empty a rule asks for where the kind needs it."""
+    """Content of `proposal.yaml`. Rules report empty fields that the kind of proposal requires."""
 
     kind: Kind
     title: str
     operator: Operators
     author: Person
     certificate: str = ""
-    """The author's `Name <email>` under the Developer Certificate of Origin."""
+    """`Name <email>` of the author, who thereby certifies the Developer Certificate of Origin."""
     motivation: str = ""
     model: str = ""
-    """A link to a public model that needs it."""
+    """Link to a public model that needs the operator."""
     frameworks: tuple[Framework, ...] = ()
     formula: str = ""
     source: str = ""
-    """A link to where the formula comes from: a paper, a framework's documentation."""
+    """Link to the source of the formula: a paper or the documentation of a framework."""
     numpy: str = ""
-    """The numpy function whose meaning it has, such as `numpy.clip`."""
+    """numpy function with the same semantics, such as `numpy.clip`."""
     primitive_reason: str = ""
-    """Of an operator without a body: why others cannot express it."""
+    """For an operator without a body: the reason why existing operators cannot express it."""
     alternatives: str = ""
     mapping: str = ""
-    """Of a deprecation, removal or promotion: how the old operator's nodes become the new one's."""
+    """For a deprecation, removal or promotion: how to convert nodes of the old operator to the new one."""
     promotes: str = ""
-    """Of a promotion: the experimental operator, as `ai.onnx.preview.FlexAttention:1`."""
+    """For a promotion: the experimental operator, such as `ai.onnx.preview.FlexAttention:1`."""
     state: State = "draft"
     sign_offs: tuple[SignOff, ...] = ()
 
 
 class Given(Frozen):
-    """One input of an example, as its values or as what makes them."""
+    """Tensor given in an example, as an input or an expected output."""
 
     type: str = "float"
     values: Any
-    """Nested lists, `[]` for none, a number for a scalar; `nan`, `inf` and `-inf` as text too."""
+    """Nested lists, `[]` for an empty tensor, a number for a scalar; `nan`, `inf`, `-inf` as strings too."""
     shape: tuple[int, ...] | None = None
-    """Needed where the values do not tell it, as of an empty tensor."""
+    """Required where the values do not determine it, such as for an empty tensor."""
 
 
 class Example(Frozen):
-    """A node with its inputs and, unless the reference is to compute them, its outputs."""
+    """Node with its inputs and, optionally, its expected outputs."""
 
     name: Annotated[str, Field(min_length=1)]
     about: str = ""
     version: int | None = None
-    """The version of the operator that the node is of, if not the one that is proposed."""
+    """`since_version` of the node's operator version; `None` for the proposed version."""
     inputs: tuple[Given | None, ...] = ()
-    """By position; `null` for one left out."""
+    """Inputs by position; `null` for an omitted one."""
     attributes: dict[str, Any] = {}
     outputs: tuple[Given | None, ...] | None = None
-    """What has to come out; by default whatever the reference computes."""
+    """Expected outputs by position; `None` to accept the outputs of the reference."""
     tolerance: Annotated[float, Field(ge=0)] | None = None
-    """Relative and absolute; by default what the element type bears."""
+    """Relative and absolute tolerance; `None` for the default of the element type."""
 
 
 class Examples(Frozen):
-    """`examples.yaml`."""
+    """Content of `examples.yaml`."""
 
     examples: tuple[Example, ...] = ()

@@ -1,4 +1,4 @@
-"""Operators that are like a proposed one."""
+"""Existing operators that are similar to a proposed one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ MOST = 5
 
 
 def near_operators(draft: Defined) -> list[str]:
-    """Names of the domain's operators that are spelled alike, then of those with the same signature."""
+    """Return the operators of the domain with a similar name, followed by those with the same signature.
+
+    At most `MAX_SIMILAR` names are returned.
+    """
     version, registry = draft.version, draft.registry
     others = [each for each in registry.names(version.domain) if each != version.name]
-    spelled = {each.lower(): each for each in others}
-    alike = [spelled[each] for each in difflib.get_close_matches(version.name.lower(), spelled, MOST)]
-    wanted = _signature(version)
-    same = [] if not version.attributes else [
-        each for each in others if _signature(_newest(draft, each)) == wanted and each not in alike
+    names_by_lower = {each.lower(): each for each in others}
+    similar_names = [
+        names_by_lower[each] for each in difflib.get_close_matches(version.name.lower(), names_by_lower, MOST)
+    ]
+    signature = _signature(version)
+    # Without attributes a signature is too common to indicate similarity.
+    same_signature = [] if not version.attributes else [
+        each for each in others if _signature(_newest(draft, each)) == signature and each not in similar_names
     ]  # fmt: skip
-    return [*alike, *same][:MOST]
+    return [*similar_names, *same_signature][:MOST]
 
 
 def _newest(draft: Defined, name: str) -> OperatorVersion:

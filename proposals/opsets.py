@@ -1,4 +1,4 @@
-"""Which opset of a domain comes next, and which are released."""
+"""Newest released opset and next opset of a domain."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from opshift.registry.names import canonical_domain
 
 
 def released_opset(registry: Registry, domain: str) -> int:
-    """The newest released opset; 0 if the registry has none.
+    """Return the newest released opset of a domain; 0 if the registry has none.
 
-    The opsets of a domain that `releases.yaml` does not name are released as soon as they are there.
+    In a domain that `releases.yaml` does not list, every opset counts as released once it is defined.
     """
     domain = canonical_domain(domain)
-    named = [each for each in registry.releases.onnx.values() if domain in each.opsets]
-    if named:
-        return max((each.opsets[domain] for each in named if each.released), default=0)
+    listed = [each for each in registry.releases.onnx.values() if domain in each.opsets]
+    if listed:
+        return max((each.opsets[domain] for each in listed if each.released), default=0)
     try:
         return registry.newest_opset(domain)
     except UnknownDomain:
@@ -23,5 +23,5 @@ def released_opset(registry: Registry, domain: str) -> int:
 
 
 def next_opset(registry: Registry, domain: str) -> int:
-    """The opset that a new operator version enters: the one in preparation, or the one after the newest."""
+    """Return the opset that a new operator version enters: the one after the newest released opset."""
     return released_opset(registry, domain) + 1

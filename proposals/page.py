@@ -1,4 +1,4 @@
-"""The page that reviewers read."""
+"""Review page of a proposal in Markdown and HTML."""
 
 from __future__ import annotations
 
@@ -35,134 +35,138 @@ pre, code { background: #f4f4f4; }
 $body</html>
 """)
 MOST_VALUES = 40
-"""How many values of a tensor are shown."""
+"""Larger tensors are shown by their element count only, which keeps table rows readable."""
 
 
 def review_page(path: Path, registry: Registry) -> str:
-    """The page in Markdown. The proposal's code is run.
+    """Return the review page in Markdown. The proposal's code is executed.
 
     Raises:
-        InvalidProposal: the folder holds no proposal.
+        InvalidProposal: the folder does not contain a proposal.
     """
     checked = check_proposal(path, registry)
-    parts = list(_parts(checked))
-    return "\n".join(parts).rstrip() + "\n"
+    lines = list(_page_lines(checked))
+    return "\n".join(lines).rstrip() + "\n"
 
 
 def to_html(markdown: str) -> str:
-    """The page as a document of its own; HTML in it is shown, not obeyed."""
+    """Return the page as a complete HTML document. HTML in the Markdown is escaped."""
     from markdown_it import MarkdownIt
 
+    # Proposals are untrusted text: with html disabled, tags in it are escaped.
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
     title = markdown.partition("\n")[0].lstrip("# ")
     return HTML.substitute(title=html.escape(title), body=body)
 
 
-def _parts(checked: Checked) -> Iterator[str]:
+def _page_lines(checked: Checked) -> Iterator[str]:
     draft = checked.draft
     if draft is not None:
-        yield from _about(draft.proposal)
+        yield from _description_lines(draft.proposal)
     if isinstance(draft, Defined):
         yield from section("Signature", signature(draft.version))
-        yield from section("What differs", differences(draft))
+        yield from section("Changes", differences(draft))
         if checked.evidence is not None:
-            yield from section("Examples", _examples(checked.evidence))
-            yield from section("Evidence", _evidence(draft, checked.evidence))
-    yield from section("Findings", _findings(checked))
+            yield from section("Examples", _examples_lines(checked.evidence))
+            yield from section("Evidence", _evidence_lines(draft, checked.evidence))
+    yield from section("Findings", _findings_lines(checked))
     if draft is not None:
-        yield from section("Sign-offs", _sign_offs(checked))
+        yield from section("Sign-offs", _sign_off_lines(checked))
 
 
-def _about(proposal: Proposal) -> Iterator[str]:
+def _description_lines(proposal: Proposal) -> Iterator[str]:
     yield f"# {proposal.operator.domain}.{proposal.operator.name}: {proposal.title}"
     yield from ("", f"{proposal.kind.replace('-', ' ').capitalize()} by {proposal.author.name}.")
     texts = {
         "Motivation": proposal.motivation,
         "Formula": proposal.formula and f"```\n{proposal.formula.strip()}\n```",
-        "Why it cannot be a function": proposal.primitive_reason,
+        "Reason for not being a function": proposal.primitive_reason,
         "Mapping": proposal.mapping,
         "Alternatives": proposal.alternatives,
     }
     for title, text in texts.items():
         yield from section(title, paragraphs(text))
     links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
-    yield from section("Where it comes from", [f"* {name}: {text}" for name, text in links.items() if text])
+    yield from section("References", [f"* {name}: {text}" for name, text in links.items() if text])
     rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
     yield from section("Frameworks", table(("framework", "function", "differs", "link"), rows))
 
 
-def _examples(evidence: Evidence) -> Iterator[str]:
+def _examples_lines(evidence: Evidence) -> Iterator[str]:
     for each in evidence.outcomes:
         if not each.case.retyped:
-            yield from _example(each)
+            yield from _example_lines(each)
 
 
-def _example(outcome: Outcome) -> Iterator[str]:
+def _example_lines(outcome: Outcome) -> Iterator[str]:
     case = outcome.case
     yield from (f"### {case.name}", "")
     yield from paragraphs(case.example.about)
     rows = [
-        (formal.name, _shown(array)) for formal, array in zip(case.version.inputs, case.inputs, strict=False)
+        (formal.name, _array_text(array))
+        for formal, array in zip(case.version.inputs, case.inputs, strict=False)
     ]
     rows += [(name, cell(value)) for name, value in case.attributes.items()]
     rows += [
-        (f"**{formal.name}**", _shown(array))
+        (f"**{formal.name}**", _array_text(array))
         for formal, array in zip(case.version.outputs, outcome.outputs or (), strict=False)
     ]
     yield from table(("name", "value"), rows or [("", outcome.failure)])
     yield ""
 
 
-def _shown(array: Array | None) -> str:
+def _array_text(array: Array | None) -> str:
     if array is None:
-        return "left out"
+        return "omitted"
     values = str(array.tolist()) if array.size <= MOST_VALUES else f"{array.size} values"
     return f"{array.dtype.name}{list(array.shape)} `{values}`"
 
 
-def _evidence(draft: Defined, evidence: Evidence) -> Iterator[str]:
+def _evidence_lines(draft: Defined, evidence: Evidence) -> Iterator[str]:
     version = implemented(draft)
-    ways = {
-        "stated outputs": evidence.expected,
+    comparisons = {
+        "expected outputs": evidence.expected,
         "function body": evidence.bodies,
         "numpy": evidence.numpy,
-        "step up": [each.compared for each in evidence.steps if each.direction == "up"],
-        "step down": [each.compared for each in evidence.steps if each.direction == "down"],
+        "upgrade": [each.compared for each in evidence.steps if each.direction == "up"],
+        "downgrade": [each.compared for each in evidence.steps if each.direction == "down"],
     }
     verdicts = ("agrees", "differs", "refused", "not run")
     rows = [
-        (name, *(str(sum(each.verdict == verdict for each in found)) for verdict in verdicts))
-        for name, found in ways.items()
-        if found
+        (name, *(str(sum(each.verdict == verdict for each in results)) for verdict in verdicts))
+        for name, results in comparisons.items()
+        if results
     ]
-    yield from table(("against the reference", *verdicts), rows)
+    yield from table(("compared with the reference", *verdicts), rows)
     yield ""
-    cells = [
+    coverage_rows = [
         (
             each.what,
             cell(each.item),
             str(len(each.examples)) if each.examples else "**none**",
-            _few(each.examples),
+            _first_names(each.examples),
         )
         for each in matrix(version, evidence)
     ]
-    yield from table(("covers", "which", "cases", "such as"), cells)
+    yield from table(("coverage", "item", "cases", "examples"), coverage_rows)
 
 
-def _few(names: tuple[str, ...]) -> str:
+def _first_names(names: tuple[str, ...]) -> str:
     return ", ".join(map(cell, names[:3])) + (", ..." if len(names) > len(names[:3]) else "")
 
 
-def _findings(checked: Checked) -> list[str]:
+def _findings_lines(checked: Checked) -> list[str]:
     rows = [
         (str(each.level), each.rule, f"{Path(each.place.file).name}:{each.place.line}", cell(each.reason))
         for each in checked.findings
     ]
-    return table(("level", "rule", "place", "what is wrong"), rows) or ["None."]
+    return table(("level", "rule", "place", "problem"), rows) or ["None."]
 
 
-def _sign_offs(checked: Checked) -> Iterator[str]:
+def _sign_off_lines(checked: Checked) -> Iterator[str]:
     valid = valid_sign_offs(checked.folder)
-    yield f"{len(valid)} of {NEEDED}, of the content with the fingerprint `{fingerprint(checked.folder)}`."
+    yield (
+        f"{len(valid)} of {NEEDED} sign-offs, for the content with fingerprint `{fingerprint(checked.folder)}`."
+    )
     yield ""
     yield from table(("name", "date"), [(each.name, each.date) for each in valid])

@@ -1,4 +1,4 @@
-"""The experimental operator that a promotion makes stable."""
+"""Experimental operator that a promotion replaces with a stable one."""
 
 from __future__ import annotations
 
@@ -12,22 +12,27 @@ from opshift.registry.names import OperatorId
 
 
 def superseded(draft: Defined) -> Operator:
-    """It, deprecated in favour of the stable one; the rules have seen to it that there is one."""
-    named = OperatorId.parse(draft.proposal.promotes)
-    operator = draft.registry.operator(named.op_type, named.domain)
+    """Return the experimental operator, deprecated in favour of the stable one.
+
+    The rule `promotion.source` ensures that the operator exists.
+    """
+    operator_id = OperatorId.parse(draft.proposal.promotes)
+    operator = draft.registry.operator(operator_id.op_type, operator_id.domain)
     assert operator is not None
-    last = replace(operator.versions[-1], deprecation=_fact(draft))
+    last = replace(operator.versions[-1], deprecation=_deprecation(draft))
     return replace(operator, versions=(*operator.versions[:-1], last))
 
 
 def superseded_file(draft: Defined, tree: Path) -> tuple[Path, str]:
-    """The file that defines it, and its content then."""
-    named, fact = OperatorId.parse(draft.proposal.promotes), _fact(draft)
-    path = tree / named.domain / f"{named.op_type}.yaml"
-    line = f"  deprecation: {{replaced_by: {fact.replaced_by}, mapping: {quoted(fact.mapping)}}}"
-    return path, f"{path.read_text('utf-8').rstrip()}\n{line}\n"
+    """Return the definition file of the experimental operator and its content with the deprecation."""
+    operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
+    path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
+    deprecation_line = (
+        f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {quoted(deprecation.mapping)}}}"
+    )
+    return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
 
 
-def _fact(draft: Defined) -> Deprecation:
+def _deprecation(draft: Defined) -> Deprecation:
     mapping = " ".join(draft.proposal.mapping.split())
     return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)

@@ -1,4 +1,4 @@
-"""What a new proposal starts from: its files, with the questions that they answer."""
+"""Templates for the files of a new proposal, with comments that ask for the missing content."""
 
 from __future__ import annotations
 
@@ -6,34 +6,34 @@ from string import Template
 from typing import Final
 
 PROPOSAL_FILE: Final = Template("""\
-# Every key below answers a question; `opshift proposal explain RULE` says why it is asked.
+# Fill in each key; `opshift proposal explain RULE` describes the rule that requires it.
 kind: $kind
-# What is it, in a few words?
+# A short title.
 title: $title
 operator: {domain: $domain, name: $name}
 author: {name: $author, email: $email}
-# Do you certify its origin (Developer Certificate of Origin)? Then write your `Name <email>`.
+# Your `Name <email>`, if you certify the Developer Certificate of Origin.
 certificate: ''
-# Who needs it, what for, and what do they do today?
+# Who needs the operator, for which purpose, and what do they use today?
 motivation: ''
-# Which public model needs it? A link.
+# Link to a public model that needs the operator.
 model: ''
-# Which frameworks have it, under which name, where is that described, and where does it differ?
+# Frameworks with an equivalent function: its name, a link to the documentation, and the differences.
 # - {name: , function: , link: 'https://...', differs: }
 frameworks: []
-# What does it compute? A formula, or pseudocode.
+# Formula or pseudocode of the computation.
 formula: ''
-# Where does the formula come from? A link.
+# Link to the source of the formula.
 source: ''
-# Which numpy function has the same meaning? None: leave it empty.
+# numpy function with the same semantics, such as numpy.clip. Leave it empty if there is none.
 numpy: ''
-# Of an operator without a body: why can others not express it?
+# Operator without a body: why can existing operators not express it?
 primitive_reason: ''
-# What else was considered, and why not?
+# Which alternatives were considered, and why were they rejected?
 alternatives: ''
-# Of a deprecation, removal or promotion: how do the old operator's nodes become the new one's?
+# Deprecation, removal or promotion: how are nodes of the old operator converted to the new one?
 mapping: ''
-# Of a promotion: which experimental operator becomes stable?
+# Promotion: the experimental operator that becomes stable.
 promotes: '$promotes'
 state: draft
 sign_offs: []
@@ -42,9 +42,9 @@ sign_offs: []
 OPERATOR_FILE: Final = Template("""\
 domain: $domain
 name: $name
-# What does it compute? For its users, in a few sentences.
+# Description of the computation for users, in a few sentences.
 description: ''
-# Which rule of registry/shapes gives the shapes of its outputs?
+# Rule of registry/shapes that infers the shapes of the outputs.
 shape: ''
 versions:
 - since_version: $opset
@@ -60,10 +60,10 @@ $body""")
 
 BEFORE_BODY: Final = "  before: body"
 BEFORE_PRIMITIVE: Final = """\
-  # How is a node expressed in the opset before? `adapter`, or {refuse: why it cannot be}.
+  # Conversion of a node to the previous opset: `adapter`, or {refuse: the reason}.
   # before:"""
 BODY: Final = """\
-  # The same in terms of operators that are there, written for opset_imports.
+  # Function body: the same computation with existing operators of the opsets in opset_imports.
   body:
     opset_imports: {ai.onnx: 18}
     nodes:
@@ -71,25 +71,25 @@ BODY: Final = """\
 """
 STEP: Final = """\
   step:
-    # What changed, and what does that mean for a model that is moved?
+    # What changed, and how does that affect models that are converted?
     change: ''
-    # How is a node of the version before brought to this one? `compatible`, `adapter`, or verbs.
+    # Conversion of a node of the previous version to this one: `compatible`, `adapter`, or verbs.
     # up:
-    # And back? The same, or {refuse: why it cannot be}.
+    # Conversion back: as above, or {refuse: the reason}.
     # down:
 """
 DEPRECATION: Final = """\
-  # Which operator of the set replaces it, and how are its inputs and attributes given to that one?
+  # Replacement in the operator set, and the mapping of inputs and attributes to it.
   deprecation: {replaced_by: null, mapping: ''}
 """
 REMOVAL: Final = Template("""\
   removal:
     removed_in: $opset
-    # Which operator of the set replaces it, and how are its inputs and attributes given to that one?
+    # Replacement in the operator set, and the mapping of inputs and attributes to it.
     replaced_by: null
     mapping: ''
-    # How is a node expressed by it? `adapter`, or verbs.
-    up: {refuse: not answered yet}
+    # Conversion of a node to the replacement: `adapter`, or verbs.
+    up: {refuse: not decided yet}
 """)
 
 REFERENCE_FILE: Final = Template('''\
@@ -99,17 +99,17 @@ import numpy as np
 
 
 def reference($inputs$attributes):
-    """Inputs in order, `None` for one left out; attributes by name, with their defaults put in.
+    """Inputs are positional, `None` if omitted; attributes are passed by name, with defaults applied.
 
-    Returns an array, or a tuple of them.
+    Returns an array, or a tuple of arrays.
     """
-    raise NotImplementedError("what does $name compute?")
+    raise NotImplementedError("reference of $name")
 ''')
 
 EXAMPLES_FILE: Final = """\
-# Each is run in the reference, the body and the adapters, in every element type that the definition allows.
-# Have one for every attribute and optional input, there and left out; one that is empty, a scalar, nan, inf.
-# State `outputs` that were worked out by other means.
+# Each example is run with the reference, the body and the adapters, in every allowed element type.
+# Cover each attribute and optional input, both present and omitted, and empty tensors, scalars, nan and inf.
+# Add `outputs` only if they come from an independent source.
 examples:
 - name: default
   inputs:
@@ -117,17 +117,17 @@ examples:
 """
 
 ADAPTERS_FILE: Final = Template('''\
-"""$name: what changed with $opset."""
+"""Adapters of $name for opset $opset."""
 
 from opshift.adapters.node import Node
 from opshift.adapters.refusal import CannotConvert
 from opshift.adapters.rewriter import Rewriter
 from opshift.adapters.table import adapter
 
-# If operator.yaml answers `up` or `down` with `adapter`, write it here; otherwise delete this file.
+# If `up` or `down` in operator.yaml is `adapter`, implement it here; otherwise delete this file.
 #
 # @adapter("$name", $previous, $opset, domain="$domain")
-# def what_changes(node: Node, out: Rewriter) -> None:
-#     """How a node of version $previous is expressed from $opset on."""
+# def convert_node(node: Node, out: Rewriter) -> None:
+#     """Convert a node of version $previous to version $opset."""
 #     out.become(node)
 ''')

@@ -1,4 +1,4 @@
-"""A proposal that was run."""
+"""Proposal with the evidence from running it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from opshift.proposals.evidence.evidence import Evidence
 
 @dataclass(frozen=True)
 class Ran(Defined):
-    """A proposal with the evidence; its adapters are in the table while rules judge it."""
+    """Proposal with its evidence.
+
+    Its adapters are registered while the rules are evaluated.
+
+    Attributes:
+        evidence: results of running the reference, the body, the shape rule and the steps.
+        adapters_error: error that prevents loading the adapters, or `None`.
+    """
 
     evidence: Evidence
     adapters_error: InvalidProposal | None

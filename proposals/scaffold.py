@@ -1,4 +1,4 @@
-"""Start a proposal: a folder whose files hold the questions to answer."""
+"""Create the folder of a new proposal, with questions in its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from opshift.registry.models import Operator, OperatorVersion
 
 
 class Wanted(NamedTuple):
-    """What to propose."""
+    """Kind, operator and author of a new proposal."""
 
     kind: Kind
     domain: str
@@ -27,55 +27,64 @@ class Wanted(NamedTuple):
     email: str = ""
 
 
-def scaffold(path: Path, wanted: Wanted, registry: Registry) -> tuple[Path, ...]:
+def scaffold(path: Path, request: Wanted, registry: Registry) -> tuple[Path, ...]:
     """Write the files of a new proposal.
 
+    Returns:
+        The paths of the written files.
+
     Raises:
-        UsageError: the folder holds a proposal, or the registry has no operator that could be changed.
+        UsageError: the folder already contains a proposal, or the operator to change does not exist.
     """
     if any((path / name).exists() for name in FILES):
-        raise UsageError("holds a proposal already", place=str(path), remedy="choose another folder")
-    texts = _texts(wanted, registry)
+        raise UsageError(
+            "the folder already contains a proposal", place=str(path), remedy="choose another folder"
+        )
+    texts = _file_contents(request, registry)
     write_files({path / name: text for name, text in texts.items()})
     return tuple(path / name for name in texts)
 
 
-def _texts(wanted: Wanted, registry: Registry) -> dict[str, str]:
-    opset = next_opset(registry, wanted.domain)
-    texts = {PROPOSAL: _proposal(wanted, registry), EXAMPLES: questions.EXAMPLES_FILE}
-    if wanted.kind in INTRODUCING:
-        return {**texts, OPERATOR: _introduced(wanted, opset), REFERENCE: _reference(wanted.name, None)}
-    operator = _published(wanted, registry)
+def _file_contents(request: Wanted, registry: Registry) -> dict[str, str]:
+    opset = next_opset(registry, request.domain)
+    texts = {PROPOSAL: _proposal_text(request, registry), EXAMPLES: questions.EXAMPLES_FILE}
+    if request.kind in INTRODUCING:
+        return {
+            **texts,
+            OPERATOR: _new_definition(request, opset),
+            REFERENCE: _reference_text(request.name, None),
+        }
+    operator = _published_operator(request, registry)
     newest = operator.versions[-1]
     texts |= {
-        OPERATOR: _changed(wanted, operator, registry, opset),
-        REFERENCE: _reference(wanted.name, newest),
+        OPERATOR: _changed_definition(request, operator, registry, opset),
+        REFERENCE: _reference_text(request.name, newest),
     }
-    if wanted.kind == "removal":
+    if request.kind == "removal":
         return texts
-    names = {"name": wanted.name, "domain": wanted.domain, "opset": opset, "previous": newest.since_version}
+    names = {"name": request.name, "domain": request.domain, "opset": opset, "previous": newest.since_version}
     return {**texts, ADAPTERS: questions.ADAPTERS_FILE.substitute(names)}
 
 
-def _proposal(wanted: Wanted, registry: Registry) -> str:
-    promoted = registry.operator(wanted.name, "ai.onnx.preview") if wanted.kind == "promotion" else None
+def _proposal_text(request: Wanted, registry: Registry) -> str:
+    promoted = registry.operator(request.name, "ai.onnx.preview") if request.kind == "promotion" else None
     return questions.PROPOSAL_FILE.substitute(
-        kind=wanted.kind,
+        kind=request.kind,
         title=quoted(""),
-        domain=wanted.domain,
-        name=wanted.name,
-        author=quoted(wanted.author),
-        email=quoted(wanted.email),
+        domain=request.domain,
+        name=request.name,
+        author=quoted(request.author),
+        email=quoted(request.email),
         promotes=promoted.versions[-1].id if promoted else "",
     )
 
 
-def _introduced(wanted: Wanted, opset: int) -> str:
-    is_preview = "preview" in wanted.domain.split(".")
-    has_body = wanted.kind == "new-function"
+def _new_definition(request: Wanted, opset: int) -> str:
+    is_preview = "preview" in request.domain.split(".")
+    has_body = request.kind == "new-function"
     return questions.OPERATOR_FILE.substitute(
-        domain=wanted.domain,
-        name=wanted.name,
+        domain=request.domain,
+        name=request.name,
         opset=1 if is_preview else opset,
         status="EXPERIMENTAL" if is_preview else "STABLE",
         before=questions.BEFORE_BODY if has_body else questions.BEFORE_PRIMITIVE,
@@ -83,30 +92,32 @@ def _introduced(wanted: Wanted, opset: int) -> str:
     )
 
 
-def _published(wanted: Wanted, registry: Registry) -> Operator:
-    operator = registry.operator(wanted.name, wanted.domain)
+def _published_operator(request: Wanted, registry: Registry) -> Operator:
+    operator = registry.operator(request.name, request.domain)
     if operator is None:
         raise UsageError(
-            f"{wanted.domain} has no {wanted.name}", remedy="check the name, or propose a new operator"
+            f"domain {request.domain!r} has no operator {request.name!r}",
+            remedy="check the name, or propose a new operator",
         )
     return operator
 
 
-def _changed(wanted: Wanted, operator: Operator, registry: Registry, opset: int) -> str:
-    """The published file with a copy of its last version behind it, or with the removal in that."""
-    path = registry.file_of(wanted.name, wanted.domain)
+def _changed_definition(request: Wanted, operator: Operator, registry: Registry, opset: int) -> str:
+    """Return the published definition with a new version, a copy of the last one, or with a removal."""
+    path = registry.file_of(request.name, request.domain)
     text = without_header(path.read_text("utf-8")).rstrip("\n") + "\n"
-    if wanted.kind == "removal":
+    if request.kind == "removal":
         return text + questions.REMOVAL.substitute(opset=opset)
+    # The copied version declares its own step, so those of its source are removed.
     block = without_key(without_key(version_block(path, len(operator.versions) - 1), "step"), "before")
     block = re.sub(
         r"^- since_version: \d+\n(  status: \w+\n)?", rf"- since_version: {opset}\n\1" + "{step}", block
     )
-    added = questions.DEPRECATION if wanted.kind == "deprecation" else ""
-    return text + block.replace("{step}", questions.STEP) + added
+    deprecation = questions.DEPRECATION if request.kind == "deprecation" else ""
+    return text + block.replace("{step}", questions.STEP) + deprecation
 
 
-def _reference(name: str, version: OperatorVersion | None) -> str:
+def _reference_text(name: str, version: OperatorVersion | None) -> str:
     inputs = ", ".join(each.name for each in version.inputs) if version else "X"
     attributes = "".join(f", {each}" for each in version.attributes) if version else ""
     keywords = f", *{attributes}" if attributes else ""

@@ -1,4 +1,4 @@
-"""The registry as it would be with the proposal in it."""
+"""Registry with a proposed operator added."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from opshift.registry.names import canonical_domain
 
 
 class StagedRegistry(Registry):
-    """A registry in which one operator is as a proposal defines it; the rest is read as before."""
+    """Registry in which a proposal's definition replaces or adds one operator."""
 
     def __init__(self, base: Registry, operator: Operator) -> None:
         super().__init__(base.folders, base.documents)
-        key = (canonical_domain(operator.domain), operator.name)
-        names = self._files.setdefault(key[0], {})
-        names.setdefault(operator.name, base.folders[0] / key[0] / f"{operator.name}.yaml")
-        self._files[key[0]] = dict(sorted(names.items()))
-        self._operators[key] = operator
-        self._newest[key[0]] = max(_newest(base, key[0]), *_opsets(operator))
+        operator_key = (canonical_domain(operator.domain), operator.name)
+        names = self._files.setdefault(operator_key[0], {})
+        names.setdefault(operator.name, base.folders[0] / operator_key[0] / f"{operator.name}.yaml")
+        self._files[operator_key[0]] = dict(sorted(names.items()))
+        self._operators[operator_key] = operator
+        self._newest[operator_key[0]] = max(_newest(base, operator_key[0]), *_opsets(operator))
 
 
 def _opsets(operator: Operator) -> list[int]:

@@ -1,4 +1,4 @@
-"""Where a proposal stands."""
+"""Status of a proposal."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ from opshift.registry.catalogue import Registry
 
 @dataclass(frozen=True)
 class Status:
-    """What is known of a proposal without running it.
+    """Status of a proposal, determined without running its code.
 
     Attributes:
-        fingerprint: of its content.
-        valid: the sign-offs that count.
-        open: the errors of the rules that need no evidence, and of acceptance.
+        proposal: content of `proposal.yaml`.
+        fingerprint: fingerprint of the content.
+        valid: valid sign-offs.
+        open: errors that block acceptance, from the rules that need no evidence.
     """
 
     proposal: Proposal
@@ -32,30 +33,30 @@ class Status:
 
     @property
     def title(self) -> str:
-        """What it proposes."""
+        """Operator and title of the proposal."""
         return f"{self.proposal.operator.domain}.{self.proposal.operator.name}: {self.proposal.title}"
 
     @property
     def state(self) -> str:
-        """As it is written, or `signed-off` once enough have signed off the content."""
+        """State from the file, or `signed-off` once the content has enough valid sign-offs."""
         is_signed = len(self.valid) >= NEEDED and self.proposal.state not in ("accepted", "withdrawn")
         return "signed-off" if is_signed else self.proposal.state
 
     def facts(self) -> dict[str, str]:
-        """For people."""
-        void = len(self.proposal.sign_offs) - len(self.valid)
+        """Return the fields for text output."""
+        invalid = len(self.proposal.sign_offs) - len(self.valid)
         names = ", ".join(each.name for each in self.valid) or "none"
         return {
             "kind": self.proposal.kind,
             "state": self.state,
             "author": self.proposal.author.name,
             "sign-offs": f"{len(self.valid)} of {NEEDED}: {names}"
-            + (f"; {void} do not count" if void else ""),
+            + (f"; {invalid} invalid" if invalid else ""),
             "fingerprint": self.fingerprint,
         }
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data."""
+        """Return the fields for JSON output."""
         return {
             **self.facts(),
             "sign-offs": [each.model_dump() for each in self.valid],
@@ -64,10 +65,11 @@ class Status:
 
 
 def status_of(path: Path, registry: Registry) -> Status:
-    """The status of a proposal; none of its code is run.
+    """Return the status of a proposal without executing its code.
 
     Raises:
-        InvalidProposal, DefinitionError: the folder holds no proposal that can be read.
+        InvalidProposal: the folder does not contain a proposal.
+        DefinitionError: `proposal.yaml` is invalid.
     """
     folder = Folder(path)
     proposal = folder.proposal

@@ -1,4 +1,4 @@
-"""Pieces of YAML files as lines, so that what people wrote stays as it is."""
+"""Edit YAML files as lines, which preserves comments and layout."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ HEADER = "# yaml-language-server: $schema=../schema.json\n"
 
 
 def version_block(path: Path, position: int) -> str:
-    """The lines of one version of an operator file."""
+    """Return the lines of one version of an operator file."""
     lines = path.read_text("utf-8").splitlines()
     start = line_of(path, ("versions", position)) - 1
     end = start + 1
@@ -21,21 +21,21 @@ def version_block(path: Path, position: int) -> str:
 
 
 def up_to_version(path: Path, position: int) -> str:
-    """The lines of an operator file before one of its versions; all of them if it has no such version."""
+    """Return the text of an operator file before one of its versions."""
     text = path.read_text("utf-8")
     return text[: text.index(version_block(path, position).rstrip("\n"))]
 
 
 def without_key(block: str, key: str) -> str:
-    """A version's lines without one of its keys."""
+    """Return the lines of a version without one of its keys."""
     return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
 
 
 def without_header(text: str) -> str:
-    """An operator file without the line that is for editors."""
+    """Return the text of an operator file without the schema comment for editors."""
     return text.removeprefix(HEADER)
 
 
 def quoted(text: str) -> str:
-    """A text as YAML writes it on one line."""
+    """Return a text as a single-quoted YAML scalar."""
     return "'" + text.replace("'", "''") + "'"

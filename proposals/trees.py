@@ -1,4 +1,4 @@
-"""The tree of definitions that a proposal is made for."""
+"""Tree of definitions that a proposal extends."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from opshift.registry.layered import registry_over
 
 
 def tree_registry(tree: Path | None) -> Registry:
-    """The definitions of a tree, with the project's own beneath it unless it is a whole one.
+    """Return the definitions of a tree, overlaid on the project's own unless the tree is complete.
 
-    A folder that is empty, or not there yet, is the beginning of a tree.
+    An empty or missing folder is a new tree, to which the project's definitions apply.
     """
-    is_there = tree is not None and next(tree.glob("*/*.yaml"), None) is not None
-    return registry_over([tree]) if tree is not None and is_there else default_registry()
+    has_definitions = tree is not None and next(tree.glob("*/*.yaml"), None) is not None
+    return registry_over([tree]) if tree is not None and has_definitions else default_registry()

@@ -1,4 +1,4 @@
-"""Files of text that change together."""
+"""Write several text files as one change."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from opshift.converter.streaming.replacing import Replacing, write_all, writing
 
 
 def write_files(texts: Mapping[Path, str]) -> None:
-    """Write all of them, or leave all as they were.
+    """Write all files, or leave all of them unchanged.
 
     Raises:
-        CannotWrite: one cannot be written.
+        CannotWrite: a file cannot be written.
     """
     with writing(next(iter(texts))), Replacing() as files:
         for path, text in texts.items():

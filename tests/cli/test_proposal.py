@@ -51,8 +51,8 @@ def test_a_proposal_in_order(run: Run, folder: Path) -> None:
     ("arguments", "code", "told"),
     [
         (("new", "x", "--kind", "idea", "--name", "X"), 2, "no kind of proposal"),
-        (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no Nothing"),
-        (("check", "nowhere"), 1, "is no proposal"),
+        (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no operator 'Nothing'"),
+        (("check", "nowhere"), 1, "is not a proposal"),
         (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
         (("explain", "no.rule"), 2, "there is no rule"),
         (("render", "sq", "--out", "page.pdf"), 2, "is no page"),

@@ -58,7 +58,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_cannot_be_updated(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no Softmaxx"):
+    with pytest.raises(UsageError, match="no operator 'Softmaxx'"):
         _new("update", "Softmaxx", tmp_path / "new")
 
 

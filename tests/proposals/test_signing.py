@@ -21,7 +21,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("name", "why"),
-    [("Ada Example", "author"), (" ada  EXAMPLE", "author"), ("", "name"), ("Grace", "has signed")],
+    [("Ada Example", "author"), (" ada  EXAMPLE", "author"), ("", "name"), ("Grace", "already signed")],
     ids=["the author", "the author, written otherwise", "nobody", "somebody again"],
 )
 def test_a_sign_off_is_refused(name: str, why: str, path: Path) -> None:
