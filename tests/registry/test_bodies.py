@@ -1,4 +1,4 @@
-"""Bodies in the definitions: legal in the opset that they state and in none before, and the same to run."""
+"""Function bodies are valid from their declared opset onwards and compute the outputs of the operator."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from opshift.registry.documents.functions import function_proto
 from opshift.registry.element_types import BY_NAME
 from opshift.registry.models import OperatorVersion
 
-OLDEST_IN_RUNTIMES = 7
-NUMBERS = np.array([-np.inf, -3.5, -1.0, 0.0, 0.25, 3.0, 40.0, np.inf, np.nan], np.float32)
+MIN_RUNTIME_OPSET = 7
+VALUES = np.array([-np.inf, -3.5, -1.0, 0.0, 0.25, 3.0, 40.0, np.inf, np.nan], np.float32)
 
 
-def _with_body() -> list[OperatorVersion]:
+def _versions_with_body() -> list[OperatorVersion]:
     versions = (version for operator in default_registry().operators() for version in operator.versions)
     return [version for version in versions if version.body]
 
 
-def _stated(version: OperatorVersion) -> int:
+def _declared_opset(version: OperatorVersion) -> int:
     assert version.body is not None
     return version.body.opset_imports["ai.onnx"]
 
@@ -33,14 +33,14 @@ def _nodes(version: OperatorVersion) -> list[onnx.NodeProto]:
 
 
 def _model(version: OperatorVersion, element: int, opset: int) -> onnx.ModelProto:
-    given = [helper.make_tensor_value_info(each.name, element, [2]) for each in version.inputs]
-    made = [onnx.ValueInfoProto(name=each.name) for each in version.outputs]
-    graph = helper.make_graph(_nodes(version), "body", given, made)
+    inputs = [helper.make_tensor_value_info(each.name, element, [2]) for each in version.inputs]
+    outputs = [onnx.ValueInfoProto(name=each.name) for each in version.outputs]
+    graph = helper.make_graph(_nodes(version), "body", inputs, outputs)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
 
 
 def _is_legal(version: OperatorVersion, opset: int) -> bool:
-    """Whether ONNX lets the nodes take every element type of the operator."""
+    """Whether ONNX accepts the nodes with every element type of the operator."""
     types = version.types_of(version.inputs[0])
     elements = [BY_NAME[each.removeprefix("tensor(").removesuffix(")")].number for each in types]
     try:
@@ -52,27 +52,27 @@ def _is_legal(version: OperatorVersion, opset: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("version", _with_body(), ids=lambda version: str(version.id))
-def test_a_body_is_written_for_the_lowest_opset_that_it_is_legal_in(version: OperatorVersion) -> None:
+@pytest.mark.parametrize("version", _versions_with_body(), ids=lambda version: str(version.id))
+def test_a_body_declares_the_lowest_opset_in_which_it_is_valid(version: OperatorVersion) -> None:
     assert not list(body_flaws(version))
-    stated = _stated(version)
-    assert [opset for opset in range(1, stated + 1) if _is_legal(version, opset)] == [stated]
+    declared = _declared_opset(version)
+    assert [opset for opset in range(1, declared + 1) if _is_legal(version, opset)] == [declared]
 
 
 @pytest.mark.parametrize(
     "version",
-    [each for each in _with_body() if _stated(each) >= OLDEST_IN_RUNTIMES],
+    [each for each in _versions_with_body() if _declared_opset(each) >= MIN_RUNTIME_OPSET],
     ids=lambda version: str(version.id),
 )
-def test_a_body_computes_what_the_operator_does(version: OperatorVersion) -> None:
+def test_a_body_computes_the_outputs_of_the_operator(version: OperatorVersion) -> None:
     names = [each.name for each in version.inputs]
-    feeds = {name: np.roll(NUMBERS, turn).reshape(3, 3) for turn, name in enumerate(names)}
-    outputs = {each.name: _element(version, each.type) for each in version.outputs}
+    feeds = {name: np.roll(VALUES, shift).reshape(3, 3) for shift, name in enumerate(names)}
+    outputs = {each.name: _output_element_type(version, each.type) for each in version.outputs}
     node = helper.make_node(version.name, names, list(outputs))
     expected = run(build([node], feeds, outputs, version.since_version), feeds)
-    assert_equal(run(build(_nodes(version), feeds, outputs, _stated(version)), feeds), expected)
+    assert_equal(run(build(_nodes(version), feeds, outputs, _declared_opset(version)), feeds), expected)
 
 
-def _element(version: OperatorVersion, variable: str) -> int:
+def _output_element_type(version: OperatorVersion, variable: str) -> int:
     is_bool = version.type_constraints[variable] == ("tensor(bool)",)
     return int(TensorProto.BOOL if is_bool else TensorProto.FLOAT)

@@ -1,4 +1,4 @@
-"""`registry/compiled.json`: fresh, equal to what the files say, and no more than a shortcut."""
+"""`registry/compiled.json` equals the files it is compiled from and is used only while they are unchanged."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ DEFINITIONS = [
     for domain in default_registry().domains()
     for name in default_registry().names(domain)
 ]
-READ = "it is read"
+FROM_FILE = "content of the file"
 
 
-def read() -> str:
-    return READ
+def read_file() -> str:
+    return FROM_FILE
 
 
 def fail() -> NoReturn:
-    raise AssertionError("it is not at hand")
+    raise AssertionError("a compiled copy is missing")
 
 
 @pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: f"{path.parent.name}.{path.stem}")
-def test_an_operator_is_what_its_file_says(path: Path) -> None:
+def test_a_compiled_operator_equals_its_file(path: Path) -> None:
     found: Any = compiled(path, [OPSETS / TYPES], fail)
-    said = load_operator(path, default_registry().types)
-    assert found == said
-    assert repr(found) == repr(said)
+    loaded = load_operator(path, default_registry().types)
+    assert found == loaded
+    assert repr(found) == repr(loaded)
 
 
 FILES: dict[str, tuple[Path, list[Path], Callable[[], Any]]] = {
@@ -47,7 +47,7 @@ FILES: dict[str, tuple[Path, list[Path], Callable[[], Any]]] = {
 
 
 @pytest.mark.parametrize(("path", "sources", "reader"), FILES.values(), ids=FILES)
-def test_other_facts_are_what_their_files_say(
+def test_other_compiled_data_equal_their_files(
     path: Path, sources: list[Path], reader: Callable[[], Any]
 ) -> None:
     found: Any = compiled(path, sources, fail)
@@ -57,7 +57,7 @@ def test_other_facts_are_what_their_files_say(
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of Relu and the type sets that counts as the project's own."""
+    """A copy of Relu and the type sets in place of the project's own folder."""
     (tmp_path / "ai.onnx").mkdir()
     for name in ("ai.onnx/Relu.yaml", TYPES):
         (tmp_path / name).write_bytes((OPSETS / name).read_bytes())
@@ -65,29 +65,29 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_same_bytes_need_no_reading(tree: Path) -> None:
+def test_does_not_read_an_unchanged_file(tree: Path) -> None:
     found: Any = compiled(tree / "ai.onnx" / "Relu.yaml", [tree / TYPES], fail)
     assert found == default_registry().operator("Relu")
 
 
 @pytest.mark.parametrize("name", ["ai.onnx/Relu.yaml", TYPES])
-def test_a_file_that_changed_is_read(tree: Path, name: str) -> None:
+def test_reads_a_changed_file(tree: Path, name: str) -> None:
     (tree / name).write_bytes((tree / name).read_bytes() + b"\n")
-    assert compiled(tree / "ai.onnx" / "Relu.yaml", [tree / TYPES], read) == READ
+    assert compiled(tree / "ai.onnx" / "Relu.yaml", [tree / TYPES], read_file) == FROM_FILE
 
 
-def test_a_file_that_came_later_is_read(tree: Path) -> None:
+def test_reads_a_file_that_is_not_compiled(tree: Path) -> None:
     (tree / "ai.onnx" / "Blur.yaml").write_text("domain: ai.onnx\n")
-    assert compiled(tree / "ai.onnx" / "Blur.yaml", [tree / TYPES], read) == READ
+    assert compiled(tree / "ai.onnx" / "Blur.yaml", [tree / TYPES], read_file) == FROM_FILE
 
 
-def test_a_file_of_another_folder_is_read(tmp_path: Path) -> None:
+def test_reads_a_file_of_a_different_folder(tmp_path: Path) -> None:
     path = tmp_path / "ai.onnx" / "Relu.yaml"
     path.parent.mkdir()
     path.write_bytes((OPSETS / "ai.onnx" / "Relu.yaml").read_bytes())
-    assert compiled(path, [OPSETS / TYPES], read) == READ
+    assert compiled(path, [OPSETS / TYPES], read_file) == FROM_FILE
 
 
-def test_files_are_read_where_nothing_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_files_without_a_compiled_copy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_text", lambda: "")
-    assert compiled(OPSETS / "ai.onnx" / "Relu.yaml", [OPSETS / TYPES], read) == READ
+    assert compiled(OPSETS / "ai.onnx" / "Relu.yaml", [OPSETS / TYPES], read_file) == FROM_FILE

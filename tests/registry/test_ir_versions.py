@@ -1,4 +1,4 @@
-"""`ir_versions.yaml`: what ONNX itself says of its IR versions, and what is wrong with a file."""
+"""`ir_versions.yaml` agrees with the IR versions of ONNX; invalid files are refused."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import IrVersions, ir_versions
 
 KNOWN = ir_versions()
-OLDEST_TYPES = frozenset(range(1, 16))
+INITIAL_TYPES = frozenset(range(1, 16))
 
 
-def test_the_versions_are_those_of_onnx_from_3_on() -> None:
+def test_lists_every_ir_version_of_onnx_from_3() -> None:
     assert list(KNOWN.versions) == list(range(3, onnx.IR_VERSION + 1))
     assert (KNOWN.oldest, KNOWN.newest) == (3, onnx.IR_VERSION)
 
 
 @pytest.mark.parametrize("number", KNOWN.versions)
-def test_a_version_came_with_the_first_release_that_has_it(number: int) -> None:
+def test_a_version_names_the_first_release_with_it(number: int) -> None:
     releases = default_registry().releases.onnx
     assert KNOWN.versions[number].onnx == next(
         name for name, each in releases.items() if each.ir_version == number
@@ -33,7 +33,7 @@ def test_a_version_came_with_the_first_release_that_has_it(number: int) -> None:
 
 
 @pytest.mark.parametrize("number", KNOWN.versions)
-def test_a_version_has_the_date_in_its_name(number: int) -> None:
+def test_the_date_of_a_version_matches_its_name_in_onnx(number: int) -> None:
     names = {value: name for name, value in onnx.Version.items()}
     date = KNOWN.versions[number].date
     if date:
@@ -43,29 +43,29 @@ def test_a_version_has_the_date_in_its_name(number: int) -> None:
         assert number == KNOWN.newest
 
 
-def test_every_element_type_is_old_or_came_with_one_version() -> None:
+def test_every_newer_element_type_belongs_to_one_version() -> None:
     listed = [name for each in KNOWN.versions.values() for name in each.element_types]
     assert len(listed) == len(set(listed))
     assert {BY_NAME[name].number for name in listed} == {
-        number for number in onnx.TensorProto.DataType.values() if number not in {0, *OLDEST_TYPES}
+        number for number in onnx.TensorProto.DataType.values() if number not in {0, *INITIAL_TYPES}
     }
 
 
-def test_features_are_named_once() -> None:
+def test_every_feature_belongs_to_one_version() -> None:
     named = [name for each in KNOWN.versions.values() for name in each.features]
     assert sorted(named) == sorted(KNOWN.features)
     assert KNOWN.meaning("training") == "training information"
 
 
-BROKEN = {
-    "no number": ("x: {onnx: '1.0'}", "x: invalid literal"),
+INVALID = {
+    "a key that is not a number": ("x: {onnx: '1.0'}", "x: invalid literal"),
     "an unknown key": ('"3": {onnx: "1.0", colour: red}', "colour"),
-    "no release": ('"3": {features: {}}', "onnx"),
+    "a version without a release": ('"3": {features: {}}', "onnx"),
 }
 
 
-@pytest.mark.parametrize(("content", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_file_that_is_wrong_is_refused_with_its_line(tmp_path: Path, content: str, reason: str) -> None:
+@pytest.mark.parametrize(("content", "reason"), INVALID.values(), ids=INVALID)
+def test_refuses_an_invalid_file_with_its_line(tmp_path: Path, content: str, reason: str) -> None:
     path = tmp_path / "ir_versions.yaml"
     path.write_text(f"\n{content}\n", "utf-8")
     with pytest.raises(DefinitionError) as caught:

@@ -1,4 +1,4 @@
-"""Broken definitions are refused with the file and line at fault, and YAML's traps are closed."""
+"""Invalid definitions are refused with their file and line; YAML scalars keep their obvious types."""
 
 from pathlib import Path
 from typing import Any
@@ -13,15 +13,15 @@ from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 
 HERE = "# <--"
-"""Stands on the line at fault."""
+"""Marks the line with the error."""
 TYPES = "floats: [tensor(float), tensor(double)]\nnumbers: [floats, tensor(int64)]\n"
 TOP = "domain: com.acme\nname: Blur\n"
 FIRST = f"{TOP}versions:\n- since_version: 1\n"
 SECOND = f"{FIRST}- since_version: 2\n"
 
 
-def _written(folder: Path, content: str, types: str = TYPES) -> Path:
-    """`com.acme/Blur.yaml` and `types.yaml`."""
+def _write(folder: Path, content: str, types: str = TYPES) -> Path:
+    """Write `com.acme/Blur.yaml` and `types.yaml`."""
     path = folder / "com.acme" / "Blur.yaml"
     path.parent.mkdir()
     path.write_text(content, "utf-8")
@@ -33,15 +33,15 @@ def _load(path: Path) -> Operator:
     return load_operator(path, TypeSets.load(path.parent.parent / "types.yaml"))
 
 
-def _marked(content: str) -> int:
+def _marked_line(content: str) -> int:
     (line,) = (number for number, text in enumerate(content.splitlines(), 1) if HERE in text)
     return line
 
 
-# Definitions that are read
+# Valid definitions
 
 
-def test_a_definition_is_read_with_its_types_spelled_out(tmp_path: Path) -> None:
+def test_expands_the_type_sets_of_a_definition(tmp_path: Path) -> None:
     content = f"""{TOP}description: It blurs.
 shape: same_as_first
 versions:
@@ -53,7 +53,7 @@ versions:
 - since_version: 2
   step: {{change: It blurs more., up: compatible, down: [drop_attribute: radius]}}
 """
-    operator = _load(_written(tmp_path, content))
+    operator = _load(_write(tmp_path, content))
     first, second = operator.versions
     assert [(version.domain, version.name, version.shape) for version in operator.versions] == [
         ("com.acme", "Blur", "same_as_first")
@@ -74,42 +74,48 @@ versions:
     assert (second.step.change, second.step.up) == ("It blurs more.", "compatible")
 
 
-# Definitions that are wrong: what the file holds, and part of the reason.
+# Invalid definitions: content of the file and part of the reason.
 
-BROKEN = {
-    # As YAML
-    "a key is repeated": (f"{FIRST}  inputs: []\n  inputs: []  {HERE}\n", "key 'inputs' is repeated"),
-    "a key of a flow mapping is repeated": (
+INVALID = {
+    # Invalid YAML
+    "a repeated key": (f"{FIRST}  inputs: []\n  inputs: []  {HERE}\n", "key 'inputs' is repeated"),
+    "a repeated key of a flow mapping": (
         f"{FIRST}  inputs:\n  - {{name: X, name: Y, type: tensor(float)}}  {HERE}\n",
         "key 'name' is repeated",
     ),
-    "a version variable is repeated": (
+    "a repeated type variable": (
         f"{FIRST}  type_constraints:\n    T: [floats]\n    T: [numbers]  {HERE}\n",
         "key 'T' is repeated",
     ),
-    "a key is no word": (f"{FIRST}  attributes:\n    1: {{type: INT}}  {HERE}\n", "key 1 is not a string"),
-    "a key is a list": (f"{FIRST}  ? [a]  {HERE}\n  : b\n", "key ['a'] is not a string"),
-    "a bracket stays open": (
+    "a key that is a number": (
+        f"{FIRST}  attributes:\n    1: {{type: INT}}  {HERE}\n",
+        "key 1 is not a string",
+    ),
+    "a key that is a list": (f"{FIRST}  ? [a]  {HERE}\n  : b\n", "key ['a'] is not a string"),
+    "an unclosed bracket": (
         f"{FIRST}  inputs: [{{name: X}}\n  outputs: []  {HERE}\n",
         "did not find expected",
     ),
-    "a tab indents": (f"{FIRST}\tinputs: []  {HERE}\n", "found a tab character that violates indentation"),
-    "there are two documents": (f"{FIRST}---  {HERE}\nname: Blur\n", "but found another document"),
+    "a tab as indentation": (
+        f"{FIRST}\tinputs: []  {HERE}\n",
+        "found a tab character that violates indentation",
+    ),
+    "two documents": (f"{FIRST}---  {HERE}\nname: Blur\n", "but found another document"),
     "a Python object": (
         f"{FIRST}  status: !!python/name:os.system  {HERE}\n",
         "could not determine a constructor",
     ),
     "an unknown alias": (f"{FIRST}  inputs: *x  {HERE}\n", "found undefined alias"),
     "a control character": (f"{FIRST}  status: \0  {HERE}\n", "control characters are not allowed"),
-    # As a definition
-    "nothing": (HERE, "is not an operator definition"),
+    # Invalid definitions
+    "a comment only": (HERE, "is not an operator definition"),
     "a list": (f"- domain: com.acme  {HERE}\n", "is not an operator definition"),
-    "a word": (f"Blur  {HERE}", "is not an operator definition"),
-    "another domain than the folder": (
+    "a string": (f"Blur  {HERE}", "is not an operator definition"),
+    "a domain that differs from the folder": (
         f"domain: com.acne  {HERE}\nname: Blur\nversions: []\n",
         "domain must be com.acme to match the path",
     ),
-    "another name than the file": (
+    "a name that differs from the file": (
         f"domain: com.acme\nname: Blurr  {HERE}\nversions: []\n",
         "name must be Blur to match the path",
     ),
@@ -119,8 +125,11 @@ BROKEN = {
         f"{TOP}versions: []  {HERE}\n",
         "versions: Tuple should have at least 1 item",
     ),
-    "versions that are no list": (f"{TOP}versions: 3  {HERE}\n", "versions: Input should be a valid tuple"),
-    "a version that is no mapping": (
+    "versions that are not a list": (
+        f"{TOP}versions: 3  {HERE}\n",
+        "versions: Input should be a valid tuple",
+    ),
+    "a version that is not a mapping": (
         f"{FIRST}- 2  {HERE}\n",
         "versions.1: Input should be a mapping",
     ),
@@ -137,23 +146,23 @@ BROKEN = {
         f"{FIRST}  inputs:\n  - {{name: X, type: T}}\n  - {{name: Y, type: T, optional: true}}  {HERE}\n",
         "versions.0.inputs.1.optional: unknown key",
     ),
-    "a version that repeats the domain": (
+    "a version with the domain": (
         f"{FIRST}  domain: com.acme  {HERE}\n",
         "domain belongs at the top of the file, not in a version",
     ),
-    "a version that has another name": (
+    "a version with a different name": (
         f"{FIRST}  name: Sharpen  {HERE}\n",
         "name belongs at the top of the file, not in a version",
     ),
-    "a version that does not say since when": (
+    "a version without since_version": (
         f"{TOP}versions:\n- status: STABLE  {HERE}\n",
         "versions.0.since_version: Field required",
     ),
-    "since_version is a word": (
+    "since_version is a string": (
         f"{TOP}versions:\n- since_version: first  {HERE}\n",
         "versions.0.since_version: Input should be a valid integer",
     ),
-    "since_version has a fraction": (
+    "since_version is not whole": (
         f"{TOP}versions:\n- since_version: 1.5  {HERE}\n",
         "versions.0.since_version: Input should be a valid integer",
     ),
@@ -161,34 +170,34 @@ BROKEN = {
         f"{TOP}versions:\n- since_version: 0  {HERE}\n",
         "versions.0.since_version: Input should be greater than or equal to 1",
     ),
-    "versions descend": (
+    "descending versions": (
         f"{FIRST}- status: STABLE\n  since_version: 7\n- status: STABLE\n  since_version: 6  {HERE}\n",
         "versions must ascend, each once: [1, 7, 6]",
     ),
-    "a version twice": (f"{FIRST}- since_version: 1  {HERE}\n", "versions must ascend, each once: [1, 1]"),
+    "a repeated version": (f"{FIRST}- since_version: 1  {HERE}\n", "versions must ascend, each once: [1, 1]"),
     "an unknown status": (
         f"{FIRST}  status: OLD  {HERE}\n",
         "versions.0.status: Input should be 'STABLE' or 'EXPERIMENTAL'",
     ),
     # Types
-    "an input of a type variable that is not there": (
+    "an input with an unknown type variable": (
         f"{FIRST}  inputs:\n  - {{name: X, type: T}}\n  - {{name: Y, type: U}}  {HERE}\n"
         "  type_constraints: {T: floats}\n",
         "Y: 'U' is neither a type nor a type variable",
     ),
-    "an output of a type variable that is not there": (
+    "an output with an unknown type variable": (
         f"{FIRST}  outputs:\n  - name: Y\n    type: T  {HERE}\n",
         "Y: 'T' is neither a type nor a type variable",
     ),
-    "a type set that is not there": (
+    "an unknown type set in a list": (
         f"{FIRST}  type_constraints:\n    T: [floats]\n    U: [flaots]  {HERE}\n",
         "'flaots' is neither a type nor a set of types",
     ),
-    "a type set that is not there, by itself": (
+    "an unknown type set": (
         f"{FIRST}  type_constraints:\n    T: flaots  {HERE}\n",
         "'flaots' is neither a type nor a set of types",
     ),
-    "sequences of a type set that is not there": (
+    "sequences of an unknown type set": (
         f"{FIRST}  type_constraints:\n    T: [seq(flaots)]  {HERE}\n",
         "'seq(flaots)' is neither a type nor a set of types",
     ),
@@ -200,7 +209,7 @@ BROKEN = {
         f"{FIRST}  type_constraints:\n    T: 3  {HERE}\n",
         "versions.0.type_constraints.T: Input should be a valid tuple",
     ),
-    "a type in a list that is a number": (
+    "a number in a list of types": (
         f"{FIRST}  type_constraints:\n    T:\n    - floats\n    - 3  {HERE}\n",
         "versions.0.type_constraints.T.1: Input should be a valid string",
     ),
@@ -209,7 +218,7 @@ BROKEN = {
         f"{FIRST}  attributes:\n    axis: {{type: INT, required: true, default: 1}}  {HERE}\n",
         "versions.0.attributes.axis: a required attribute cannot have a default",
     ),
-    "a required attribute with a default, over several lines": (
+    "a required attribute with a default on several lines": (
         f"{FIRST}  attributes:\n    axis:  {HERE}\n      type: INT\n      required: true\n      default: 1\n",
         "versions.0.attributes.axis: a required attribute cannot have a default",
     ),
@@ -217,7 +226,7 @@ BROKEN = {
         f"{FIRST}  attributes:\n    axis: {{default: 1}}  {HERE}\n",
         "versions.0.attributes.axis.type: Field required",
     ),
-    "an attribute of no type of ONNX": (
+    "an attribute of an unknown type": (
         f"{FIRST}  attributes:\n    axis: {{type: INT64}}  {HERE}\n",
         "versions.0.attributes.axis.type: Input should be 'FLOAT', 'INT'",
     ),
@@ -225,16 +234,16 @@ BROKEN = {
         f"{FIRST}  attributes:\n    axis:\n      type: INT\n      default: {{a: 1}}  {HERE}\n",
         "versions.0.attributes.axis.default: Input should be",
     ),
-    "a flag that is a word": (
+    "a flag that is a string": (
         f"{FIRST}  attributes:\n    axis: {{type: INT, required: maybe}}  {HERE}\n",
         "versions.0.attributes.axis.required: Input should be a valid boolean",
     ),
     # Steps
-    "a step to the first version": (
+    "a step of the first version": (
         f"{FIRST}  step:  {HERE}\n    up: compatible\n",
         "the first version cannot have a step",
     ),
-    "an unknown answer": (
+    "an unknown action": (
         f"{SECOND}  step:\n    change: It blurs more.\n    up: compatibel  {HERE}\n",
         "versions.1.step.up: Input should be 'compatible' or 'adapter'",
     ),
@@ -242,7 +251,7 @@ BROKEN = {
         f"{SECOND}  step:\n    up: compatible\n    sideways: adapter  {HERE}\n",
         "versions.1.step.sideways: unknown key",
     ),
-    "a step that is a word": (
+    "a step that is a string": (
         f"{SECOND}  step: compatible  {HERE}\n",
         "versions.1.step: Input should be a mapping",
     ),
@@ -258,15 +267,15 @@ BROKEN = {
         f"{SECOND}  step:\n    up:\n    - drop_attribute: axis\n    - remove_attribute: axis  {HERE}\n",
         "versions.1.step.up.1: unknown verb 'remove_attribute'; expected one of add_attribute, ",
     ),
-    "a verb of two keys": (
+    "a verb with two keys": (
         f"{SECOND}  step:\n    down:\n    - drop_attribute: axis  {HERE}\n      rename_op: Sharpen\n",
         "versions.1.step.down.0: expected a verb, which is a mapping with one key, got {'drop_attribute'",
     ),
-    "a verb that is a word": (
+    "a verb that is a string": (
         f"{SECOND}  step:\n    up: [compatible]  {HERE}\n",
         "versions.1.step.up.0: expected a verb, which is a mapping with one key, got 'compatible'",
     ),
-    "a verb without what it needs": (
+    "a verb without a required field": (
         f"{SECOND}  step:\n    up:\n    - add_attribute: axis  {HERE}\n",
         "versions.1.step.up.0.add_attribute: value: Field required",
     ),
@@ -278,54 +287,54 @@ BROKEN = {
         f"{FIRST}  removal:\n    removed_in: 2\n    up:\n    - rename: Sharpen  {HERE}\n",
         "versions.0.removal.up.0: unknown verb 'rename'; expected one of add_attribute, ",
     ),
-    "a removal that does not say how a node goes on": (
+    "a removal without an upgrade": (
         f"{FIRST}  removal:  {HERE}\n    removed_in: 2\n",
         "versions.0.removal.up: Field required",
     ),
-    "an unknown verb of what was before": (
+    "an unknown verb for earlier opsets": (
         f"{FIRST}  before:\n  - rename: Sharpen  {HERE}\n",
         "versions.0.before.0: unknown verb 'rename'; expected one of add_attribute, ",
     ),
-    "a later version that says what was before": (
+    "a later version with an answer for earlier opsets": (
         f"{SECOND}  before: adapter  {HERE}\n",
         "only the first version can have `before`",
     ),
 }
 
 
-@pytest.mark.parametrize(("content", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_definition_is_refused_at_its_line(tmp_path: Path, content: str, reason: str) -> None:
-    path = _written(tmp_path, content)
+@pytest.mark.parametrize(("content", "reason"), INVALID.values(), ids=INVALID)
+def test_refuses_an_invalid_definition_with_its_line(tmp_path: Path, content: str, reason: str) -> None:
+    path = _write(tmp_path, content)
     with pytest.raises(DefinitionError) as caught:
         _load(path)
     assert reason in caught.value.reason
-    assert str(caught.value.place) == f"{path}:{_marked(content)}"
+    assert str(caught.value.place) == f"{path}:{_marked_line(content)}"
 
 
 def test_a_reason_is_one_line(tmp_path: Path) -> None:
-    for name, (content, _) in BROKEN.items():
+    for name, (content, _) in INVALID.items():
         folder = tmp_path / name
         folder.mkdir()
         with pytest.raises(DefinitionError) as caught:
-            _load(_written(folder, content))
+            _load(_write(folder, content))
         assert caught.value.reason == " ".join(caught.value.reason.split())
 
 
-def test_an_empty_file_is_no_definition(tmp_path: Path) -> None:
-    path = _written(tmp_path, "")
+def test_refuses_an_empty_file(tmp_path: Path) -> None:
+    path = _write(tmp_path, "")
     with pytest.raises(DefinitionError, match="is not an operator definition") as caught:
         _load(path)
     assert str(caught.value.place) == f"{path}:1"
 
 
-def test_a_missing_file_is_named(tmp_path: Path) -> None:
+def test_the_error_for_a_missing_file_names_it(tmp_path: Path) -> None:
     path = tmp_path / "com.acme" / "Blur.yaml"
     with pytest.raises(DefinitionError, match="cannot be read: No such file or directory") as caught:
         load_operator(path, TypeSets({}))
     assert str(caught.value.place) == str(path)
 
 
-def test_bytes_that_are_no_text_are_found_by_their_line(tmp_path: Path) -> None:
+def test_the_error_for_invalid_utf8_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "Blur.yaml"
     path.write_bytes(b"domain: com.acme\nname: Bl\xffr\n")
     with pytest.raises(DefinitionError, match="is not YAML: invalid leading UTF-8 octet") as caught:
@@ -333,7 +342,7 @@ def test_bytes_that_are_no_text_are_found_by_their_line(tmp_path: Path) -> None:
     assert str(caught.value.place) == f"{path}:2"
 
 
-def test_a_value_that_its_tag_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_value_that_does_not_fit_its_tag(tmp_path: Path) -> None:
     path = tmp_path / "Blur.yaml"
     path.write_text("name: !!float blur\n")
     with pytest.raises(DefinitionError, match="could not convert string to float: 'blur'") as caught:
@@ -341,14 +350,14 @@ def test_a_value_that_its_tag_does_not_fit_is_refused(tmp_path: Path) -> None:
     assert caught.value.place.file == str(path)
 
 
-# Type sets that are wrong: what `types.yaml` holds, and part of the reason.
+# Invalid type sets: content of `types.yaml` and part of the reason.
 
-BROKEN_TYPES = {
+INVALID_TYPE_SETS = {
     "a set contains itself": (
         f"floats: [tensor(float)]\nnumbers: [floats, numbers]  {HERE}\n",
         "type set 'numbers' contains itself",
     ),
-    "a set contains itself by way of another": (
+    "a set contains itself through another set": (
         f"numbers: [floats]  {HERE}\nfloats: [tensor(float), halves]\nhalves: [numbers]\n",
         "type set 'numbers' contains itself",
     ),
@@ -356,37 +365,40 @@ BROKEN_TYPES = {
         f"floats: [tensor(float)]\nnumbers: [floats, seq(numbers)]  {HERE}\n",
         "type set 'numbers' contains itself",
     ),
-    "a set contains what is not there": (
+    "a set contains an unknown set": (
         f"numbers: [floats]\nfloats: [tensor(float), halves]  {HERE}\n",
         "'halves' is neither a type nor a set of types",
     ),
-    "a set contains sequences of what is not there": (
+    "a set contains sequences of an unknown set": (
         f"numbers: [seq(halves)]  {HERE}\n",
         "'seq(halves)' is neither a type nor a set of types",
     ),
-    "a set is no list": (
+    "a set is not a list": (
         f"floats: [tensor(float)]\nnumbers: tensor(float)  {HERE}\n",
         "type set 'numbers' is not a list of types and sets",
     ),
-    "a set lists a number": (f"numbers: [3]  {HERE}\n", "type set 'numbers' is not a list of types and sets"),
-    "a set is stated twice": (
+    "a set contains a number": (
+        f"numbers: [3]  {HERE}\n",
+        "type set 'numbers' is not a list of types and sets",
+    ),
+    "a repeated set": (
         f"numbers: [tensor(float)]\nnumbers: [tensor(double)]  {HERE}\n",
         "key 'numbers' is repeated",
     ),
-    "there is a list": (f"- numbers  {HERE}\n", "is not a mapping of names to lists of types"),
+    "the file is a list": (f"- numbers  {HERE}\n", "is not a mapping of names to lists of types"),
 }
 
 
-@pytest.mark.parametrize(("types", "reason"), BROKEN_TYPES.values(), ids=BROKEN_TYPES)
-def test_a_broken_type_set_is_refused_at_its_line(tmp_path: Path, types: str, reason: str) -> None:
-    path = _written(tmp_path, f"{FIRST}  type_constraints: {{T: numbers}}\n", types)
+@pytest.mark.parametrize(("types", "reason"), INVALID_TYPE_SETS.values(), ids=INVALID_TYPE_SETS)
+def test_refuses_an_invalid_type_set_with_its_line(tmp_path: Path, types: str, reason: str) -> None:
+    path = _write(tmp_path, f"{FIRST}  type_constraints: {{T: numbers}}\n", types)
     with pytest.raises(DefinitionError) as caught:
         _load(path)
     assert reason in caught.value.reason
-    assert str(caught.value.place) == f"{tmp_path / 'types.yaml'}:{_marked(types)}"
+    assert str(caught.value.place) == f"{tmp_path / 'types.yaml'}:{_marked_line(types)}"
 
 
-def test_a_type_set_keeps_its_file_when_sets_are_merged(tmp_path: Path) -> None:
+def test_merged_type_sets_keep_their_files(tmp_path: Path) -> None:
     own, added = tmp_path / "own.yaml", tmp_path / "added.yaml"
     own.write_text("a: [tensor(float)]\nb: [c]\n")
     added.write_text("a: [tensor(double)]\n")
@@ -400,7 +412,7 @@ def test_a_type_set_keeps_its_file_when_sets_are_merged(tmp_path: Path) -> None:
 # Folders
 
 
-def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_folder_without_definitions(tmp_path: Path) -> None:
     (tmp_path / "types.yaml").write_text(TYPES)
     with pytest.raises(DefinitionError, match="contains no operator definitions") as caught:
         Registry((tmp_path,))
@@ -408,18 +420,18 @@ def test_a_folder_without_definitions_is_refused(tmp_path: Path) -> None:
     assert caught.value.remedy == "name the files <domain>/<operator>.yaml"
 
 
-def test_an_operator_is_defined_in_one_folder_only(tmp_path: Path) -> None:
+def test_refuses_an_operator_defined_in_two_folders(tmp_path: Path) -> None:
     folders = tmp_path / "one", tmp_path / "two"
     for folder in folders:
         folder.mkdir()
-        _written(folder, FIRST)
+        _write(folder, FIRST)
     with pytest.raises(DefinitionError) as caught:
         Registry(folders[:1]).with_folder(folders[1])
     assert str(caught.value.place) == str(folders[1] / "com.acme" / "Blur.yaml")
     assert caught.value.reason == f"is also defined in {folders[0] / 'com.acme' / 'Blur.yaml'}"
 
 
-def test_adding_a_folder_changes_no_registry(tmp_path: Path) -> None:
+def test_adding_a_folder_leaves_the_original_registry_unchanged(tmp_path: Path) -> None:
     folders = tmp_path / "one", tmp_path / "two"
     for folder, name in zip(folders, ("Blur", "Sharpen"), strict=True):
         (folder / "com.acme").mkdir(parents=True)
@@ -430,19 +442,19 @@ def test_adding_a_folder_changes_no_registry(tmp_path: Path) -> None:
     assert (before.folders, after.folders) == (folders[:1], folders)
 
 
-# YAML's traps
+# YAML scalars
 
 VALUES: dict[str, tuple[str, Any]] = {
     "a small number": ("1e-05", 1e-05),
-    "a small number with a point": ("1.0e-05", 1e-05),
+    "a small number with a decimal point": ("1.0e-05", 1e-05),
     "a large number": ("3.4028234663852886e+38", 3.4028234663852886e38),
-    "a power without a sign": ("1e3", 1000.0),
+    "an exponent without a sign": ("1e3", 1000.0),
     "a fraction": ("-0.75", -0.75),
     "a whole float": ("1.0", 1.0),
-    "the negative zero": ("-0.0", -0.0),
+    "negative zero": ("-0.0", -0.0),
     "infinity": (".inf", float("inf")),
-    "minus infinity": ("-.inf", float("-inf")),
-    "no number": (".nan", float("nan")),
+    "negative infinity": ("-.inf", float("-inf")),
+    "not a number": (".nan", float("nan")),
     "an integer": ("13", 13),
     "zero": ("0", 0),
     "a negative integer": ("-1", -1),
@@ -452,42 +464,42 @@ VALUES: dict[str, tuple[str, Any]] = {
     "null": ("null", None),
     "a tilde": ("~", None),
     "nothing": ("", None),
-    "off is a word": ("off", "off"),
-    "on is a word": ("on", "on"),
-    "yes is a word": ("yes", "yes"),
-    "no is a word": ("no", "no"),
-    "n is a word": ("n", "n"),
-    "True is a word": ("True", "True"),
-    "NULL is a word": ("NULL", "NULL"),
-    "a number with a leading zero is a word": ("013", "013"),
-    "a time is a word": ("12:30", "12:30"),
-    "a date is a word": ("2017-12-08", "2017-12-08"),
-    "a month is a word": ("2017-12", "2017-12"),
-    "a hexadecimal number is a word": ("0x1F", "0x1F"),
-    "an octal number is a word": ("0o17", "0o17"),
-    "a number with an underscore is a word": ("1_000", "1_000"),
-    "a number with a plus is a word": ("+1", "+1"),
-    "a number that ends in a point is a word": ("1.", "1."),
-    "a number that begins with a point is a word": (".5", ".5"),
-    "inf is a word": ("inf", "inf"),
-    "nan is a word": ("nan", "nan"),
-    "NaN is a word": (".NaN", ".NaN"),
-    "an equals sign is a word": ("=", "="),
-    "two arrows are a word": ("<<", "<<"),
+    "off is a string": ("off", "off"),
+    "on is a string": ("on", "on"),
+    "yes is a string": ("yes", "yes"),
+    "no is a string": ("no", "no"),
+    "n is a string": ("n", "n"),
+    "True is a string": ("True", "True"),
+    "NULL is a string": ("NULL", "NULL"),
+    "a number with a leading zero is a string": ("013", "013"),
+    "a time is a string": ("12:30", "12:30"),
+    "a date is a string": ("2017-12-08", "2017-12-08"),
+    "a month is a string": ("2017-12", "2017-12"),
+    "a hexadecimal number is a string": ("0x1F", "0x1F"),
+    "an octal number is a string": ("0o17", "0o17"),
+    "a number with an underscore is a string": ("1_000", "1_000"),
+    "a number with a plus is a string": ("+1", "+1"),
+    "a number that ends in a point is a string": ("1.", "1."),
+    "a number that begins with a point is a string": (".5", ".5"),
+    "inf is a string": ("inf", "inf"),
+    "nan is a string": ("nan", "nan"),
+    "NaN is a string": (".NaN", ".NaN"),
+    "an equals sign is a string": ("=", "="),
+    "a merge key is a string": ("<<", "<<"),
     "a release is a word in quotes": ('"1.10"', "1.10"),
-    "true in quotes is a word": ("'true'", "true"),
+    "true in quotes is a string": ("'true'", "true"),
 }
 
 
 @pytest.mark.parametrize(("text", "value"), VALUES.values(), ids=VALUES)
-def test_a_value_is_what_it_looks_like(tmp_path: Path, text: str, value: object) -> None:
+def test_a_scalar_has_its_obvious_type(tmp_path: Path, text: str, value: object) -> None:
     path = tmp_path / "value.yaml"
     path.write_text(f"value: {text}\nlist: [{text}]\n" if text else "value:\nlist: [~]\n")
     found = load_yaml(path)
     assert (repr(found), type(found["value"])) == (repr({"value": value, "list": [value]}), type(value))
 
 
-def test_a_merge_key_is_a_key_like_any_other(tmp_path: Path) -> None:
+def test_a_merge_key_is_an_ordinary_key(tmp_path: Path) -> None:
     path = tmp_path / "merge.yaml"
     path.write_text("base: &base {a: 1}\nmore:\n  <<: *base\n")
     assert load_yaml(path) == {"base": {"a": 1}, "more": {"<<": {"a": 1}}}

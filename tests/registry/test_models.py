@@ -1,4 +1,4 @@
-"""The data types: how many values a node may list, what an attribute may hold, and that nothing changes."""
+"""Models of the registry: arity of nodes, values of attributes, and immutability."""
 
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
@@ -23,7 +23,7 @@ X = Parameter(name="X", type="tensor(float)")
 
 
 def _parameters(*options: Any) -> tuple[Parameter, ...]:
-    """A word is an option, a number the least count of a variadic parameter."""
+    """Build parameters: a string is an option, a number the minimum arity of a variadic parameter."""
     return tuple(
         Parameter(name=f"p{i}", type="tensor(float)", option="variadic", min_arity=option)
         if isinstance(option, int)
@@ -36,50 +36,50 @@ def _version(since_version: int = 1, **fields: Any) -> OperatorVersion:
     return OperatorVersion(domain="com.acme", name="Blur", since_version=since_version, **fields)
 
 
-# How many inputs and outputs
+# Arity
 
 ARITIES: dict[str, tuple[tuple[Any, ...], int, int]] = {
-    "none": ((), 0, 0),
-    "one": (("single",), 1, 1),
-    "two": (("single", "single"), 2, 2),
-    "optional ones behind count at most": (("single", "optional", "optional"), 1, 3),
-    "optional ones only": (("optional", "optional"), 0, 2),
-    "an optional one before one that has to be there counts": (("optional", "single"), 2, 2),
-    "any number, but one": ((1,), 1, UNBOUNDED),
-    "any number, even none": ((0,), 0, UNBOUNDED),
-    "any number from two on": ((2,), 2, UNBOUNDED),
-    "one, and any number behind it": (("single", 1), 2, UNBOUNDED),
-    "one, and any number behind it, even none": (("single", 0), 1, UNBOUNDED),
-    "an optional one before any number": (("single", "optional", 1), 3, UNBOUNDED),
+    "no parameters": ((), 0, 0),
+    "one single": (("single",), 1, 1),
+    "two single": (("single", "single"), 2, 2),
+    "trailing optional parameters raise the maximum only": (("single", "optional", "optional"), 1, 3),
+    "optional only": (("optional", "optional"), 0, 2),
+    "an optional parameter before a required one counts": (("optional", "single"), 2, 2),
+    "variadic with at least one value": ((1,), 1, UNBOUNDED),
+    "variadic without a minimum": ((0,), 0, UNBOUNDED),
+    "variadic with at least two values": ((2,), 2, UNBOUNDED),
+    "single and variadic": (("single", 1), 2, UNBOUNDED),
+    "single and variadic without a minimum": (("single", 0), 1, UNBOUNDED),
+    "optional before variadic": (("single", "optional", 1), 3, UNBOUNDED),
 }
 
 
-@pytest.mark.parametrize(("options", "least", "most"), ARITIES.values(), ids=ARITIES)
-def test_parameters_say_how_many_a_node_may_list(options: tuple[Any, ...], least: int, most: int) -> None:
+@pytest.mark.parametrize(("options", "low", "high"), ARITIES.values(), ids=ARITIES)
+def test_parameters_determine_the_arity_of_a_node(options: tuple[Any, ...], low: int, high: int) -> None:
     parameters = _parameters(*options)
-    takes, gives = _version(inputs=parameters), _version(outputs=parameters)
-    assert (takes.min_input, takes.max_input, takes.min_output, takes.max_output) == (least, most, 0, 0)
-    assert (gives.min_input, gives.max_input, gives.min_output, gives.max_output) == (0, 0, least, most)
+    reader, writer = _version(inputs=parameters), _version(outputs=parameters)
+    assert (reader.min_input, reader.max_input, reader.min_output, reader.max_output) == (low, high, 0, 0)
+    assert (writer.min_input, writer.max_input, writer.min_output, writer.max_output) == (0, 0, low, high)
 
 
-# What a version answers
+# Properties of a version
 
 
-def test_a_version_is_named_by_domain_name_and_opset() -> None:
+def test_the_id_of_a_version_is_domain_name_and_opset() -> None:
     assert str(_version(3).id) == "com.acme.Blur:3"
     assert _version(3).id == ("com.acme", "Blur", 3)
 
 
-def test_a_version_has_its_description_under_the_name_that_onnx_uses() -> None:
+def test_doc_is_an_alias_of_the_description() -> None:
     assert _version(description="Blurs a picture.").doc == "Blurs a picture."
 
 
-def test_a_version_is_deprecated_if_it_says_what_replaced_it() -> None:
+def test_a_version_with_a_deprecation_is_deprecated() -> None:
     assert _version(deprecation=Deprecation(replaced_by="Sharpen")).deprecated
     assert not _version().deprecated
 
 
-def test_a_parameter_has_the_types_of_its_variable_or_its_own() -> None:
+def test_a_parameter_has_the_types_of_its_type_variable_or_its_own_type() -> None:
     version = _version(
         inputs=(Parameter(name="X", type="T"), Parameter(name="axes", type="tensor(int64)")),
         type_constraints={"T": ("tensor(double)", "tensor(float)")},
@@ -90,17 +90,17 @@ def test_a_parameter_has_the_types_of_its_variable_or_its_own() -> None:
     ]
 
 
-def test_parameters_are_found_by_name_with_their_position() -> None:
+def test_finds_parameters_and_their_positions_by_name() -> None:
     version = _version(inputs=_parameters("single", "optional"), outputs=_parameters("single"))
     assert version.input_named("p1") == (1, version.inputs[1])
     assert version.output_named("p0") == (0, version.outputs[0])
     assert (version.input_named("p2"), version.output_named("p1")) == (None, None)
 
 
-# Which version is in force
+# The version in effect
 
-LASTING = Operator(domain="com.acme", name="Blur", versions=(_version(2), _version(6), _version(13)))
-LEAVING = Operator(
+KEPT = Operator(domain="com.acme", name="Blur", versions=(_version(2), _version(6), _version(13)))
+REMOVED = Operator(
     domain="com.acme",
     name="Blur",
     versions=(
@@ -108,60 +108,60 @@ LEAVING = Operator(
         _version(6, removal=Removal(removed_in=9, up=Refuse(refuse="it has no successor"))),
     ),
 )
-IN_FORCE = {
-    "before the first": (LASTING, 1, None),
-    "at the first": (LASTING, 2, 2),
-    "just before the second": (LASTING, 5, 2),
-    "at the second": (LASTING, 6, 6),
-    "at the last": (LASTING, 13, 13),
-    "long after the last": (LASTING, 1000, 13),
-    "no opset at all": (LASTING, 0, None),
-    "below the opsets": (LASTING, -1, None),
-    "of one that leaves, the first": (LEAVING, 2, 2),
-    "of one that leaves, the last": (LEAVING, 8, 6),
-    "as it leaves": (LEAVING, 9, None),
-    "after it left": (LEAVING, 10, None),
+IN_EFFECT = {
+    "before the first version": (KEPT, 1, None),
+    "at the first version": (KEPT, 2, 2),
+    "just before the second version": (KEPT, 5, 2),
+    "at the second version": (KEPT, 6, 6),
+    "at the last version": (KEPT, 13, 13),
+    "long after the last version": (KEPT, 1000, 13),
+    "opset 0": (KEPT, 0, None),
+    "a negative opset": (KEPT, -1, None),
+    "the first version of a removed operator": (REMOVED, 2, 2),
+    "just before the removal": (REMOVED, 8, 6),
+    "at the removal": (REMOVED, 9, None),
+    "after the removal": (REMOVED, 10, None),
 }
 
 
-@pytest.mark.parametrize(("operator", "opset", "since"), IN_FORCE.values(), ids=IN_FORCE)
-def test_the_version_in_force_is_the_last_not_above_the_opset(
+@pytest.mark.parametrize(("operator", "opset", "since"), IN_EFFECT.values(), ids=IN_EFFECT)
+def test_the_latest_version_up_to_an_opset_is_in_effect(
     operator: Operator, opset: int, since: int | None
 ) -> None:
     found = operator.at(opset)
     assert (found.since_version if found else None) == since
 
 
-# What an attribute may hold
+# Values of attributes
 
 MODE = Attribute(type="STRING", values=("nearest", "linear"))
 FLAG = Attribute(type="INT", values=(0, 1))
-FROM_ONE = Attribute(type="INT", minimum=1)
+AT_LEAST_ONE = Attribute(type="INT", minimum=1)
 SHARE = Attribute(type="FLOAT", minimum=0, maximum=1)
-UP_TO_FOUR = Attribute(type="INTS", maximum=4)
+AT_MOST_FOUR = Attribute(type="INTS", maximum=4)
 ALLOWED = {
-    "anything where nothing is declared": (Attribute(type="INT"), -5, True),
-    "any string where nothing is declared": (Attribute(type="STRING"), "", True),
-    "a declared word": (MODE, "linear", True),
-    "a word that is not declared": (MODE, "cubic", False),
-    "a word in another case": (MODE, "Linear", False),
+    "any integer without declared values": (Attribute(type="INT"), -5, True),
+    "any string without declared values": (Attribute(type="STRING"), "", True),
+    "a declared string": (MODE, "linear", True),
+    "an undeclared string": (MODE, "cubic", False),
+    "a string in a different case": (MODE, "Linear", False),
     "a declared number": (FLAG, 1, True),
-    "a number that is not declared": (FLAG, 2, False),
-    "the minimum": (FROM_ONE, 1, True),
-    "below the minimum": (FROM_ONE, 0, False),
-    "far above a minimum": (FROM_ONE, 10**9, True),
+    "an undeclared number": (FLAG, 2, False),
+    "the minimum": (AT_LEAST_ONE, 1, True),
+    "below the minimum": (AT_LEAST_ONE, 0, False),
+    "far above a minimum": (AT_LEAST_ONE, 10**9, True),
     "the maximum": (SHARE, 1.0, True),
     "above the maximum": (SHARE, 1.5, False),
-    "between": (SHARE, 0.25, True),
-    "below both": (SHARE, -0.5, False),
-    "an element at the maximum": (UP_TO_FOUR, 4, True),
-    "an element above the maximum": (UP_TO_FOUR, 5, False),
-    "an element far below the maximum": (UP_TO_FOUR, -5, True),
+    "between minimum and maximum": (SHARE, 0.25, True),
+    "below minimum and maximum": (SHARE, -0.5, False),
+    "an element at the maximum": (AT_MOST_FOUR, 4, True),
+    "an element above the maximum": (AT_MOST_FOUR, 5, False),
+    "an element far below the maximum": (AT_MOST_FOUR, -5, True),
 }
 
 
 @pytest.mark.parametrize(("attribute", "value", "allowed"), ALLOWED.values(), ids=ALLOWED)
-def test_an_attribute_allows_what_it_declares(
+def test_an_attribute_allows_declared_values(
     attribute: Attribute, value: int | float | str, allowed: bool
 ) -> None:
     assert attribute.allows(value) is allowed
@@ -170,8 +170,8 @@ def test_an_attribute_allows_what_it_declares(
 # Defaults
 
 DEFAULTS: dict[str, tuple[dict[str, Any], Any]] = {
-    "a float is the nearest of 32 bits": ({"type": "FLOAT", "default": 0.1}, float(np.float32(0.1))),
-    "a float that 32 bits hold stays": ({"type": "FLOAT", "default": 0.5}, 0.5),
+    "a float is rounded to 32 bits": ({"type": "FLOAT", "default": 0.1}, float(np.float32(0.1))),
+    "an exact 32-bit float is kept": ({"type": "FLOAT", "default": 0.5}, 0.5),
     "a whole number becomes a float": ({"type": "FLOAT", "default": 1}, 1.0),
     "the largest float": (
         {"type": "FLOAT", "default": 3.4028234663852886e38},
@@ -179,33 +179,36 @@ DEFAULTS: dict[str, tuple[dict[str, Any], Any]] = {
     ),
     "infinity": ({"type": "FLOAT", "default": float("-inf")}, float("-inf")),
     "the sign of zero": ({"type": "FLOAT", "default": -0.0}, -0.0),
-    "floats, each": ({"type": "FLOATS", "default": [0.1, 1]}, (float(np.float32(0.1)), 1.0)),
-    "an integer stays": ({"type": "INT", "default": 16777217}, 16777217),
+    "each of several floats is rounded": (
+        {"type": "FLOATS", "default": [0.1, 1]},
+        (float(np.float32(0.1)), 1.0),
+    ),
+    "an integer is kept": ({"type": "INT", "default": 16777217}, 16777217),
     "integers": ({"type": "INTS", "default": [0, 2, 3]}, (0, 2, 3)),
     "no integers": ({"type": "INTS", "default": []}, ()),
-    "a word": ({"type": "STRING", "default": "NOTSET"}, "NOTSET"),
-    "an empty word": ({"type": "STRING", "default": ""}, ""),
-    "words": ({"type": "STRINGS", "default": ["LESS", "MORE"]}, ("LESS", "MORE")),
-    "none": ({"type": "INT"}, None),
-    "none of one that is required": ({"type": "INT", "required": True}, None),
+    "a string": ({"type": "STRING", "default": "NOTSET"}, "NOTSET"),
+    "an empty string": ({"type": "STRING", "default": ""}, ""),
+    "strings": ({"type": "STRINGS", "default": ["LESS", "MORE"]}, ("LESS", "MORE")),
+    "no default": ({"type": "INT"}, None),
+    "no default of a required attribute": ({"type": "INT", "required": True}, None),
 }
 
 
 @pytest.mark.parametrize(("fields", "default"), DEFAULTS.values(), ids=DEFAULTS)
-def test_a_default_is_the_value_that_a_node_would_hold(fields: dict[str, Any], default: object) -> None:
+def test_a_default_has_the_precision_of_a_node_attribute(fields: dict[str, Any], default: object) -> None:
     found = checked(Attribute, fields).default
     assert (repr(found), type(found)) == (repr(default), type(default))
 
 
-# What cannot be
+# Invalid data
 
-WRONG: dict[str, tuple[Callable[[], object], str]] = {
+INVALID: dict[str, tuple[Callable[[], object], str]] = {
     "a required attribute with a default": (
         lambda: Attribute(type="INT", required=True, default=1),
         "a required attribute cannot have a default",
     ),
-    "an attribute of no type of ONNX": (lambda: checked(Attribute, {"type": "BOOL"}), "'FLOAT', 'INT'"),
-    "a field that does not exist": (
+    "an attribute of an unknown type": (lambda: checked(Attribute, {"type": "BOOL"}), "'FLOAT', 'INT'"),
+    "an unknown field": (
         lambda: checked(Attribute, {"type": "INT", "min": 1}),
         "Unexpected keyword argument",
     ),
@@ -229,19 +232,19 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
         lambda: checked(Operator, {"domain": "com.acme", "name": "Blur", "versions": ()}),
         "at least 1 item",
     ),
-    "versions that descend": (
+    "descending versions": (
         lambda: Operator(domain="com.acme", name="Blur", versions=(_version(2), _version(1))),
         r"versions must ascend, each once: \[2, 1\]",
     ),
-    "a version twice": (
+    "a repeated version": (
         lambda: Operator(domain="com.acme", name="Blur", versions=(_version(1), _version(1))),
         r"versions must ascend, each once: \[1, 1\]",
     ),
-    "a first version with a step": (
+    "a step of the first version": (
         lambda: Operator(domain="com.acme", name="Blur", versions=(_version(1, step=Step(up="compatible")),)),
         "the first version cannot have a step",
     ),
-    "a later version that says what was before the operator": (
+    "a later version with an answer for earlier opsets": (
         lambda: Operator(
             domain="com.acme", name="Blur", versions=(_version(1), _version(2, before="adapter"))
         ),
@@ -250,28 +253,28 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
 }
 
 
-@pytest.mark.parametrize(("build", "reason"), WRONG.values(), ids=WRONG)
-def test_what_contradicts_itself_is_refused(build: Callable[[], object], reason: str) -> None:
+@pytest.mark.parametrize(("build", "reason"), INVALID.values(), ids=INVALID)
+def test_refuses_invalid_data(build: Callable[[], object], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         build()
 
 
-# Nothing changes
+# Immutability
 
 FROZEN: dict[str, tuple[Any, str, Any]] = {
     "a parameter": (X, "name", "Y"),
     "an attribute": (MODE, "default", "linear"),
     "a version": (_version(), "since_version", 2),
-    "an operator": (LASTING, "versions", ()),
+    "an operator": (KEPT, "versions", ()),
     "a step": (Step(up="compatible"), "up", "adapter"),
     "a refusal": (Refuse(refuse="it has no successor"), "remedy", "use another"),
-    "a removal": (LEAVING.versions[1].removal, "removed_in", 10),
+    "a removal": (REMOVED.versions[1].removal, "removed_in", 10),
     "a deprecation": (Deprecation(), "replaced_by", "Sharpen"),
 }
 
 
 @pytest.mark.parametrize(("value", "field", "other"), FROZEN.values(), ids=FROZEN)
-def test_nothing_can_be_assigned(value: Any, field: str, other: object) -> None:
+def test_refuses_assignment_to_a_field(value: Any, field: str, other: object) -> None:
     before = plain(value)
     with pytest.raises(FrozenInstanceError):
         setattr(value, field, other)
@@ -279,6 +282,6 @@ def test_nothing_can_be_assigned(value: Any, field: str, other: object) -> None:
 
 
 @pytest.mark.parametrize("value", [row[0] for row in FROZEN.values()], ids=FROZEN)
-def test_nothing_can_be_added(value: Any) -> None:
+def test_refuses_a_new_attribute(value: Any) -> None:
     with pytest.raises(FrozenInstanceError):
         value.colour = "red"

@@ -1,4 +1,4 @@
-"""Operators as their files have them: read back, they are what they were."""
+"""Operators written as plain data and YAML are read back unchanged."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from opshift.registry.written import written_operator, written_version
 from opshift.registry.yaml_files import dump_yaml
 
 OPERATORS = list(default_registry().operators())
-NONE = TypeSets({})
+NO_TYPE_SETS = TypeSets({})
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: f"{each.domain}.{each.name}")
-def test_an_operator_is_read_back_from_plain_data(operator: Operator) -> None:
+def test_reads_back_an_operator_from_plain_data(operator: Operator) -> None:
     data = json.loads(json.dumps(written_operator(operator)))
-    assert operator_of(data, NONE) == operator
+    assert operator_of(data, NO_TYPE_SETS) == operator
 
 
 @pytest.mark.parametrize("name", ["Clip", "Resize", "Loop", "GridSample", "Upsample", "Attention"])
-def test_an_operator_is_read_back_from_a_file(tmp_path: Path, name: str) -> None:
+def test_reads_back_an_operator_from_a_file(tmp_path: Path, name: str) -> None:
     operator = default_registry().operator(name)
     assert operator is not None
     path = tmp_path / "ai.onnx" / f"{name}.yaml"
     path.parent.mkdir()
     path.write_text(dump_yaml(written_operator(operator)), encoding="utf-8")
-    assert load_operator(path, NONE) == operator
+    assert load_operator(path, NO_TYPE_SETS) == operator
 
 
 @pytest.mark.parametrize(
     "value",
     ["off", "013", "12:30", "1e-05", "1e5", ".inf", "null", "~", "", "true", "- a", "a: b", "é\n#"],
 )
-def test_a_word_stays_a_word(tmp_path: Path, value: str) -> None:
+def test_a_string_stays_a_string(tmp_path: Path, value: str) -> None:
     from opshift.registry.yaml_files import load_yaml
 
     path = tmp_path / "a.yaml"
@@ -55,10 +55,10 @@ def test_a_number_stays_a_number(tmp_path: Path, value: float) -> None:
     assert repr(load_yaml(path)["value"]) == repr(value)
 
 
-def test_what_the_file_says_once_is_not_repeated() -> None:
+def test_omits_keys_shared_by_the_whole_file() -> None:
     clip = default_registry().operator("Clip")
     assert clip is not None
-    newest, odd = clip.versions[-1], clip.versions[-2]
+    newest, exception = clip.versions[-1], clip.versions[-2]
     assert "description" not in written_version(newest, clip)
-    assert written_version(odd, clip)["bridge"] is None  # it says otherwise than the file
+    assert written_version(exception, clip)["bridge"] is None  # differs from the value of the whole file
     assert written_version(newest)["description"] == clip.description
