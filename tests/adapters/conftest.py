@@ -1,4 +1,4 @@
-"""What the tests of adapters share: a conversion that keeps the numbers, and one that is refused."""
+"""Fixtures of the adapter tests: convert a model and compare its outputs, or expect a refusal."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from opshift.converter.errors import Refusal
 
 @pytest.fixture(scope="session")
 def converted() -> Callable[..., onnx.ModelProto]:
-    return _converted
+    return _convert_and_check
 
 
 @pytest.fixture(scope="session")
 def refusal() -> Callable[..., Refusal]:
-    return _refusal
+    return _expect_refusal
 
 
-def _converted(
+def _convert_and_check(
     model: onnx.ModelProto,
     target: int,
     feeds: Feeds,
     expected: Sequence[Any] | None = None,
     tolerance: float = 1e-5,
 ) -> onnx.ModelProto:
-    """The model at `target`, after seeing that it is valid, keeps its names, and gives the same numbers.
+    """Convert a model and verify that the result is valid, keeps node names and computes the same outputs.
 
-    `expected` stands for the outputs of the original where no runtime runs it.
+    `expected` replaces the outputs of the original model if no runtime can run it.
     """
     before = model.SerializeToString(deterministic=True)
     result = convert_version(model, target)
     assert model.SerializeToString(deterministic=True) == before
     assert opset_of(result) == target
-    assert _names(result) == _names(model)
+    assert _node_names(result) == _node_names(model)
     outputs = run(result, feeds)
     assert_equal(outputs, run(model, feeds) if expected is None else expected, tolerance)
-    _check(result, feeds, outputs)
+    _check_model(result, feeds, outputs)
     return result
 
 
-def _refusal(model: onnx.ModelProto, target: int) -> Refusal:
-    """Why the only node that cannot be converted cannot."""
+def _expect_refusal(model: onnx.ModelProto, target: int) -> Refusal:
+    """Return the refusal of the only node that cannot be converted."""
     before = model.SerializeToString(deterministic=True)
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, target)
@@ -55,20 +55,19 @@ def _refusal(model: onnx.ModelProto, target: int) -> Refusal:
     return found
 
 
-def _names(model: onnx.ModelProto) -> list[str]:
-    """The names of the nodes that have one, each of which stands for one node before and after."""
+def _node_names(model: onnx.ModelProto) -> list[str]:
     return sorted(node.name for node in model.graph.node if node.name)
 
 
-def _check(model: onnx.ModelProto, feeds: Feeds, outputs: Sequence[Any]) -> None:
-    """Apply ONNX's checker, which wants to be told the shape of every input and output."""
-    stated = onnx.ModelProto()
-    stated.CopyFrom(model)
-    shapes = [feeds[each.name].shape for each in stated.graph.input if each.name in feeds]
+def _check_model(model: onnx.ModelProto, feeds: Feeds, outputs: Sequence[Any]) -> None:
+    """Run ONNX's checker on a copy that declares the shape of every input and output."""
+    declared = onnx.ModelProto()
+    declared.CopyFrom(model)
+    shapes = [feeds[each.name].shape for each in declared.graph.input if each.name in feeds]
     shapes += [output.shape for output in outputs]
-    values = [each for each in stated.graph.input if each.name in feeds]
-    for value, shape in zip([*values, *stated.graph.output], shapes, strict=True):
+    values = [each for each in declared.graph.input if each.name in feeds]
+    for value, shape in zip([*values, *declared.graph.output], shapes, strict=True):
         del value.type.tensor_type.shape.dim[:]
         value.type.tensor_type.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape)
         value.type.tensor_type.shape.SetInParent()
-    onnx.checker.check_model(stated, full_check=True)
+    onnx.checker.check_model(declared, full_check=True)

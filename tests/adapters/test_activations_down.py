@@ -1,4 +1,4 @@
-"""Activations in opsets before they came: the same curve from older operators."""
+"""Expansion of activations below the opset that introduced them."""
 
 from __future__ import annotations
 
@@ -15,46 +15,51 @@ from opshift import convert_version
 from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
-CURVE = np.array([-np.inf, -1e4, -3.5, -1.0, -0.5, -1e-4, 0.0, 1e-4, 0.5, 1.0, 3.5, 1e4, np.inf], np.float32)
-FINITE = CURVE[1:-1]
-MODERATE = CURVE[2:-2]
+SAMPLES = np.array(
+    [-np.inf, -1e4, -3.5, -1.0, -0.5, -1e-4, 0.0, 1e-4, 0.5, 1.0, 3.5, 1e4, np.inf], np.float32
+)
+FINITE = SAMPLES[1:-1]
+MODERATE = SAMPLES[2:-2]
 
 
 def _model(op: str, data: Array, opset: int, **attributes: Any) -> onnx.ModelProto:
     inputs = ["x", "x"] if op == "SwiGLU" else ["x"]
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
     return build(
-        [helper.make_node(op, inputs, ["y"], name="node", **attributes)], {"x": data}, {"y": element}, opset
+        [helper.make_node(op, inputs, ["y"], name="node", **attributes)],
+        {"x": data},
+        {"y": element_type},
+        opset,
     )
 
 
 CASES = [
-    pytest.param("Celu", 12, {}, ["Elu"], id="Celu with its default is Elu"),
-    pytest.param("Celu", 12, {"alpha": 2.5}, ["Div", "Elu", "Mul"], id="Celu scales Elu"),
+    pytest.param("Celu", 12, {}, ["Elu"], id="Celu with default alpha"),
+    pytest.param("Celu", 12, {"alpha": 2.5}, ["Div", "Elu", "Mul"], id="Celu with alpha"),
     pytest.param("HardSwish", 14, {}, ["HardSigmoid", "Mul"], id="HardSwish"),
     pytest.param("Mish", 18, {}, ["Softplus", "Tanh", "Mul"], id="Mish"),
-    pytest.param("Swish", 24, {}, ["Sigmoid", "Mul"], id="Swish with its default"),
-    pytest.param("Swish", 24, {"alpha": -1.5}, ["Mul", "Sigmoid", "Mul"], id="Swish with a factor"),
+    pytest.param("Swish", 24, {}, ["Sigmoid", "Mul"], id="Swish with default alpha"),
+    pytest.param("Swish", 24, {"alpha": -1.5}, ["Mul", "Sigmoid", "Mul"], id="Swish with alpha"),
     pytest.param("SwiGLU", 28, {}, ["Sigmoid", "Mul", "Mul"], id="SwiGLU"),
-    pytest.param("SwiGLU", 28, {"alpha": 0.5}, ["Mul", "Sigmoid", "Mul", "Mul"], id="SwiGLU with a factor"),
-    pytest.param("Gelu", 20, {"approximate": "tanh"}, None, id="Gelu by tanh"),
-    pytest.param("ThresholdedRelu", 10, {}, None, id="ThresholdedRelu with its default"),
-    pytest.param("ThresholdedRelu", 10, {"alpha": -0.75}, None, id="ThresholdedRelu below 0"),
+    pytest.param("SwiGLU", 28, {"alpha": 0.5}, ["Mul", "Sigmoid", "Mul", "Mul"], id="SwiGLU with alpha"),
+    pytest.param("Gelu", 20, {"approximate": "tanh"}, None, id="Gelu with tanh approximation"),
+    pytest.param("ThresholdedRelu", 10, {}, None, id="ThresholdedRelu with default alpha"),
+    pytest.param("ThresholdedRelu", 10, {"alpha": -0.75}, None, id="ThresholdedRelu with negative alpha"),
     pytest.param("Shrink", 9, {"lambd": 0.7}, None, id="hard Shrink"),
     pytest.param("Shrink", 9, {"lambd": 0.5, "bias": 0.5}, None, id="soft Shrink"),
 ]
 
 
-@pytest.mark.parametrize(("op", "since", "attributes", "made_of"), CASES)
-def test_numbers_stay_the_same(
-    op: str, since: int, attributes: dict[str, Any], made_of: list[str] | None, converted: Converted
+@pytest.mark.parametrize(("op", "since", "attributes", "expected_nodes"), CASES)
+def test_preserves_outputs(
+    op: str, since: int, attributes: dict[str, Any], expected_nodes: list[str] | None, converted: Converted
 ) -> None:
     model = _model(op, MODERATE, since, **attributes)
     for target in sorted({7, 8, since - 1}):
         result = converted(model, target, {"x": MODERATE})
         assert op not in op_types(result)
-    if made_of is not None:
-        assert op_types(convert_version(model, since - 1)) == made_of
+    if expected_nodes is not None:
+        assert op_types(convert_version(model, since - 1)) == expected_nodes
 
 
 @pytest.mark.parametrize(
@@ -65,57 +70,57 @@ def test_numbers_stay_the_same(
         pytest.param("Shrink", 9, {"bias": 0.5}, id="Shrink"),
     ],
 )
-def test_infinite_numbers(op: str, since: int, attributes: dict[str, Any], converted: Converted) -> None:
-    converted(_model(op, CURVE, since, **attributes), since - 1, {"x": CURVE})
+def test_preserves_infinities(op: str, since: int, attributes: dict[str, Any], converted: Converted) -> None:
+    converted(_model(op, SAMPLES, since, **attributes), since - 1, {"x": SAMPLES})
 
 
 @pytest.mark.parametrize(("op", "since"), [("HardSwish", 14), ("Mish", 18)])
-def test_no_shape_has_to_be_known_before_7(op: str, since: int) -> None:
-    """The gate has the shape of what it scales, so that nothing is stretched."""
+def test_needs_no_shapes_below_opset_7(op: str, since: int) -> None:
+    """The gate has the same shape as the input that it scales, so nothing is broadcast."""
     node = helper.make_node(op, ["x"], ["y"])
     model = build([node], {"x": FINITE}, ["y"], since, shapes=False)
     assert op_types(convert_version(model, 6)) == op_types(convert_version(model, 7))
 
 
-def test_gelu_by_erf(converted: Converted) -> None:
-    """Erf is there from 9 on."""
+def test_expands_gelu_with_erf(converted: Converted) -> None:
+    """The expansion emits Erf, which exists since opset 9."""
     for target in (9, 19):
         converted(_model("Gelu", FINITE, 20), target, {"x": FINITE})
 
 
 @pytest.mark.parametrize(
-    ("op", "since", "kind", "tolerance"),
+    ("op", "since", "dtype", "tolerance"),
     [("Gelu", 20, np.float16, 2e-3), ("Swish", 24, np.float16, 2e-3), ("Swish", 24, np.float64, 1e-9)],
     ids=["Gelu in float16", "Swish in float16", "Swish in double"],
 )
-def test_other_precisions(
-    op: str, since: int, kind: type[np.generic], tolerance: float, converted: Converted
+def test_preserves_half_and_double_precision(
+    op: str, since: int, dtype: type[np.generic], tolerance: float, converted: Converted
 ) -> None:
-    data = MODERATE.astype(kind)
-    expected = [data / (1 + np.exp(-data))] if kind is np.float64 else None
+    data = MODERATE.astype(dtype)
+    expected = [data / (1 + np.exp(-data))] if dtype is np.float64 else None
     converted(_model(op, data, since), since - 1, {"x": data}, expected, tolerance=tolerance)
 
 
-def test_float16_at_28_goes_down_through_float(converted: Converted) -> None:
+def test_computes_float16_of_opset_28_in_float(converted: Converted) -> None:
     data = MODERATE.astype(np.float16)
     for target in (12, 11):
         converted(_model("Celu", data, 28, alpha=2.0), target, {"x": data}, tolerance=2e-3)
 
 
-def test_celu_with_a_negative_alpha_is_refused(refusal: Callable[..., Refusal]) -> None:
-    found = refusal(_model("Celu", FINITE, 12, alpha=-1.0), 11)
-    assert found.reason == "alpha is -1.0, but only with a positive alpha is Celu a scaled Elu"
+def test_refuses_celu_with_negative_alpha(refusal: Callable[..., Refusal]) -> None:
+    refused = refusal(_model("Celu", FINITE, 12, alpha=-1.0), 11)
+    assert refused.reason == "alpha is -1.0, but only with a positive alpha is Celu a scaled Elu"
 
 
 @pytest.mark.parametrize(("op", "since"), [("ThresholdedRelu", 10), ("Shrink", 9)])
 @pytest.mark.parametrize("target", [8, 9])
-def test_nan_is_beyond_no_limit(op: str, since: int, target: int) -> None:
+def test_maps_nan_to_zero(op: str, since: int, target: int) -> None:
     data = np.array([np.nan, 2.0, -np.inf], np.float32)
     result = run(convert_version(_model(op, data, since), target), {"x": data})
     assert_equal(result, [np.array([0.0, 2.0, -np.inf if op == "Shrink" else 0.0], np.float32)])
 
 
-@pytest.mark.parametrize("kind", [np.int8, np.int64, np.uint8], ids=lambda kind: kind.__name__)
-def test_shrink_of_whole_numbers(kind: type[np.generic], converted: Converted) -> None:
-    data = np.array([0, 1, 2, 3, 100] if kind is np.uint8 else [-100, -3, -2, 0, 1, 3], kind)
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8], ids=lambda dtype: dtype.__name__)
+def test_shrinks_integers(dtype: type[np.generic], converted: Converted) -> None:
+    data = np.array([0, 1, 2, 3, 100] if dtype is np.uint8 else [-100, -3, -2, 0, 1, 3], dtype)
     converted(_model("Shrink", data, 9, lambd=1.5, bias=1.0), 8, {"x": data})

@@ -1,4 +1,4 @@
-"""Attention in opsets before it came, and without the padding of 24 and the windows of 25."""
+"""Expansion of Attention below opset 23, and rewrites of padding (opset 24) and windows (opset 25)."""
 
 from __future__ import annotations
 
@@ -19,88 +19,95 @@ from opshift.converter.errors import Refusal
 Converted = Callable[..., onnx.ModelProto]
 INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen")
 OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
-BATCH, HEADS, QUERIES, KEYS, SIZE, WIDTH = 2, 4, 3, 5, 8, 6
-NUMBERS = np.random.default_rng(23)
+BATCH, HEADS, QUERIES, KEYS, HEAD_SIZE, VALUE_SIZE = 2, 4, 3, 5, 8, 6
+RANDOM = np.random.default_rng(23)
 
 
 def _random(*shape: int) -> Array:
-    return NUMBERS.standard_normal(shape).astype(np.float32)
+    return RANDOM.standard_normal(shape).astype(np.float32)
 
 
-def _apart(heads: int = HEADS, keys: int = KEYS) -> dict[str, Array]:
+def _inputs_4d(heads: int = HEADS, keys: int = KEYS) -> dict[str, Array]:
     return {
-        "Q": _random(BATCH, HEADS, QUERIES, SIZE),
-        "K": _random(BATCH, heads, keys, SIZE),
-        "V": _random(BATCH, heads, keys, WIDTH),
+        "Q": _random(BATCH, HEADS, QUERIES, HEAD_SIZE),
+        "K": _random(BATCH, heads, keys, HEAD_SIZE),
+        "V": _random(BATCH, heads, keys, VALUE_SIZE),
     }
 
 
-def _packed(heads: int = HEADS) -> dict[str, Array]:
+def _inputs_3d(heads: int = HEADS) -> dict[str, Array]:
     return {
-        "Q": _random(BATCH, QUERIES, HEADS * SIZE),
-        "K": _random(BATCH, KEYS, heads * SIZE),
-        "V": _random(BATCH, KEYS, heads * WIDTH),
+        "Q": _random(BATCH, QUERIES, HEADS * HEAD_SIZE),
+        "K": _random(BATCH, KEYS, heads * HEAD_SIZE),
+        "V": _random(BATCH, KEYS, heads * VALUE_SIZE),
     }
 
 
 def _past(heads: int = HEADS, length: int = 4) -> dict[str, Array]:
     return {
-        "past_key": _random(BATCH, heads, length, SIZE),
-        "past_value": _random(BATCH, heads, length, WIDTH),
+        "past_key": _random(BATCH, heads, length, HEAD_SIZE),
+        "past_value": _random(BATCH, heads, length, VALUE_SIZE),
     }
 
 
-def _kept(*shape: int) -> dict[str, Array]:
-    """A mask of which one query may see no key."""
-    kept = NUMBERS.random(shape) > 0.4
-    kept[..., 0] = True
-    kept[..., -1, :] = False
-    return {"attn_mask": kept}
+def _boolean_mask(*shape: int) -> dict[str, Array]:
+    """Return a random mask that excludes every key for the last query."""
+    mask = RANDOM.random(shape) > 0.4
+    mask[..., 0] = True
+    mask[..., -1, :] = False
+    return {"attn_mask": mask}
 
 
 def _model(
     feeds: dict[str, Array],
     opset: int = 23,
     outputs: int = 1,
-    kind: int = TensorProto.FLOAT,
+    element_type: int = TensorProto.FLOAT,
     **attributes: Any,
 ) -> onnx.ModelProto:
     last = max(INPUTS.index(name) for name in feeds)
     inputs = [name if name in feeds else "" for name in INPUTS[: last + 1]]
-    named = dict.fromkeys(OUTPUTS[:outputs], kind)
-    node = helper.make_node("Attention", inputs, list(named), name="node", **attributes)
-    return build([node], feeds, named, opset, ir_version=10)
+    output_types = dict.fromkeys(OUTPUTS[:outputs], element_type)
+    node = helper.make_node("Attention", inputs, list(output_types), name="node", **attributes)
+    return build([node], feeds, output_types, opset, ir_version=10)
 
 
 def _expected(model: onnx.ModelProto, feeds: dict[str, Array]) -> list[Array]:
-    """The definition's numbers: onnxruntime is behind it in what a mask with no key gives."""
+    """Run onnx.reference, because onnxruntime differs for masks without any key."""
     return list(ReferenceEvaluator(model).run(None, feeds))
 
 
-SHARED = {"q_num_heads": HEADS, "kv_num_heads": 2}
-ALONE = {"q_num_heads": HEADS, "kv_num_heads": HEADS}
+GROUPED_HEADS = {"q_num_heads": HEADS, "kv_num_heads": 2}
+EQUAL_HEADS = {"q_num_heads": HEADS, "kv_num_heads": HEADS}
 CASES = [
-    pytest.param(_apart(), {}, 1, id="heads apart"),
-    pytest.param(_packed(), ALONE, 1, id="heads packed"),
-    pytest.param(_apart(2), {}, 1, id="heads apart, keys shared"),
-    pytest.param(_packed(2), SHARED, 1, id="heads packed, keys shared"),
-    pytest.param(_apart(1), {}, 1, id="one head of keys for all"),
-    pytest.param(_apart(), {"scale": 0.3}, 1, id="scale stated"),
-    pytest.param(_apart(), {"softcap": 0.5}, 1, id="scores capped"),
-    pytest.param(_apart(), {"is_causal": 1}, 1, id="causal"),
-    pytest.param(_apart(2) | _past(2), {"is_causal": 1}, 3, id="causal after past keys"),
-    pytest.param(_apart() | {"attn_mask": _random(QUERIES, KEYS)}, {}, 1, id="mask of numbers"),
-    pytest.param(_apart() | {"attn_mask": _random(HEADS, 1, KEYS)}, {}, 1, id="one for each head"),
-    pytest.param(_apart() | _kept(QUERIES, KEYS), {}, 1, id="boolean mask"),
-    pytest.param(_apart() | _kept(BATCH, 1, QUERIES, KEYS), {"is_causal": 1}, 1, id="one for each sample"),
-    pytest.param(_packed() | _kept(QUERIES, 9) | _past(), ALONE, 3, id="heads packed, mask, past keys"),
-    pytest.param(_apart(), {"softmax_precision": TensorProto.DOUBLE}, 1, id="softmax in double"),
+    pytest.param(_inputs_4d(), {}, 1, id="4-D inputs"),
+    pytest.param(_inputs_3d(), EQUAL_HEADS, 1, id="3-D inputs"),
+    pytest.param(_inputs_4d(2), {}, 1, id="4-D inputs, grouped queries"),
+    pytest.param(_inputs_3d(2), GROUPED_HEADS, 1, id="3-D inputs, grouped queries"),
+    pytest.param(_inputs_4d(1), {}, 1, id="4-D inputs, single key head"),
+    pytest.param(_inputs_4d(), {"scale": 0.3}, 1, id="explicit scale"),
+    pytest.param(_inputs_4d(), {"softcap": 0.5}, 1, id="softcap"),
+    pytest.param(_inputs_4d(), {"is_causal": 1}, 1, id="causal"),
+    pytest.param(_inputs_4d(2) | _past(2), {"is_causal": 1}, 3, id="causal with past keys"),
+    pytest.param(_inputs_4d() | {"attn_mask": _random(QUERIES, KEYS)}, {}, 1, id="float mask"),
+    pytest.param(_inputs_4d() | {"attn_mask": _random(HEADS, 1, KEYS)}, {}, 1, id="float mask per head"),
+    pytest.param(_inputs_4d() | _boolean_mask(QUERIES, KEYS), {}, 1, id="boolean mask"),
+    pytest.param(
+        _inputs_4d() | _boolean_mask(BATCH, 1, QUERIES, KEYS),
+        {"is_causal": 1},
+        1,
+        id="boolean mask per sample",
+    ),
+    pytest.param(
+        _inputs_3d() | _boolean_mask(QUERIES, 9) | _past(), EQUAL_HEADS, 3, id="3-D inputs, mask, past keys"
+    ),
+    pytest.param(_inputs_4d(), {"softmax_precision": TensorProto.DOUBLE}, 1, id="softmax in double"),
     *(
         pytest.param(
-            _apart() | _kept(QUERIES, KEYS),
+            _inputs_4d() | _boolean_mask(QUERIES, KEYS),
             {"qk_matmul_output_mode": mode, "softcap": 0.7 if mode else 0.0},
             4,
-            id=f"scores are an output, mode {mode}",
+            id=f"scores as output, mode {mode}",
         )
         for mode in range(4)
     ),
@@ -108,7 +115,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("feeds", "attributes", "outputs"), CASES)
-def test_two_products(
+def test_expands_into_two_matrix_products(
     feeds: dict[str, Array], attributes: dict[str, Any], outputs: int, converted: Converted
 ) -> None:
     model = _model(feeds, 23, outputs, **attributes)
@@ -118,7 +125,7 @@ def test_two_products(
 
 
 @pytest.mark.parametrize(("feeds", "attributes", "outputs"), CASES)
-def test_lengths_need_not_be_known(
+def test_needs_no_sequence_lengths(
     feeds: dict[str, Array], attributes: dict[str, Any], outputs: int, converted: Converted
 ) -> None:
     model = symbolic(_model(feeds, 23, outputs, **attributes))
@@ -129,92 +136,111 @@ def test_lengths_need_not_be_known(
         converted(model, target, feeds, _expected(model, feeds))
 
 
-def test_without_a_mask_softmax_stays_one_node() -> None:
-    assert op_types(convert_version(_model(_apart()), 22)) == [
+def test_emits_only_softmax_without_mask() -> None:
+    assert op_types(convert_version(_model(_inputs_4d()), 22)) == [
         *("Transpose", "Mul", "Mul", "MatMul", "Softmax", "MatMul"),
     ]
 
 
-def test_float16(converted: Converted) -> None:
-    feeds = {name: array.astype(np.float16) for name, array in _apart().items()} | _kept(QUERIES, KEYS)
-    model = _model(feeds, kind=TensorProto.FLOAT16)
+def test_preserves_float16(converted: Converted) -> None:
+    feeds = {name: array.astype(np.float16) for name, array in _inputs_4d().items()} | _boolean_mask(
+        QUERIES, KEYS
+    )
+    model = _model(feeds, element_type=TensorProto.FLOAT16)
     for target in (9, 22):
         converted(model, target, feeds, _expected(model, feeds), tolerance=5e-3)
 
 
-LENGTHS = {"nonpad_kv_seqlen": np.array([2, 5], np.int64)}
-LATER = [
-    pytest.param(24, LENGTHS, {}, id="padding"),
-    pytest.param(24, LENGTHS, {"is_causal": 1}, id="padding, causal"),
-    pytest.param(24, LENGTHS | _kept(QUERIES, KEYS), {"is_causal": 1}, id="padding, causal, boolean mask"),
+PADDING = {"nonpad_kv_seqlen": np.array([2, 5], np.int64)}
+NEWER_FEATURES = [
+    pytest.param(24, PADDING, {}, id="padding"),
+    pytest.param(24, PADDING, {"is_causal": 1}, id="padding, causal"),
     pytest.param(
-        24, LENGTHS | {"attn_mask": _random(1, 1, QUERIES, KEYS)}, {}, id="padding, mask of numbers"
+        24, PADDING | _boolean_mask(QUERIES, KEYS), {"is_causal": 1}, id="padding, causal, boolean mask"
     ),
-    pytest.param(24, _kept(QUERIES, KEYS - 2), {}, id="fewer columns than keys"),
-    pytest.param(24, {"attn_mask": _random(QUERIES, KEYS - 1)}, {"is_causal": 1}, id="fewer, of numbers"),
-    pytest.param(25, {}, {"left_window_size": 1}, id="window before the query"),
-    pytest.param(25, {}, {"right_window_size": 0}, id="window after the query"),
-    pytest.param(25, {}, {"left_window_size": 0, "right_window_size": 1}, id="windows on both sides"),
-    pytest.param(25, {}, {"left_window_size": 2, "is_causal": 1}, id="window, causal"),
-    pytest.param(25, _past(), {"left_window_size": 3, "right_window_size": 1}, id="windows after past keys"),
-    pytest.param(25, LENGTHS, {"left_window_size": 1, "is_causal": 1}, id="window, padding, causal"),
-    pytest.param(25, _kept(QUERIES, KEYS), {"left_window_size": 2}, id="window, boolean mask"),
-    pytest.param(25, _kept(QUERIES, KEYS - 1), {"left_window_size": 2}, id="window, fewer columns"),
+    pytest.param(24, PADDING | {"attn_mask": _random(1, 1, QUERIES, KEYS)}, {}, id="padding, float mask"),
+    pytest.param(24, _boolean_mask(QUERIES, KEYS - 2), {}, id="boolean mask narrower than keys"),
+    pytest.param(
+        24, {"attn_mask": _random(QUERIES, KEYS - 1)}, {"is_causal": 1}, id="float mask narrower than keys"
+    ),
+    pytest.param(25, {}, {"left_window_size": 1}, id="left window"),
+    pytest.param(25, {}, {"right_window_size": 0}, id="right window"),
+    pytest.param(25, {}, {"left_window_size": 0, "right_window_size": 1}, id="both windows"),
+    pytest.param(25, {}, {"left_window_size": 2, "is_causal": 1}, id="left window, causal"),
+    pytest.param(
+        25, _past(), {"left_window_size": 3, "right_window_size": 1}, id="both windows with past keys"
+    ),
+    pytest.param(25, PADDING, {"left_window_size": 1, "is_causal": 1}, id="left window, padding, causal"),
+    pytest.param(25, _boolean_mask(QUERIES, KEYS), {"left_window_size": 2}, id="left window, boolean mask"),
+    pytest.param(
+        25, _boolean_mask(QUERIES, KEYS - 1), {"left_window_size": 2}, id="left window, narrow mask"
+    ),
 ]
 
 
-@pytest.mark.parametrize("is_stated", [True, False], ids=["lengths stated", "lengths not stated"])
-@pytest.mark.parametrize(("opset", "added", "attributes"), LATER)
-def test_padding_and_windows_become_a_mask(
-    opset: int, added: dict[str, Array], attributes: dict[str, Any], is_stated: bool, converted: Converted
+@pytest.mark.parametrize("lengths_known", [True, False], ids=["known lengths", "unknown lengths"])
+@pytest.mark.parametrize(("opset", "extra_inputs", "attributes"), NEWER_FEATURES)
+def test_converts_padding_and_windows_to_mask(
+    opset: int,
+    extra_inputs: dict[str, Array],
+    attributes: dict[str, Any],
+    lengths_known: bool,
+    converted: Converted,
 ) -> None:
-    feeds = _apart() | added
+    feeds = _inputs_4d() | extra_inputs
     outputs = 3 if "past_key" in feeds else 1
     model = _model(feeds, opset, outputs, **attributes)
-    if not is_stated:
+    if not lengths_known:
         symbolic(model)
         for value in model.graph.input[:3]:
             value.type.tensor_type.shape.dim[1].dim_value = HEADS
     expected = _expected(model, feeds)
     for target in range(23, opset):
         assert "Attention" in op_types(convert_version(model, target))
-    for target in (11, 22) if not is_stated else (7, 22):
+    for target in (11, 22) if not lengths_known else (7, 22):
         converted(model, target, feeds, expected)
 
 
-def test_what_is_not_used_changes_nothing() -> None:
-    model = _model(_apart() | _kept(QUERIES, KEYS), 25, left_window_size=-1, is_causal=1)
+def test_drops_disabled_windows() -> None:
+    model = _model(_inputs_4d() | _boolean_mask(QUERIES, KEYS), 25, left_window_size=-1, is_causal=1)
     result = convert_version(model, 23)
     assert [each.name for each in result.graph.node[0].attribute] == ["is_causal"]
     assert op_types(result) == ["Attention"]
 
 
-def _mixed() -> onnx.ModelProto:
-    feeds = _apart()
+def _mixed_types_model() -> onnx.ModelProto:
+    feeds = _inputs_4d()
     feeds["V"] = feeds["V"].astype(np.float16)
     return _model(feeds)
 
 
 REFUSED = [
     pytest.param(
-        _mixed(), 22, "Q and V are float and float16, but MatMul requires a single type", id="types"
+        _mixed_types_model(),
+        22,
+        "Q and V are float and float16, but MatMul requires a single type",
+        id="mixed types",
     ),
-    pytest.param(_model(_packed()), 22, "the number of heads of 'Q' is unknown", id="number of heads"),
     pytest.param(
-        _model(_apart(), scale=-1.0),
+        _model(_inputs_3d()), 22, "the number of heads of 'Q' is unknown", id="unknown number of heads"
+    ),
+    pytest.param(
+        _model(_inputs_4d(), scale=-1.0),
         22,
         "scale is -1.0, but its square root multiplies queries and keys",
-        id="scale",
+        id="negative scale",
     ),
     pytest.param(
-        _model(_apart() | {"attn_mask": _random(QUERIES, 1)}, 24),
+        _model(_inputs_4d() | {"attn_mask": _random(QUERIES, 1)}, 24),
         23,
         "attn_mask may have one column, which can apply to the first key only or to every key",
-        id="one column",
+        id="mask with one column",
     ),
 ]
 
 
 @pytest.mark.parametrize(("model", "target", "reason"), REFUSED)
-def test_refused(model: onnx.ModelProto, target: int, reason: str, refusal: Callable[..., Refusal]) -> None:
+def test_refuses_unsupported_inputs(
+    model: onnx.ModelProto, target: int, reason: str, refusal: Callable[..., Refusal]
+) -> None:
     assert refusal(model, target).reason == reason

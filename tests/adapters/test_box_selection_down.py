@@ -1,4 +1,4 @@
-"""NonMaxSuppression before 10: loops over classes and boxes."""
+"""Expansion of NonMaxSuppression into loops below opset 10."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from support.running import Array, build, op_types, run
 from opshift import convert_version
 
 Converted = Callable[..., onnx.ModelProto]
-NAMES = ("boxes", "scores", "most", "iou", "least")
+INPUTS = ("boxes", "scores", "most", "iou", "least")
 RANDOM = np.random.default_rng(10)
 CORNERS = RANDOM.random((2, 12, 4)).astype(np.float32)
-CENTRES = 0.5 + RANDOM.random((2, 12, 4)).astype(np.float32)
+CENTERS = 0.5 + RANDOM.random((2, 12, 4)).astype(np.float32)
 SCORES = RANDOM.random((2, 3, 12)).astype(np.float32)
 TIED = np.round(SCORES, 1)
 
@@ -27,7 +27,7 @@ def _model(
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     feeds = {"boxes": boxes, "scores": scores}
     feeds |= {n: np.array([v], np.int64 if n == "most" else np.float32) for n, v in limits.items()}
-    inputs = [name if name in feeds else "" for name in NAMES]
+    inputs = [name if name in feeds else "" for name in INPUTS]
     node = helper.make_node("NonMaxSuppression", inputs, ["y"], name="node", **attributes)
     return build([node], feeds, {"y": TensorProto.INT64}, opset), feeds
 
@@ -36,18 +36,16 @@ def _model(
 @pytest.mark.parametrize(
     ("boxes", "scores", "limits", "attributes"),
     [
-        pytest.param(CORNERS, SCORES, {"most": 4, "iou": 0.3}, {}, id="the best of each class"),
+        pytest.param(CORNERS, SCORES, {"most": 4, "iou": 0.3}, {}, id="best boxes per class"),
+        pytest.param(CORNERS, SCORES, {"most": 99, "iou": 0.1, "least": 0.4}, {}, id="score threshold"),
+        pytest.param(CORNERS, TIED, {"most": 5, "iou": 0.2}, {}, id="equal scores"),
+        pytest.param(CORNERS, SCORES, {"most": 2**62, "iou": 1.0}, {}, id="no effective limits"),
+        pytest.param(CORNERS, SCORES, {"most": 3}, {}, id="default IoU threshold"),
+        pytest.param(CORNERS, SCORES, {"iou": 0.5}, {}, id="default box count"),
         pytest.param(
-            CORNERS, SCORES, {"most": 99, "iou": 0.1, "least": 0.4}, {}, id="those with a good score"
+            CORNERS, SCORES, {"most": 3, "iou": 0.5, "least": 2.0}, {}, id="score threshold above every score"
         ),
-        pytest.param(CORNERS, TIED, {"most": 5, "iou": 0.2}, {}, id="of equal scores the first"),
-        pytest.param(CORNERS, SCORES, {"most": 2**62, "iou": 1.0}, {}, id="all"),
-        pytest.param(CORNERS, SCORES, {"most": 3}, {}, id="none that overlap"),
-        pytest.param(CORNERS, SCORES, {"iou": 0.5}, {}, id="none, as no number is given"),
-        pytest.param(CORNERS, SCORES, {"most": 3, "iou": 0.5, "least": 2.0}, {}, id="none with such a score"),
-        pytest.param(
-            CENTRES, SCORES, {"most": 4, "iou": 0.2}, {"center_point_box": 1}, id="middles and sizes"
-        ),
+        pytest.param(CENTERS, SCORES, {"most": 4, "iou": 0.2}, {"center_point_box": 1}, id="center format"),
         pytest.param(
             CORNERS[:1].repeat(2, axis=1),
             SCORES.reshape(1, 3, 24),
@@ -56,11 +54,15 @@ def _model(
             id="equal boxes",
         ),
         pytest.param(
-            np.zeros((1, 4, 4), np.float32), SCORES[:1, :, :4], {"most": 2, "iou": 0.5}, {}, id="points"
+            np.zeros((1, 4, 4), np.float32),
+            SCORES[:1, :, :4],
+            {"most": 2, "iou": 0.5},
+            {},
+            id="boxes without area",
         ),
     ],
 )
-def test_boxes_are_selected(
+def test_selects_the_same_boxes(
     boxes: Array,
     scores: Array,
     limits: dict[str, float],
@@ -73,7 +75,7 @@ def test_boxes_are_selected(
 
 
 @pytest.mark.parametrize("target", [9, 8])
-def test_sizes_need_not_be_known(target: int) -> None:
+def test_needs_no_sizes(target: int) -> None:
     model, feeds = _model(CORNERS, SCORES, {"most": 4, "iou": 0.3}, 11)
     for value, names in zip(model.graph.input[:2], ("bn4", "bcn"), strict=True):
         for dim, name in zip(value.type.tensor_type.shape.dim, names, strict=True):

@@ -1,4 +1,4 @@
-"""If on its way down: before 11 both branches give the same shape."""
+"""Downgrade of If below opset 11, which requires the same output shape in both branches."""
 
 from __future__ import annotations
 
@@ -25,26 +25,28 @@ def _branch(op_type: str, dims: Dims, **attributes: object) -> onnx.GraphProto:
     return helper.make_graph(nodes, op_type, [], [output])
 
 
-def _model(one: onnx.GraphProto, other: onnx.GraphProto) -> onnx.ModelProto:
-    node = helper.make_node("If", ["c"], ["y"], name="node", then_branch=one, else_branch=other)
+def _model(then_branch: onnx.GraphProto, else_branch: onnx.GraphProto) -> onnx.ModelProto:
+    node = helper.make_node("If", ["c"], ["y"], name="node", then_branch=then_branch, else_branch=else_branch)
     return build([node], FEEDS, ["y"], 11)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("then_dims", "else_dims"),
     [
-        pytest.param([2, 3], [2, 3], id="the same shape"),
-        pytest.param(None, None, id="no shape is stated"),
-        pytest.param(None, [2, 3], id="one is stated"),
-        pytest.param(["n", 3], [2, "m"], id="shapes that may be the same"),
+        pytest.param([2, 3], [2, 3], id="same shape"),
+        pytest.param(None, None, id="no declared shape"),
+        pytest.param(None, [2, 3], id="one declared shape"),
+        pytest.param(["n", 3], [2, "m"], id="compatible symbolic shapes"),
     ],
 )
 @pytest.mark.parametrize("target", [10, 8])
-def test_branches_of_one_shape(one: Dims, other: Dims, target: int, converted: Converted) -> None:
-    converted(_model(_branch("Relu", one), _branch("Neg", other)), target, FEEDS)
+def test_accepts_branches_of_compatible_shapes(
+    then_dims: Dims, else_dims: Dims, target: int, converted: Converted
+) -> None:
+    converted(_model(_branch("Relu", then_dims), _branch("Neg", else_dims)), target, FEEDS)
 
 
-def test_shapes_that_follow_from_the_nodes_are_told_apart(refusal: Refusing) -> None:
+def test_compares_inferred_shapes(refusal: Refusing) -> None:
     model = _model(_branch("Relu", None), _branch("Transpose", None))
     assert refusal(model, 10).reason == "the shapes of 'y' differ between the branches: (2, 3) and (3, 2)"
 
@@ -52,11 +54,11 @@ def test_shapes_that_follow_from_the_nodes_are_told_apart(refusal: Refusing) -> 
 @pytest.mark.parametrize(
     ("dims", "reason"),
     [
-        pytest.param([3, 2], "(2, 3) and (3, 2)", id="another size"),
-        pytest.param(["n", 2], "(2, 3) and (?, 2)", id="another size, one not known"),
-        pytest.param([3, 2, 1], "(2, 3) and (3, 2, 1)", id="another rank"),
+        pytest.param([3, 2], "(2, 3) and (3, 2)", id="different dimension"),
+        pytest.param(["n", 2], "(2, 3) and (?, 2)", id="different and unknown dimensions"),
+        pytest.param([3, 2, 1], "(2, 3) and (3, 2, 1)", id="different rank"),
     ],
 )
-def test_branches_of_different_shapes_are_refused(dims: Dims, reason: str, refusal: Refusing) -> None:
+def test_refuses_branches_of_different_shapes(dims: Dims, reason: str, refusal: Refusing) -> None:
     model = _model(_branch("Relu", [2, 3]), _branch("Transpose", dims))
     assert refusal(model, 10).reason == f"the shapes of 'y' differ between the branches: {reason}"
