@@ -1,4 +1,4 @@
-"""Cast: the name of a type becomes its number."""
+"""Upgrade of Cast to opset 6: the type name becomes a type number."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-NUMBERS = np.array([0, 1, 2.75, 100], np.float32)
-KINDS = {
+DATA = np.array([0, 1, 2.75, 100], np.float32)
+DTYPES = {
     "FLOAT": np.float32,
     "FLOAT16": np.float16,
     "DOUBLE": np.float64,
@@ -33,40 +33,40 @@ KINDS = {
 
 def _model(data: Array, **attributes: str) -> onnx.ModelProto:
     node = helper.make_node("Cast", ["x"], ["y"], name="node", **attributes)
-    element = TensorProto.DataType.Value(attributes.get("to", "FLOAT").upper()) if attributes else 1
-    return build([node], {"x": data}, {"y": element}, 1)
+    element_type = TensorProto.DataType.Value(attributes.get("to", "FLOAT").upper()) if attributes else 1
+    return build([node], {"x": data}, {"y": element_type}, 1)
 
 
 @pytest.mark.parametrize("source", [np.float32, np.int64, np.bool_], ids=["float", "int64", "bool"])
-@pytest.mark.parametrize("name", KINDS)
-def test_every_type_is_cast_to(name: str, source: type[np.generic], converted: Converted) -> None:
-    feeds = {"x": NUMBERS.astype(source)}
+@pytest.mark.parametrize("name", DTYPES)
+def test_converts_every_type_name(name: str, source: type[np.generic], converted: Converted) -> None:
+    feeds = {"x": DATA.astype(source)}
     for target in (6, 13, 24):
-        result = converted(_model(feeds["x"], to=name), target, feeds, [feeds["x"].astype(KINDS[name])])
+        result = converted(_model(feeds["x"], to=name), target, feeds, [feeds["x"].astype(DTYPES[name])])
         (attribute,) = result.graph.node[0].attribute
         assert (attribute.name, attribute.i) == ("to", TensorProto.DataType.Value(name))
         assert attribute.type == onnx.AttributeProto.INT
 
 
 @pytest.mark.parametrize("name", ["float", "Float", "int64"])
-def test_small_letters_are_read_too(name: str, converted: Converted) -> None:
-    converted(_model(NUMBERS, to=name), 6, {"x": NUMBERS}, [NUMBERS.astype(KINDS[name.upper()])])
+def test_ignores_case_of_type_names(name: str, converted: Converted) -> None:
+    converted(_model(DATA, to=name), 6, {"x": DATA}, [DATA.astype(DTYPES[name.upper()])])
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "quoted_name"),
     [
-        pytest.param("REAL", "'REAL'", id="a word that is no type"),
-        pytest.param("", "''", id="nothing"),
+        pytest.param("REAL", "'REAL'", id="unknown name"),
+        pytest.param("", "''", id="empty name"),
     ],
 )
-def test_other_names_are_refused(name: str, shown: str, refusal: Refusing) -> None:
+def test_refuses_unknown_type_names(name: str, quoted_name: str, refusal: Refusing) -> None:
     node = helper.make_node("Cast", ["x"], ["y"], name="node", to=name)
-    found = refusal(build([node], {"x": NUMBERS}, ["y"], 1), 6)
-    assert found.reason == f"attribute 'to' is {shown}, which is not an element type"
-    assert found.remedy == "use the name of a TensorProto.DataType, such as FLOAT"
+    refused = refusal(build([node], {"x": DATA}, ["y"], 1), 6)
+    assert refused.reason == f"attribute 'to' is {quoted_name}, which is not an element type"
+    assert refused.remedy == "use the name of a TensorProto.DataType, such as FLOAT"
 
 
-def test_a_type_has_to_be_named(refusal: Refusing) -> None:
+def test_refuses_missing_type(refusal: Refusing) -> None:
     node = helper.make_node("Cast", ["x"], ["y"], name="node")
-    assert "'to'" in refusal(build([node], {"x": NUMBERS}, ["y"], 1), 6).reason
+    assert "'to'" in refusal(build([node], {"x": DATA}, ["y"], 1), 6).reason

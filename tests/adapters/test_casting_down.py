@@ -1,4 +1,4 @@
-"""Cast and CastLike on their way down: what matters for 8-bit floats only, and types by name."""
+"""Downgrade of Cast and CastLike: attributes of 8-bit floats, and types by name."""
 
 from __future__ import annotations
 
@@ -26,41 +26,43 @@ def _cast(to: int, opset: int, **attributes: Any) -> onnx.ModelProto:
     )
 
 
-WHOLE = FEEDS["x"].astype(np.int32)
+TRUNCATED = FEEDS["x"].astype(np.int32)
 
 
 @pytest.mark.parametrize("target", [18, 13, 9, 7])
-def test_attributes_for_8_bit_floats_are_dropped(target: int, converted: Converted) -> None:
+def test_drops_attributes_of_8_bit_floats(target: int, converted: Converted) -> None:
     model = _cast(TensorProto.INT32, 24, saturate=0, round_mode="nearest")
-    stated = {each.name for each in converted(model, target, FEEDS, [WHOLE]).graph.node[0].attribute}
-    assert stated == {"to"}
+    attribute_names = {
+        each.name for each in converted(model, target, FEEDS, [TRUNCATED]).graph.node[0].attribute
+    }
+    assert attribute_names == {"to"}
 
 
-def test_saturate_stays_where_it_is_known() -> None:
-    moved = convert_version(_cast(TensorProto.FLOAT8E5M2, 24, saturate=0, round_mode="up"), 23)
-    assert {each.name for each in moved.graph.node[0].attribute} == {"to", "saturate"}
+def test_keeps_saturate_of_8_bit_floats() -> None:
+    result = convert_version(_cast(TensorProto.FLOAT8E5M2, 24, saturate=0, round_mode="up"), 23)
+    assert {each.name for each in result.graph.node[0].attribute} == {"to", "saturate"}
 
 
 @pytest.mark.parametrize("to", [TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2])
-def test_8_bit_floats_are_refused_before_19(to: int, refusal: Refusing) -> None:
+def test_refuses_8_bit_floats_below_opset_19(to: int, refusal: Refusing) -> None:
     assert "which ai.onnx.Cast:13 does not support" in refusal(_cast(to, 19, saturate=0), 18).reason
 
 
 @pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.DOUBLE, TensorProto.BOOL])
-def test_number_becomes_name(to: int) -> None:
+def test_converts_type_number_to_name(to: int) -> None:
     (node,) = there_and_back(_cast(to, 9), 5, FEEDS).graph.node
     assert node.attribute[0].s.decode() == TensorProto.DataType.Name(to)
 
 
 @pytest.mark.parametrize("target", [18, 14, 7])
-def test_cast_like_is_a_cast(target: int, converted: Converted) -> None:
+def test_replaces_cast_like_with_cast(target: int, converted: Converted) -> None:
     feeds = {**FEEDS, "like": np.zeros(2, np.int32)}
     node = helper.make_node("CastLike", ["x", "like"], ["y"], name="node", saturate=0)
-    result = converted(build([node], feeds, {"y": TensorProto.INT32}, 19), target, feeds, [WHOLE])
+    result = converted(build([node], feeds, {"y": TensorProto.INT32}, 19), target, feeds, [TRUNCATED])
     assert op_types(result) == (["CastLike"] if target > 14 else ["Cast"])
 
 
-def test_an_unknown_type_is_refused(refusal: Refusing) -> None:
+def test_refuses_unknown_type(refusal: Refusing) -> None:
     nodes = [
         helper.make_node("Anything", ["x"], ["like"], domain="com.acme"),
         helper.make_node("CastLike", ["x", "like"], ["y"], name="node"),

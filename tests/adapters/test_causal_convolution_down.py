@@ -1,4 +1,4 @@
-"""CausalConvWithState before 27."""
+"""Expansion of CausalConvWithState below opset 27."""
 
 from __future__ import annotations
 
@@ -15,34 +15,37 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 BATCH, CHANNELS, LENGTH = 2, 3, 5
-NUMBERS = np.random.default_rng(27)
+RANDOM = np.random.default_rng(27)
 
 
 def _case(
-    width: int = 4, activation: str = "none", *, bias: bool = False, past: bool = False
+    kernel_size: int = 4, activation: str = "none", *, bias: bool = False, past: bool = False
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    shapes: dict[str, tuple[int, ...]] = {"x": (BATCH, CHANNELS, LENGTH), "weight": (CHANNELS, 1, width)}
+    shapes: dict[str, tuple[int, ...]] = {
+        "x": (BATCH, CHANNELS, LENGTH),
+        "weight": (CHANNELS, 1, kernel_size),
+    }
     shapes |= {"bias": (CHANNELS,)} if bias else {}
-    shapes |= {"past": (BATCH, CHANNELS, width - 1)} if past else {}
-    feeds = {name: NUMBERS.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    shapes |= {"past": (BATCH, CHANNELS, kernel_size - 1)} if past else {}
+    feeds = {name: RANDOM.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
     inputs = ["x", "weight", "bias" if bias else "", *(["past"] if past else [])]
     node = helper.make_node("CausalConvWithState", inputs, ["y", "state"], name="node", activation=activation)
     return build([node], feeds, ["y", "state"], 27, ir_version=10), feeds
 
 
 CASES = [
-    pytest.param(_case(), id="zeros before the first column"),
-    pytest.param(_case(past=True), id="a past state"),
+    pytest.param(_case(), id="no past state"),
+    pytest.param(_case(past=True), id="past state"),
     pytest.param(_case(bias=True, past=True), id="bias and past state"),
-    pytest.param(_case(7), id="a kernel wider than the data"),
-    pytest.param(_case(1), id="a kernel that reaches nothing else"),
-    pytest.param(_case(activation="silu"), id="activated"),
-    pytest.param(_case(activation="swish", past=True), id="activated by another name"),
+    pytest.param(_case(7), id="kernel longer than the data"),
+    pytest.param(_case(1), id="kernel of length 1"),
+    pytest.param(_case(activation="silu"), id="SiLU activation"),
+    pytest.param(_case(activation="swish", past=True), id="Swish activation"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_past_columns_come_first(
+def test_prepends_the_past_state(
     case: tuple[onnx.ModelProto, dict[str, Array]], converted: Converted
 ) -> None:
     model, feeds = case
@@ -50,6 +53,6 @@ def test_past_columns_come_first(
         assert "Conv" in op_types(converted(model, target, feeds))
 
 
-def test_the_kernel_has_to_be_known(refusal: Callable[..., Refusal]) -> None:
+def test_refuses_unknown_kernel_size(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case()
     assert refusal(symbolic(model), 26).reason == "the number of channels and the kernel width are unknown"

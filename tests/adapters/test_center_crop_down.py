@@ -1,4 +1,4 @@
-"""CenterCropPad before 18."""
+"""Expansion of CenterCropPad below opset 18."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from support.running import Array, build, op_types
 Converted = Callable[..., onnx.ModelProto]
 DATA = np.random.default_rng(18).standard_normal((5, 4, 3)).astype(np.float32)
 CASES = [
-    pytest.param((3, 4, 3), {}, ["Slice"], id="an even part is cut off"),
-    pytest.param((2, 1, 3), {}, ["Slice"], id="an odd part is cut off"),
-    pytest.param((5, 8, 3), {}, ["Pad"], id="an even part is padded"),
-    pytest.param((6, 7, 4), {}, ["Pad"], id="an odd part is padded"),
-    pytest.param((2, 9, 3), {}, ["Slice", "Pad"], id="one is cut, another padded"),
-    pytest.param((5, 4, 3), {}, ["Identity"], id="all sizes are there already"),
-    pytest.param((6, 1), {"axes": [2, 0]}, ["Slice", "Pad"], id="some axes"),
-    pytest.param((6,), {"axes": [-2]}, ["Pad"], id="an axis from the back"),
+    pytest.param((3, 4, 3), {}, ["Slice"], id="even crop"),
+    pytest.param((2, 1, 3), {}, ["Slice"], id="odd crop"),
+    pytest.param((5, 8, 3), {}, ["Pad"], id="even padding"),
+    pytest.param((6, 7, 4), {}, ["Pad"], id="odd padding"),
+    pytest.param((2, 9, 3), {}, ["Slice", "Pad"], id="crop and padding"),
+    pytest.param((5, 4, 3), {}, ["Identity"], id="unchanged sizes"),
+    pytest.param((6, 1), {"axes": [2, 0]}, ["Slice", "Pad"], id="selected axes"),
+    pytest.param((6,), {"axes": [-2]}, ["Pad"], id="negative axis"),
 ]
 
 
@@ -36,21 +36,21 @@ def _model(
     return build([node], feeds | sizes, ["y"], 18), feeds | sizes
 
 
-@pytest.mark.parametrize(("shape", "attributes", "made_of"), CASES)
-def test_known_sizes(
-    shape: tuple[int, ...], attributes: dict[str, Any], made_of: list[str], converted: Converted
+@pytest.mark.parametrize(("shape", "attributes", "expected_nodes"), CASES)
+def test_emits_expected_nodes_for_known_sizes(
+    shape: tuple[int, ...], attributes: dict[str, Any], expected_nodes: list[str], converted: Converted
 ) -> None:
     model, feeds = _model(shape, attributes, constant=True)
-    assert op_types(converted(model, 17, feeds)) == made_of
+    assert op_types(converted(model, 17, feeds)) == expected_nodes
     converted(model, 7, feeds)
 
 
-@pytest.mark.parametrize("constant", [True, False], ids=["constant sizes", "computed sizes"])
-@pytest.mark.parametrize(("shape", "attributes", "made_of"), CASES)
-def test_computed_sizes(
+@pytest.mark.parametrize("constant", [True, False], ids=["constant shape", "computed shape"])
+@pytest.mark.parametrize(("shape", "attributes", "expected_nodes"), CASES)
+def test_needs_no_sizes(
     shape: tuple[int, ...],
     attributes: dict[str, Any],
-    made_of: list[str],
+    expected_nodes: list[str],
     constant: bool,
     converted: Converted,
 ) -> None:

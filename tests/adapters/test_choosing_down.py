@@ -1,4 +1,4 @@
-"""Where, OneHot, Compress, Scatter, Expand and ConstantOfShape, before they came."""
+"""Where, OneHot, Compress, Scatter, Expand and ConstantOfShape below the opset that introduced them."""
 
 from __future__ import annotations
 
@@ -16,73 +16,75 @@ from opshift.converter.errors import Refusal
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
-KINDS = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.bool_)
+DTYPES = (np.float32, np.float64, np.float16, np.int8, np.int32, np.int64, np.uint8, np.bool_)
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
-def _drawn(shape: tuple[int, ...], kind: type) -> Array:
-    return np.asarray(RANDOM.integers(-2, 3, shape)).astype(kind)
+def _random(shape: tuple[int, ...], dtype: type) -> Array:
+    return np.asarray(RANDOM.integers(-2, 3, shape)).astype(dtype)
 
 
-def _number(array: Array) -> int:
+def _element_type(array: Array) -> int:
     return int(helper.np_dtype_to_tensor_dtype(array.dtype))
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     "shapes",
     [
-        pytest.param([(3, 4), (3, 4), (3, 4)], id="the same shape"),
-        pytest.param([(3, 1), (2, 1, 4), ()], id="all are broadcast"),
-        pytest.param([(2, 3, 4), (4,), (1, 1)], id="the condition has the shape"),
+        pytest.param([(3, 4), (3, 4), (3, 4)], id="same shape"),
+        pytest.param([(3, 1), (2, 1, 4), ()], id="all inputs broadcast"),
+        pytest.param([(2, 3, 4), (4,), (1, 1)], id="condition of the output shape"),
         pytest.param([(), (), ()], id="scalars"),
     ],
 )
-def test_one_of_two(shapes: list[tuple[int, ...]], kind: type, target: int, converted: Converted) -> None:
+def test_rewrites_where(
+    shapes: list[tuple[int, ...]], dtype: type, target: int, converted: Converted
+) -> None:
     condition: Array = np.asarray(RANDOM.random(shapes[0]) < 0.5)
-    first, second = (_drawn(shape, kind) for shape in shapes[1:])
-    if np.issubdtype(kind, np.floating):
-        first = np.where(first == 1, np.array(math.nan, kind), first)
-        second = np.where(second == 1, np.array(math.inf, kind), second)
+    first, second = (_random(shape, dtype) for shape in shapes[1:])
+    if np.issubdtype(dtype, np.floating):
+        first = np.where(first == 1, np.array(math.nan, dtype), first)
+        second = np.where(second == 1, np.array(math.inf, dtype), second)
     feeds: dict[str, Array] = {"c": condition, "x": first, "z": second}
     node = helper.make_node("Where", list(feeds), ["y"], name="node")
-    model = build([node], feeds, {"y": _number(first)}, 9)
+    model = build([node], feeds, {"y": _element_type(first)}, 9)
     converted(model, target, feeds, [np.where(condition, first, second)], 0)
 
 
-def test_texts_are_chosen(converted: Converted) -> None:
+def test_rewrites_where_of_strings(converted: Converted) -> None:
     condition: Array = np.array([[True], [False]])
-    texts = [np.array(["a", "b"], object), np.array([["c", "d"], ["e", "f"]], object)]
+    strings = [np.array(["a", "b"], object), np.array([["c", "d"], ["e", "f"]], object)]
     model = build(
         [helper.make_node("Where", ["c", "x", "z"], ["y"], name="node")],
         {"c": condition},
         {"y": TensorProto.STRING},
         9,
     )
-    for name, text in zip("xz", texts, strict=True):
-        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.STRING, text.shape))
-    feeds: dict[str, Array] = {"c": condition, "x": texts[0], "z": texts[1]}
-    converted(model, 8, feeds, [np.where(condition, *texts)])
+    for name, string in zip("xz", strings, strict=True):
+        model.graph.input.append(helper.make_tensor_value_info(name, TensorProto.STRING, string.shape))
+    feeds: dict[str, Array] = {"c": condition, "x": strings[0], "z": strings[1]}
+    converted(model, 8, feeds, [np.where(condition, *strings)])
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("shape", [(2, 3), (0, 3)], ids=["some", "none"])
-@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
-def test_floats_of_unknown_shape(
-    kind: type, shape: tuple[int, ...], target: int, converted: Converted
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3)], ids=["with elements", "empty"])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_rewrites_where_of_floats_of_unknown_shape(
+    dtype: type, shape: tuple[int, ...], target: int, converted: Converted
 ) -> None:
     feeds: dict[str, Array] = {
         "c": RANDOM.random(shape) < 0.5,
-        "x": np.array([math.nan, -math.inf, -0.0], kind),
-        "z": np.full((shape[0], 1), math.inf, kind),
+        "x": np.array([math.nan, -math.inf, -0.0], dtype),
+        "z": np.full((shape[0], 1), math.inf, dtype),
     }
     node = helper.make_node("Where", list(feeds), ["y"], name="node")
-    model = build([node], feeds, {"y": _number(feeds["x"])}, 9, shapes=False)
+    model = build([node], feeds, {"y": _element_type(feeds["x"])}, 9, shapes=False)
     converted(model, target, feeds, [np.where(*feeds.values())], 0)
 
 
-def test_texts_of_unknown_shape_are_refused(refusal: Refusing) -> None:
+def test_refuses_where_of_strings_of_unknown_shape(refusal: Refusing) -> None:
     model = build(
         [helper.make_node("Where", ["c", "x", "x"], ["y"])],
         {"c": np.ones(2, np.bool_)},
@@ -90,12 +92,12 @@ def test_texts_of_unknown_shape_are_refused(refusal: Refusing) -> None:
         9,
     )
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.STRING, None))
-    found = refusal(model, 8)
-    assert found.reason == "the shape of its output is unknown, but a selection by position requires it"
-    assert found.remedy == "add a value_info with the shape of each input, or convert to opset 9 or later"
+    refused = refusal(model, 8)
+    assert refused.reason == "the shape of its output is unknown, but a selection by position requires it"
+    assert refused.remedy == "add a value_info with the shape of each input, or convert to opset 9 or later"
 
 
-def test_integers_of_unknown_shape(converted: Converted) -> None:
+def test_rewrites_where_of_integers_of_unknown_shape(converted: Converted) -> None:
     feeds: dict[str, Array] = {"c": np.array([True, False]), "x": np.array([7, 8]), "z": np.array([[1], [2]])}
     node = helper.make_node("Where", list(feeds), ["y"], name="node")
     model = build([node], feeds, {"y": TensorProto.INT64}, 9, shapes=False)
@@ -104,21 +106,23 @@ def test_integers_of_unknown_shape(converted: Converted) -> None:
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [-3, -2, -1, 0, 1, 2])
-@pytest.mark.parametrize("kind", [np.int64, np.float32, np.uint8])
-def test_one_of_many(kind: type, axis: int, target: int, converted: Converted) -> None:
-    indices: Array = np.array([[0, 2, 1], [4, 7, 3]], kind)
-    given: dict[str, Array] = {"d": np.array(5, np.int64), "v": np.array([-1.5, math.inf], np.float32)}
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.uint8])
+def test_rewrites_one_hot(dtype: type, axis: int, target: int, converted: Converted) -> None:
+    indices: Array = np.array([[0, 2, 1], [4, 7, 3]], dtype)
+    constants: dict[str, Array] = {"d": np.array(5, np.int64), "v": np.array([-1.5, math.inf], np.float32)}
     node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node", axis=axis)
-    model = build([node], {"x": indices}, ["y"], 9, initializers=given)
-    place = axis if axis >= 0 else axis + 3
-    hot = np.moveaxis(indices[..., None].astype(np.int64) == np.arange(5), -1, place)
-    converted(model, target, {"x": indices}, [np.where(hot, *given["v"][::-1])])
+    model = build([node], {"x": indices}, ["y"], 9, initializers=constants)
+    position = axis if axis >= 0 else axis + 3
+    hot = np.moveaxis(indices[..., None].astype(np.int64) == np.arange(5), -1, position)
+    converted(model, target, {"x": indices}, [np.where(hot, *constants["v"][::-1])])
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [-1, 0, 1])
-@pytest.mark.parametrize("depth", [np.array(4), np.array([4], np.float32)], ids=["int64", "float list"])
-def test_one_of_a_computed_number(depth: Array, axis: int, target: int, converted: Converted) -> None:
+@pytest.mark.parametrize("depth", [np.array(4), np.array([4], np.float32)], ids=["int64", "float vector"])
+def test_rewrites_one_hot_of_computed_depth(
+    depth: Array, axis: int, target: int, converted: Converted
+) -> None:
     feeds: dict[str, Array] = {"x": np.array([1, 5, 3, 0]), "d": depth}
     values: dict[str, Array] = {"v": np.array([-1, 7], np.float32)}
     node = helper.make_node("OneHot", ["x", "d", "v"], ["y"], name="node", axis=axis)
@@ -129,7 +133,9 @@ def test_one_of_a_computed_number(depth: Array, axis: int, target: int, converte
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [None, 0, 2])
-def test_a_constant_condition(axis: int | None, target: int, converted: Converted) -> None:
+def test_rewrites_compress_with_constant_condition(
+    axis: int | None, target: int, converted: Converted
+) -> None:
     condition: Array = np.array([True, False] if axis == 0 else [False, True, True])
     attributes = {} if axis is None else {"axis": axis}
     node = helper.make_node("Compress", ["x", "c"], ["y"], name="node", **attributes)
@@ -139,7 +145,9 @@ def test_a_constant_condition(axis: int | None, target: int, converted: Converte
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [None, 0, 2])
-def test_a_computed_condition(axis: int | None, target: int, converted: Converted) -> None:
+def test_rewrites_compress_with_computed_condition(
+    axis: int | None, target: int, converted: Converted
+) -> None:
     feeds: dict[str, Array] = {"x": DATA, "c": np.array([True, False] if axis == 0 else [False, True, True])}
     attributes = {} if axis is None else {"axis": axis}
     node = helper.make_node("Compress", ["x", "c"], ["y"], name="node", **attributes)
@@ -150,19 +158,19 @@ def test_a_computed_condition(axis: int | None, target: int, converted: Converte
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
-def test_places_to_write(constant: bool, axis: int, target: int, converted: Converted) -> None:
+def test_rewrites_scatter(constant: bool, axis: int, target: int, converted: Converted) -> None:
     updates = -1 - RANDOM.random((2, 2, 3)).astype(np.float32)
     indices: Array = RANDOM.permuted(np.tile(np.arange(DATA.shape[axis]), (2, 2, 3, 1)), axis=-1)[..., 0]
-    indices[...] = np.arange(updates.shape[axis]).reshape([-1 if at == axis else 1 for at in range(3)])
+    indices[...] = np.arange(updates.shape[axis]).reshape([-1 if dim == axis else 1 for dim in range(3)])
     indices[0, 0, 0] = min(indices[0, 0, 0], DATA.shape[axis] - 1)
     node = helper.make_node("Scatter", ["x", "i", "u"], ["y"], name="node", axis=axis)
     feeds: dict[str, Array] = {"x": DATA, "u": updates}
-    given: dict[str, Array] = {"i": indices}
-    feeds |= {} if constant else given
-    model = build([node], feeds, ["y"], 9, initializers=given if constant else None)
+    index_input: dict[str, Array] = {"i": indices}
+    feeds |= {} if constant else index_input
+    model = build([node], feeds, ["y"], 9, initializers=index_input if constant else None)
     expected = DATA.copy()
     np.put_along_axis(
-        expected[tuple(slice(None if at == axis else n) for at, n in enumerate((2, 2, 3)))],
+        expected[tuple(slice(None if dim == axis else n) for dim, n in enumerate((2, 2, 3)))],
         indices,
         updates,
         axis,
@@ -170,16 +178,16 @@ def test_places_to_write(constant: bool, axis: int, target: int, converted: Conv
     converted(model, target, feeds, [expected])
 
 
-@pytest.mark.parametrize("kind", [*KINDS, np.float64])
+@pytest.mark.parametrize("dtype", [*DTYPES, np.float64])
 @pytest.mark.parametrize(
-    ("shape", "wanted"),
+    ("shape", "target_shape"),
     [
         pytest.param((3, 1), (3, 4), id="one dimension"),
         pytest.param((3, 1), (2, 1, 6), id="more dimensions"),
-        pytest.param((2, 3, 1), (4,), id="a shorter shape"),
-        pytest.param((), (2, 2), id="a scalar"),
-        pytest.param((2, 3), (1, 1), id="nothing"),
-        pytest.param((2, 1), (2, 0), id="to nothing"),
+        pytest.param((2, 3, 1), (4,), id="shape of lower rank"),
+        pytest.param((), (2, 2), id="scalar"),
+        pytest.param((2, 3), (1, 1), id="unchanged shape"),
+        pytest.param((2, 1), (2, 0), id="empty result"),
     ],
 )
 @pytest.mark.parametrize(
@@ -187,33 +195,35 @@ def test_places_to_write(constant: bool, axis: int, target: int, converted: Conv
     [
         pytest.param(True, True, id="known"),
         pytest.param(False, True, id="computed"),
-        pytest.param(False, False, id="of unknown length"),
+        pytest.param(False, False, id="unknown shapes"),
     ],
 )
-def test_expanding(
+def test_rewrites_expand(
     shape: tuple[int, ...],
-    wanted: tuple[int, ...],
-    kind: type,
+    target_shape: tuple[int, ...],
+    dtype: type,
     known: bool,
     shapes: bool,
     converted: Converted,
 ) -> None:
-    data: Array = np.asarray(RANDOM.integers(0, 2, shape)).astype(kind)
-    given: dict[str, Array] = {"s": np.array(wanted, np.int64)}
-    feeds: dict[str, Array] = {"x": data} if known else {"x": data, **given}
+    data: Array = np.asarray(RANDOM.integers(0, 2, shape)).astype(dtype)
+    shape_input: dict[str, Array] = {"s": np.array(target_shape, np.int64)}
+    feeds: dict[str, Array] = {"x": data} if known else {"x": data, **shape_input}
     node = helper.make_node("Expand", ["x", "s"], ["y"], name="node")
-    outputs = {"y": _number(data)}
-    model = build([node], feeds, outputs, 8, initializers=given if known else None, shapes=shapes)
-    converted(model, 7, feeds, [data * np.ones(wanted, kind)])
+    outputs = {"y": _element_type(data)}
+    model = build([node], feeds, outputs, 8, initializers=shape_input if known else None, shapes=shapes)
+    converted(model, 7, feeds, [data * np.ones(target_shape, dtype)])
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("shape", [(2, 3), (4,), (), (0, 2)])
 @pytest.mark.parametrize("value", [None, np.array([7], np.int32), np.array([True])])
-def test_filling(value: Array | None, shape: tuple[int, ...], target: int, converted: Converted) -> None:
-    stated = {} if value is None else {"value": numpy_helper.from_array(value)}
-    filling = np.zeros(1, np.float32) if value is None else value
+def test_rewrites_constant_of_shape(
+    value: Array | None, shape: tuple[int, ...], target: int, converted: Converted
+) -> None:
+    attributes = {} if value is None else {"value": numpy_helper.from_array(value)}
+    fill_value = np.zeros(1, np.float32) if value is None else value
     feeds: dict[str, Array] = {"x": np.array(shape, np.int64)}
-    node = helper.make_node("ConstantOfShape", ["x"], ["y"], name="node", **stated)
-    model = build([node], feeds, {"y": _number(filling)}, 9)
-    converted(model, target, feeds, [np.full(shape, filling[0])])
+    node = helper.make_node("ConstantOfShape", ["x"], ["y"], name="node", **attributes)
+    model = build([node], feeds, {"y": _element_type(fill_value)}, 9)
+    converted(model, target, feeds, [np.full(shape, fill_value[0])])
