@@ -95,17 +95,17 @@ def test_quiet_tells_of_failures_only(run: Run) -> None:
 WRONG = {
     "the same names": (
         ["old.onnx", "in/b", "in/b/c.onnx"],
-        "in/b/c.onnx and in/b/c.onnx would both be written",
+        "in/b/c.onnx and in/b/c.onnx have the same output file",
     ),
     "the same names in two folders": (
         ["in", "copy"],
-        "in/a.onnx and copy/a.onnx would both be written to it",
+        "in/a.onnx and copy/a.onnx have the same output file",
     ),
-    "an input that is not there": (["old.onnx", "no.onnx"], "no.onnx: there is no such file"),
-    "a folder without models": (["old.onnx", "empty"], "empty: holds no *.onnx"),
+    "an input that is not there": (["old.onnx", "no.onnx"], "no.onnx: file does not exist"),
+    "a folder without models": (["old.onnx", "empty"], "empty: contains no *.onnx files"),
     "--in-place": (["old.onnx", "--in-place"], "both --out and --in-place are given"),
     "no processes": (["old.onnx", "--jobs", "0"], "--jobs"),
-    "inputs without comparing": (["old.onnx", "--inputs", "x.npz"], "without --verify"),
+    "inputs without comparing": (["old.onnx", "--inputs", "x.npz"], "require --verify"),
 }
 
 
@@ -123,7 +123,7 @@ def test_wrong_usage_writes_nothing(run: Run, arguments: list[str], message: str
 def test_several_without_a_folder_are_refused(run: Run, models: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "in/a.onnx", "-t", "17")
     assert result.exit_code == 2
-    assert "several models need a folder to go to" in result.stderr
+    assert "several models require an output folder" in result.stderr
     assert "--out" in result.stderr
 
 
@@ -132,7 +132,7 @@ def test_what_is_there_is_replaced_by_force_only(run: Run, models: Path) -> None
     Path("out/old.onnx").write_bytes(b"mine")
     refused = run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17")
     assert refused.exit_code == 2
-    assert "out/old.onnx: is there already" in refused.stderr
+    assert "out/old.onnx: already exists" in refused.stderr
     assert written() == ["old.onnx"]
     assert Path("out/old.onnx").read_bytes() == b"mine"
     assert run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17", "--force").exit_code == 0
@@ -142,10 +142,10 @@ def test_what_is_there_is_replaced_by_force_only(run: Run, models: Path) -> None
 @pytest.mark.parametrize(
     ("sources", "into", "message"),
     [
-        pytest.param(["old.onnx"], ".", "old.onnx: is the input itself", id="into its own folder"),
-        pytest.param(["in"], "in", "a.onnx: is the input itself", id="a folder into itself"),
+        pytest.param(["old.onnx"], ".", "old.onnx: is the input file", id="into its own folder"),
+        pytest.param(["in"], "in", "a.onnx: is the input file", id="a folder into itself"),
         pytest.param(["in", "out/a.onnx"], "out", "out/a.onnx", id="over another input"),
-        pytest.param(["old.onnx"], "bad.onnx", "bad.onnx: is no folder", id="into a file"),
+        pytest.param(["old.onnx"], "bad.onnx", "bad.onnx: is not a folder", id="into a file"),
     ],
 )
 def test_no_input_is_overwritten(run: Run, models: Path, sources: list[str], into: str, message: str) -> None:
@@ -172,7 +172,7 @@ def test_a_folder_goes_to_the_one_around_it(run: Run, models: Path) -> None:
 def test_weights_to_copy_are_named(run: Run, models: Path) -> None:
     onnx.save(onnx.load("old.onnx"), "w.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     result = run("convert", "w.onnx", "--out", "out", "-t", "17", "--external", "keep")
-    assert "Copy w.bin beside out/w.onnx" in result.stdout
+    assert "out/w.onnx has weights in separate files: copy w.bin to its folder." in result.stdout
 
 
 def test_models_may_share_weights(run: Run, models: Path) -> None:

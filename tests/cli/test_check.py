@@ -40,7 +40,7 @@ def illegal(folder: Path, old_model: Path) -> Path:
 
 def test_a_legal_model(run: Run, legal: Path) -> None:
     result = run("check", "legal.onnx")
-    assert (result.exit_code, result.output) == (0, "legal.onnx\nlegal: nothing found\n")
+    assert (result.exit_code, result.output) == (0, "legal.onnx\nvalid: no findings\n")
 
 
 def test_an_illegal_model(run: Run, illegal: Path) -> None:
@@ -54,7 +54,7 @@ def test_an_illegal_model(run: Run, illegal: Path) -> None:
     assert "  help: remove the attribute, or correct its name\n" in result.stdout
     assert "warning model.ir-version-of-opset" in result.stdout
     assert "name.identifier" not in result.stdout
-    summary = "not legal: 12 errors, 1 warning, 1 info; --level info shows all of it\n"
+    summary = "invalid: 12 errors, 1 warning, 1 info; --level info shows all\n"
     assert result.stdout.endswith(summary)
 
 
@@ -100,8 +100,8 @@ def test_several_models_are_checked_to_the_last(run: Run, legal: Path, illegal: 
     result = run("check", "junk.onnx", "illegal.onnx", "legal.onnx", "--level", "error")
     assert result.exit_code == 1
     assert "error model.readable: The bytes must be a single serialized model.\n" in result.stdout
-    summaries = [line for line in result.stdout.splitlines() if "legal: " in line]
-    assert [each.partition(":")[0] for each in summaries] == ["not legal", "not legal", "legal"]
+    summaries = [line for line in result.stdout.splitlines() if "valid: " in line]
+    assert [each.partition(":")[0] for each in summaries] == ["invalid", "invalid", "valid"]
 
 
 def test_warnings_alone_are_no_finding(run: Run, legal: Path) -> None:
@@ -110,14 +110,14 @@ def test_warnings_alone_are_no_finding(run: Run, legal: Path) -> None:
     onnx.save(model, legal)
     result = run("check", "legal.onnx")
     assert result.exit_code == 0
-    assert result.stdout.endswith("legal: 1 warning\n")
+    assert result.stdout.endswith("\nvalid: 1 warning\n")
 
 
 def test_the_rules_are_listed(run: Run) -> None:
     result = run("check", "--rules")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
-    assert lines[0].split() == ["rule", "level", "asks", "that", "source"]
+    assert lines[0].split() == ["rule", "level", "requirement", "source"]
     assert [line.split()[0] for line in lines[1:]] == list(rule_table())
     listed = json.loads(run("check", "--rules", "--format", "json").stdout)["rules"]
     assert [each["rule"] for each in listed] == list(rule_table())
@@ -128,7 +128,7 @@ def test_the_rules_are_listed(run: Run) -> None:
     ("arguments", "message"),
     [
         ([], "IN is not given"),
-        (["no.onnx"], "no.onnx: there is no such file"),
+        (["no.onnx"], "no.onnx: file does not exist"),
         (["."], "is a folder"),
         (["legal.onnx", "--level", "grave"], "grave"),
     ],

@@ -33,10 +33,10 @@ def versions(old_model: Path) -> Callable[[str, str], None]:
 @pytest.mark.parametrize(
     ("old", "new", "code", "verdict"),
     [
-        pytest.param("1.0.0", "1.1.0", 0, "The version rises enough.", id="enough"),
-        pytest.param("1.0.0", "1.0.1", 1, "The version has to be 1.1.0 or higher.", id="too little"),
-        pytest.param("0", "0", 1, "The version has to be 1 or higher.", id="no versions"),
-        pytest.param("1.0.0", "0.1.0", 1, "1.0.0 -> 0.1.0, sinks", id="down"),
+        pytest.param("1.0.0", "1.1.0", 0, "The version increment is sufficient.", id="enough"),
+        pytest.param("1.0.0", "1.0.1", 1, "The version must be 1.1.0 or higher.", id="too little"),
+        pytest.param("0", "0", 1, "The version must be 1 or higher.", id="no versions"),
+        pytest.param("1.0.0", "0.1.0", 1, "1.0.0 -> 0.1.0, decreased", id="down"),
     ],
 )
 def test_the_verdict(
@@ -52,8 +52,8 @@ def test_the_table_tells_rule_place_and_change(run: Run, versions: Callable[[str
     versions("1.0.0", "1.1.0")
     lines = [" ".join(line.split()) for line in run("compare", "v1.onnx", "v2.onnx").stdout.splitlines()]
     assert lines[0] == "v1.onnx -> v2.onnx"
-    assert "version 1.0.0 -> 1.1.0, rises by MINOR" in lines
-    assert "asked for MINOR" in lines
+    assert "version 1.0.0 -> 1.1.0, MINOR increment" in lines
+    assert "required increment MINOR" in lines
     why = "the new type holds all values of the old type"
     assert f"MINOR INPUT_TYPE_WIDENED input 'x' tensor(float) -> tensor(double) {why}" in lines
 
@@ -61,7 +61,7 @@ def test_the_table_tells_rule_place_and_change(run: Run, versions: Callable[[str
 def test_the_same_model_asks_for_nothing(run: Run, old_model: Path) -> None:
     result = run("compare", "old.onnx", "old.onnx")
     assert result.exit_code == 0
-    assert "asked for  nothing" in result.stdout
+    assert "required increment  none" in result.stdout
 
 
 def test_json_has_it_all(run: Run, versions: Callable[[str, str], None]) -> None:
@@ -81,7 +81,7 @@ def test_json_has_it_all(run: Run, versions: Callable[[str, str], None]) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        pytest.param(["old.onnx", "no.onnx"], 2, "no.onnx: there is no such file", id="not there"),
+        pytest.param(["old.onnx", "no.onnx"], 2, "no.onnx: file does not exist", id="not there"),
         pytest.param(["old.onnx", "bad.onnx"], 1, "bad.onnx: is not an ONNX model", id="no model"),
     ],
 )

@@ -26,7 +26,7 @@ def test_two_versions(run: Run) -> None:
         "re-encodes attribute-became-input attribute removed: min: -3.4028234663852886e+38 -> nothing",
         "re-encodes attribute-became-input input added: min: nothing -> optional",
         "re-encodes attribute-became-input input added: max: nothing -> optional",
-        "backward no, forward no; onnx-strict asks for a new version",
+        "backward no, forward no; onnx-strict requires a new version",
     ]
 
 
@@ -92,14 +92,18 @@ def test_whether_a_policy_asks_for_a_new_version(run: Run, policy: str, asks: bo
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        pytest.param([], "it is not said what to compare", 2, id="nothing"),
-        pytest.param(["Clip"], "it is not said what to compare", 2, id="no version"),
-        pytest.param(["Clip", "6", "--opset", "1", "2"], "it is not said", 2, id="both"),
+        pytest.param([], "expected either OPERATOR and OLD, or --opset", 2, id="nothing"),
+        pytest.param(["Clip"], "expected either OPERATOR and OLD, or --opset", 2, id="no version"),
+        pytest.param(
+            ["Clip", "6", "--opset", "1", "2"], "expected either OPERATOR and OLD, or --opset", 2, id="both"
+        ),
         pytest.param(["Cnov", "6", "11"], "did you mean Conv?", 1, id="misspelt"),
         pytest.param(["Clip", "6", "99"], "there is no opset 99", 1, id="no such version"),
         pytest.param(["--opset", "6", "99"], "there is no opset 99", 1, id="no such opset"),
-        pytest.param(["Clip", "6", "11", "--policy", "loose"], "is no policy", 2, id="no such policy"),
-        pytest.param(["--explain", "default"], "there is no rule 'default'", 2, id="no such rule"),
+        pytest.param(
+            ["Clip", "6", "11", "--policy", "loose"], "unknown policy 'loose'", 2, id="no such policy"
+        ),
+        pytest.param(["--explain", "default"], "unknown rule 'default'", 2, id="no such rule"),
     ],
 )
 def test_what_cannot_be_compared(run: Run, arguments: list[str], message: str, code: int) -> None:

@@ -33,8 +33,8 @@ def test_a_model_that_is_what_it_says(run: Run, old_model: Path) -> None:
     result = run("doctor", "old.onnx")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert "ai.onnx 10, fits; all nodes are legal at 1 to 10" in lines
-    assert "IR version 6, fits; 4 has all that is used" in lines
+    assert "ai.onnx 10, fits; all nodes are valid at 1 to 10" in lines
+    assert "IR version 6, fits; the model needs at least 4" in lines
     assert "2 ai.onnx.Clip 1 to 10" in lines
 
 
@@ -42,8 +42,8 @@ def test_a_wrong_stamp_is_a_finding(run: Run, wrong_model: Path) -> None:
     result = run("doctor", "old.onnx")
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
-    assert "ai.onnx 13, does not fit: 10 would" in lines
-    assert "IR version 3, does not fit: 5 would" in lines
+    assert "ai.onnx 13, does not fit: use 10" in lines
+    assert "IR version 3, does not fit: use 5" in lines
     assert "ai.onnx.Clip graph, node 'clip1' ai.onnx.Clip:13 has no attribute 'max'" in lines
     assert os.listdir() == ["old.onnx"]
 
@@ -76,11 +76,11 @@ def test_fix_in_place(run: Run, wrong_model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["old.onnx", "new.onnx"], "nothing is written without --fix", id="an output"),
-        pytest.param(["old.onnx", "--in-place"], "nothing is written without --fix", id="in place"),
+        pytest.param(["old.onnx", "new.onnx"], "OUT and --in-place require --fix", id="an output"),
+        pytest.param(["old.onnx", "--in-place"], "OUT and --in-place require --fix", id="in place"),
         pytest.param(["old.onnx", "--fix"], "OUT is not given", id="no output"),
-        pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input itself", id="the input"),
-        pytest.param(["none.onnx"], "there is no such file", id="no file"),
+        pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input file", id="the input"),
+        pytest.param(["none.onnx"], "file does not exist", id="no file"),
     ],
 )
 def test_wrong_usage(run: Run, wrong_model: Path, arguments: list[str], message: str) -> None:
@@ -96,6 +96,6 @@ def test_what_no_stamp_fits_is_not_written(run: Run, old_model: Path) -> None:
     onnx.save(model, old_model)
     result = run("doctor", "old.onnx", "new.onnx", "--fix")
     assert result.exit_code == 1
-    assert "does not fit: no opset would" in result.stdout
+    assert "does not fit: no opset is valid for all nodes" in result.stdout
     assert "no opset of ai.onnx is valid for all nodes" in result.stderr
     assert os.listdir() == ["old.onnx"]

@@ -52,7 +52,7 @@ def test_weights_that_are_kept_are_spoken_of(run: Run, weights: bytes) -> None:
     Path("weights.bin").unlink()
     result = run(*ELSEWHERE, "--external", "keep")
     assert result.exit_code == 0
-    assert "copy weights.bin beside sub/new.onnx" in result.stdout
+    assert "sub/new.onnx has weights in separate files: copy weights.bin to its folder." in result.stdout
     assert os.listdir("sub") == ["new.onnx"]
 
 

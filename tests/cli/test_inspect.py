@@ -68,8 +68,8 @@ def test_the_same_as_text(run: Run, folder: Path) -> None:
     assert "ai.onnx 17 onnx-1.12" in lines
     assert "c tensor(bool) [N, 2, ?]" in lines
     assert "2 ai.onnx.Relu:14" in lines
-    assert "1 com.acme.Fast the registry has no definitions of its domain" in lines
-    assert "1 local.Twice a function of the model" in lines
+    assert "1 com.acme.Fast the registry has no definitions for its domain" in lines
+    assert "1 local.Twice local function of the model" in lines
     assert any(
         line.startswith("1 ai.onnx.Relou unresolved: ai.onnx has no operator 'Relou'") for line in lines
     )

@@ -36,7 +36,7 @@ def test_resolve_prints_the_version_alone(run: Run, arguments: list[str], versio
     ("arguments", "error", "message"),
     [
         pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelt"),
-        pytest.param(["LabelEncoder"], "UnknownOperator", "say --domain ai.onnx.ml", id="of another domain"),
+        pytest.param(["LabelEncoder"], "UnknownOperator", "use --domain ai.onnx.ml", id="of another domain"),
         pytest.param(
             ["Mish", "--opset", "9"], "NotYetIntroduced", "it was introduced in opset 18", id="not yet"
         ),
@@ -123,7 +123,7 @@ def test_targets_say_where_they_are_written(run: Run) -> None:
     for known in data.values():
         assert all(each["source"].startswith("https://") for each in known)
     tensorrt = next(each for each in data["tensorrt"] if each["target"] == "tensorrt-8.6")
-    assert ["tensorrt-8.6", "not", "known", "17", tensorrt["source"]] in lines
+    assert ["tensorrt-8.6", "unknown", "17", tensorrt["source"]] in lines
 
 
 def test_a_folder_adds_targets(run: Run, old_model: Path) -> None:

@@ -25,7 +25,7 @@ def test_findings_are_told_with_file_and_line(run: Run, broken: Path) -> None:
     assert (
         f"sq/operator.yaml:{lines.index('  body:') + 1}: error body.agrees: default: Y (float)" in done.stdout
     )
-    assert "help: correct the body, or the reference" in done.stdout
+    assert "help: correct the body or the reference" in done.stdout
 
 
 def test_findings_as_json(run: Run, broken: Path) -> None:
@@ -44,18 +44,18 @@ def test_findings_as_annotations(run: Run, broken: Path) -> None:
 def test_a_proposal_in_order(run: Run, folder: Path) -> None:
     proposal("function", folder / "sq")
     done = run("proposal", "check", "sq")
-    assert (done.exit_code, done.stdout) == (0, "in order: nothing found\n")
+    assert (done.exit_code, done.stdout) == (0, "valid: no findings\n")
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "told"),
     [
-        (("new", "x", "--kind", "idea", "--name", "X"), 2, "no kind of proposal"),
+        (("new", "x", "--kind", "idea", "--name", "X"), 2, "unknown kind of proposal"),
         (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no operator 'Nothing'"),
         (("check", "nowhere"), 1, "is not a proposal"),
         (("sign", "sq", "--name", "Ada Example"), 2, "is the author"),
-        (("explain", "no.rule"), 2, "there is no rule"),
-        (("render", "sq", "--out", "page.pdf"), 2, "is no page"),
+        (("explain", "no.rule"), 2, "unknown rule"),
+        (("render", "sq", "--out", "page.pdf"), 2, "unsupported suffix"),
         (("accept", "sq", "--opsets", "own"), 1, "sign-off.count"),
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
@@ -71,7 +71,7 @@ def test_what_is_wrong_is_said(
 
 def test_a_rule_is_explained(run: Run) -> None:
     told = run("proposal", "explain", "body.agrees").stdout
-    assert "Of a function there are two definitions" in told
+    assert "A function has two definitions" in told
     assert "Adding New Operator" in told
 
 

@@ -79,12 +79,12 @@ def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
         "speed FLOAT 0.1 at least 0",
         "",
         "Types",
-        "name any of",
+        "name allowed types",
         "T tensor(float)",
         "",
         "History",
         "since",
-        "2 change the first version",
+        "2 change first version",
         "down to 1 refused: there was nothing as fast",
         "3 change The mode is gone.",
         "up from 2 declared: drop_attribute mode",
@@ -96,7 +96,7 @@ def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
 def test_an_older_version_says_whose_description_it_has(run: Run, acme: Path) -> None:
     result = run("show", "FastConv:2", "--opsets", "acme")
     assert "opsets 2 to 2, stable" in result.stdout
-    assert "Described as of version 3:\nA convolution, but fast." in result.stdout
+    assert "Description of version 3:\nA convolution, but fast." in result.stdout
     assert "warm, hot" in result.stdout
 
 

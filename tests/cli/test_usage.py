@@ -22,11 +22,20 @@ WRONG = {
     "no target": (["convert", "old.onnx", "out.onnx"], "no target is given"),
     "no output": (["convert", "old.onnx", "-t", "17"], "OUT is not given"),
     "output and --in-place": (["convert", "old.onnx", "o.onnx", "--in-place", "-t", "17"], "both OUT and"),
-    "input that is not there": (["convert", "no.onnx", "out.onnx", "-t", "17"], "no.onnx: there is no such"),
+    "input that is not there": (
+        ["convert", "no.onnx", "out.onnx", "-t", "17"],
+        "no.onnx: file does not exist",
+    ),
     "input that is a folder": (["inspect", "."], "is a folder"),
     "output that is a folder": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
-    "output in no folder": (["convert", "old.onnx", "no/out.onnx", "-t", "17"], "its folder does not exist"),
-    "output that is a circle of links": (["convert", "old.onnx", "loop", "-t", "17"], "leads nowhere"),
+    "output in no folder": (
+        ["convert", "old.onnx", "no/out.onnx", "-t", "17"],
+        "the folder of OUT does not exist",
+    ),
+    "output that is a circle of links": (
+        ["convert", "old.onnx", "loop", "-t", "17"],
+        "symbolic link that cannot be resolved",
+    ),
     "target 0": (["convert", "old.onnx", "out.onnx", "-t", "0"], "there is no opset 0 of ai.onnx"),
     "target -1": (["convert", "old.onnx", "out.onnx", "-t", "-1"], "there is no opset -1 of ai.onnx"),
     "target 99": (["convert", "old.onnx", "out.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
@@ -43,10 +52,13 @@ WRONG = {
         ["plan", "old.onnx", "-t", "17", "--allow", "magic"],
         "unknown allow value 'magic'",
     ),
-    "definitions that are not there": (["list", "--opsets", "no"], "no: there is no such folder"),
-    "name that is none": (["show", "Conv:eleven"], "'Conv:eleven' is no operator"),
-    "name against --domain": (["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"], "is not of --domain ai.onnx.ml"),
-    "name against --opset": (["resolve", "Conv:11", "--opset", "12"], "is not of --opset 12"),
+    "definitions that are not there": (["list", "--opsets", "no"], "no: does not exist"),
+    "name that is none": (["show", "Conv:eleven"], "invalid operator name 'Conv:eleven'"),
+    "name against --domain": (
+        ["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"],
+        "contradicts --domain ai.onnx.ml",
+    ),
+    "name against --opset": (["resolve", "Conv:11", "--opset", "12"], "contradicts --opset 12"),
 }
 
 

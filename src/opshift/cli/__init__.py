@@ -1,1 +1,4 @@
-"""The command line."""
+"""Command line interface.
+
+Modules import expensive dependencies inside functions, so that commands start quickly.
+"""

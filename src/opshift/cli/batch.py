@@ -1,4 +1,4 @@
-"""Several files at once: where each goes, the work in several processes, and one summary."""
+"""Conversion of several files, in several processes if requested."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ PATTERN = "*.onnx"
 
 
 class Job(NamedTuple):
-    """A file to read, and the one to write."""
+    """File to read and file to write."""
 
     source: Path
     out: Path
 
 
 class Failed(NamedTuple):
-    """A file that was not written, and why, as `--format json` has it."""
+    """File that was not converted, with the error as in JSON output."""
 
     source: Path
     error: dict[str, Any]
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return {"input": self.source, "output": None, **self.error}
 
 
@@ -41,23 +41,23 @@ Outcome = Converted | Failed
 
 
 def jobs_for(sources: Sequence[Path], folder: Path, *, force: bool) -> list[Job]:
-    """Where each file goes; of a folder all models in it, under the names that they have there.
+    """Return a job for each model; models in a folder keep their paths relative to that folder.
 
     Raises:
-        UsageError: an input is not there, two would go to one file, or a file must not be written.
+        UsageError: an input does not exist, two jobs have the same output, or an output must not be written.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError("is no folder", place=str(folder), remedy="name a folder with --out")
+        raise UsageError("is not a folder", place=str(folder), remedy="name a folder with --out")
     jobs = [job for source in sources for job in _jobs(source, folder)]
     inputs = {job.source.resolve() for job in jobs}
-    seen: dict[Path, Path] = {}
+    sources_by_output: dict[Path, Path] = {}
     for source, out in jobs:
-        if out in seen:
-            both = f"{seen[out]} and {source} would both be written to it"
-            raise UsageError(both, place=str(out), remedy="convert them into folders of their own")
-        seen[out] = source
+        if out in sources_by_output:
+            reason = f"{sources_by_output[out]} and {source} have the same output file"
+            raise UsageError(reason, place=str(out), remedy="convert them into separate folders")
+        sources_by_output[out] = source
         if without_links(out) in inputs and not (out.exists() and out.samefile(source)):
-            raise UsageError("is an input itself", place=str(out), remedy="name another folder with --out")
+            raise UsageError("is also an input file", place=str(out), remedy="name another folder with --out")
         require_free(source, out, force)
     return jobs
 
@@ -67,76 +67,81 @@ def _jobs(source: Path, folder: Path) -> Iterator[Job]:
         require_file(source)
         yield Job(source, folder / source.name)
         return
+    # if the output folder is inside the input folder, earlier results in it are not inputs
     outputs = folder.resolve()
-    found = [each for each in sorted(source.rglob(PATTERN)) if each.is_file()]
-    is_within = source.resolve() in outputs.parents
-    files = [each for each in found if not (is_within and outputs in each.resolve().parents)]
+    models = [model for model in sorted(source.rglob(PATTERN)) if model.is_file()]
+    is_nested = source.resolve() in outputs.parents
+    files = [model for model in models if not (is_nested and outputs in model.resolve().parents)]
     if not files:
-        raise UsageError(f"holds no {PATTERN}", place=str(source), remedy="name the files")
-    for each in files:
-        yield Job(each, folder / each.relative_to(source))
+        raise UsageError(f"contains no {PATTERN} files", place=str(source), remedy="name the model files")
+    for model in files:
+        yield Job(model, folder / model.relative_to(source))
 
 
 def run_jobs(jobs: Sequence[Job], settings: Settings, workers: int, *, quiet: bool) -> list[Outcome]:
-    """Convert all files, in the order that they were named; what fails does not stop the others."""
+    """Convert all files; return the outcomes in the order of the jobs. Failures do not stop the others."""
     for folder in {job.out.parent for job in jobs}:
         folder.mkdir(parents=True, exist_ok=True)
     with _progress(len(jobs), quiet) as advance:
         if workers == 1 or len(jobs) == 1:
-            found = []
+            outcomes = []
             for job in jobs:
-                found.append(attempt(job, settings))
+                outcomes.append(attempt(job, settings))
                 advance(job)
-            return found
+            return outcomes
         return _run_in_processes(jobs, settings, min(workers, len(jobs)), advance)
 
 
 def _run_in_processes(
     jobs: Sequence[Job], settings: Settings, workers: int, advance: Callable[[Job], None]
 ) -> list[Outcome]:
-    found: dict[Job, Outcome] = {}
+    outcomes: dict[Job, Outcome] = {}
+    # not fork: the thread of the progress bar may hold locks
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        waiting = {pool.submit(attempt, job, settings): job for job in jobs}
+        futures = {pool.submit(attempt, job, settings): job for job in jobs}
         try:
-            for done in as_completed(waiting):
-                job = waiting[done]
-                found[job] = _outcome(done, job)
+            for future in as_completed(futures):
+                job = futures[future]
+                outcomes[job] = _outcome(future, job)
                 advance(job)
-        except BaseException:
+        except BaseException:  # after Ctrl+C, do not start the waiting jobs
             pool.shutdown(cancel_futures=True)
             raise
-    return [found[job] for job in jobs]
+    return [outcomes[job] for job in jobs]
 
 
-def _outcome(done: Future[Outcome], job: Job) -> Outcome:
-    error = done.exception()
+def _outcome(future: Future[Outcome], job: Job) -> Outcome:
+    error = future.exception()
     if error is None:
-        return done.result()
-    reason = f"the process that converted it ended: {error}"
+        return future.result()
+    reason = f"the process that converted the file ended: {error}"
     return Failed(
-        job.source, error_data(OpshiftError(reason, place=str(job.source), remedy="take fewer --jobs"))
+        job.source, error_data(OpshiftError(reason, place=str(job.source), remedy="use fewer --jobs"))
     )
 
 
 def attempt(job: Job, settings: Settings) -> Outcome:
-    """Convert one file; whatever goes wrong is its outcome."""
+    """Convert one file; errors are part of the outcome."""
     try:
+        # registry and adapters are set up per job: a spawned process has none
         registry = registry_with(settings.folders)
         run_adapters(settings.adapters)
         return convert_file(job.source, job.out, settings, registry, quiet=True)
     except OpshiftError as error:
         return Failed(job.source, error_data(error))
     except OSError as error:
-        wrong = OpshiftError(error.strerror or str(error), place=str(error.filename or job.source))
-        return Failed(job.source, error_data(wrong, type(error).__name__))
-    except Exception as error:  # the other files are converted all the same
-        wrong = OpshiftError(f"{type(error).__name__}: {error}", place=str(job.source), remedy="report it")
-        return Failed(job.source, error_data(wrong, "InternalError"))
+        reported = OpshiftError(error.strerror or str(error), place=str(error.filename or job.source))
+        return Failed(job.source, error_data(reported, type(error).__name__))
+    except Exception as error:  # a bug must not stop the other files
+        reported = OpshiftError(
+            f"{type(error).__name__}: {error}", place=str(job.source), remedy="report this as a bug"
+        )
+        return Failed(job.source, error_data(reported, "InternalError"))
 
 
 @contextmanager
 def _progress(count: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
-    """A bar on stderr, if somebody watches; what it yields is called after each file."""
+    """Show a progress bar if stderr is a terminal; yield the function to call after each job."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from opshift.cli.output import visible

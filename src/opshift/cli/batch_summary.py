@@ -1,4 +1,4 @@
-"""Several files in one table: what became of each."""
+"""Summary of the conversion of several files."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ COLUMNS = (
     Column("changed", is_number=True),
     Column("result"),
 )
-FAILED = (Column("model", style="cyan"), Column("failed", style="red"), Column("help"))
+FAILED = (Column("model", style="cyan"), Column("error", style="red"), Column("help"))
 
 
 def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Plain data, for JSON."""
+    """Return plain data for JSON."""
     failed = failures(outcomes)
     files = [each.as_dict() for each in outcomes]
     return {"output": folder, "converted": len(files) - len(failed), "failed": len(failed), "files": files}
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[Failed]:
-    """Those that were not written."""
+    """Return the files that were not converted."""
     return [each for each in outcomes if isinstance(each, Failed)]
 
 
 def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
-    """One row for each file, then how many there are of which kind."""
+    """Print one row per file, then the numbers of converted and failed files."""
     failed = len(failures(outcomes))
     page.table(COLUMNS, map(_row, outcomes))
     page.blank()
@@ -42,11 +42,13 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     page.line(counts, style="red" if failed else "green")
     for each in outcomes:
         if isinstance(each, Converted) and each.missing:
-            page.prose(f"Copy {', '.join(each.missing)} beside {each.out}: its weights are there.")
+            page.prose(
+                f"{each.out} has weights in separate files: copy {', '.join(each.missing)} to its folder."
+            )
 
 
 def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
-    """Those that were not written, and why."""
+    """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
     if rows:
         page.table(FAILED, rows)
@@ -56,19 +58,19 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
     if isinstance(outcome, Failed):
         return (outcome.source, "", "", "", f"failed: {_reason(outcome)}")
     report = outcome.report
-    steps = ", ".join(f"{each.domain} {each.source} -> {each.target}" for each in report.opsets)
-    return (outcome.source, steps or "as they are", report.kept, len(report.changed), _written(outcome))
+    opsets = ", ".join(f"{each.domain} {each.source} -> {each.target}" for each in report.opsets)
+    return (outcome.source, opsets or "unchanged", report.kept, len(report.changed), _result(outcome))
 
 
-def _written(outcome: Converted) -> str:
-    found = outcome.verification
-    if found is None:
+def _result(outcome: Converted) -> str:
+    verification = outcome.verification
+    if verification is None:
         return str(outcome.out)
-    furthest = max((each.absolute for each in found.outputs), default=0.0)
-    return f"{outcome.out}, equal{f' within {furthest:.2g}' if furthest else ''}"
+    max_difference = max((each.absolute for each in verification.outputs), default=0.0)
+    return f"{outcome.out}, equal{f' within {max_difference:.2g}' if max_difference else ''}"
 
 
 def _reason(failed: Failed) -> str:
-    """What is wrong; the place of an error names the file, which has a column of its own."""
+    """Return place and reason of an error, without the file: it has its own column."""
     place = str(failed.error["place"]).removeprefix(str(failed.source)).removeprefix(": ")
     return ": ".join(filter(None, (place, failed.error["reason"])))

@@ -1,4 +1,4 @@
-"""`opshift breaking`: what a tree of definitions does to versions that are published."""
+"""`opshift breaking`: breaking changes in a tree of definitions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FINDING = (
     Column("class"),
     Column("rule"),
     Column("change"),
-    Column("why"),
+    Column("reason"),
     Column("waiver", style="yellow"),
 )
 CLASSES = (Column("class", style="cyan"), Column("steps", is_number=True), Column("meaning", style="dim"))
@@ -43,7 +43,7 @@ TreeArgument = Annotated[
     Path | None,
     typer.Argument(
         metavar="TREE",
-        help="Definitions, laid out as <domain>/<operator>.yaml; by default the project's own.",
+        help="A folder with files <domain>/<operator>.yaml (default: the built-in definitions).",
         show_default=False,
     ),
 ]
@@ -52,7 +52,7 @@ AgainstOption = Annotated[
     typer.Option(
         "--against",
         metavar="PATH|REF",
-        help="Compare with another tree, or with TREE as a commit, branch or tag of git has it.",
+        help="Compare with another tree, or with TREE at a commit, branch or tag of git.",
         show_default=False,
     ),
 ]
@@ -61,7 +61,7 @@ WaiversOption = Annotated[
     typer.Option(
         "--waivers",
         metavar="FILE",
-        help="A YAML list of findings that are accepted: rule, operator, reason, until.",
+        help="A YAML list of accepted findings, each with rule, operator, reason and until.",
         show_default=False,
     ),
 ]
@@ -79,9 +79,9 @@ def breaking(
 ) -> None:
     """Find changes that break models.
 
-    With --against: published versions that were changed in place where the policy asks for a new version,
-    and new versions that the mode does not allow. Without: every step in the history of TREE is classified,
-    and judged by the mode. Exits with 1 if something is found that no waiver covers.
+    With --against, reports published versions that were changed although the policy requires a new version,
+    and new versions that the mode does not allow. Without --against, classifies every step in the history of
+    TREE, and reports those that the mode does not allow. Exits with 1 if a finding is not waived.
     """
     from opshift.registry.changes.findings import unused, waive
     from opshift.registry.changes.waivers import load_waivers
@@ -91,38 +91,38 @@ def breaking(
         return
     chosen = policy_named(policy)
     accepted = load_waivers(waivers) if waivers else ()
-    found, steps = _found(tree or _ours(), against, chosen, mode)
-    judged = list(waive(found, accepted, date.today()))
-    open_findings = [each for each in judged if not each.is_waived]
+    found, steps = _findings(tree or _builtin_tree(), against, chosen, mode)
+    findings = list(waive(found, accepted, date.today()))
+    open_findings = [each for each in findings if not each.is_waived]
     data = {
         "policy": chosen.name,
         "mode": str(mode),
         "classes": {str(each): steps[each] for each in ChangeClass},
-        "counts": {"findings": len(open_findings), "waived": len(judged) - len(open_findings)},
-        "findings": [each.as_dict() for each in judged],
-        "unused_waivers": [each.model_dump(mode="json") for each in unused(judged, accepted)],
+        "counts": {"findings": len(open_findings), "waived": len(findings) - len(open_findings)},
+        "findings": [each.as_dict() for each in findings],
+        "unused_waivers": [each.model_dump(mode="json") for each in unused(findings, accepted)],
     }
-    emit(form, data, lambda page: _write(page, judged, steps, unused(judged, accepted)))
+    emit(form, data, lambda page: _write(page, findings, steps, unused(findings, accepted)))
     if open_findings:
         raise typer.Exit(FINDINGS)
 
 
-def _ours() -> Path:
+def _builtin_tree() -> Path:
     from opshift.registry.catalogue import default_registry
 
     return default_registry().folders[0]
 
 
-def _found(
+def _findings(
     folder: Path, against: str | None, policy: Policy, mode: Mode
 ) -> tuple[list[Finding], Counter[ChangeClass]]:
-    """The findings; and without another tree, the steps of the history by class."""
+    """Return the findings and, without another tree, the number of steps in the history per class."""
     from opshift.cli.git_trees import tree_against
     from opshift.registry.changes.history import history_findings, history_steps
     from opshift.registry.changes.trees import compare_trees, read_tree
 
     if not folder.is_dir():
-        raise UsageError("there is no such folder", place=str(folder), remedy="name a tree of definitions")
+        raise UsageError("folder does not exist", place=str(folder), remedy="name a folder of definitions")
     tree = read_tree(folder)
     if against is not None:
         return list(compare_trees(tree_against(against, folder), tree, policy, mode)), Counter()
@@ -131,21 +131,23 @@ def _found(
     return list(history_findings(operators, mode)), steps
 
 
-def _write(page: Page, found: Sequence[Finding], steps: Counter[ChangeClass], idle: Sequence[Waiver]) -> None:
+def _write(
+    page: Page, findings: Sequence[Finding], steps: Counter[ChangeClass], unused_waivers: Sequence[Waiver]
+) -> None:
     if steps:
         page.title(f"{counted(steps.total(), 'step')} in the history")
         page.table(CLASSES, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
-    if found:
-        page.table(FINDING, [_row(each) for each in found])
-        for remedy in dict.fromkeys(each.remedy for each in found if not each.is_waived):
+    if findings:
+        page.table(FINDING, [_row(each) for each in findings])
+        for remedy in dict.fromkeys(each.remedy for each in findings if not each.is_waived):
             page.line(f"help: {remedy}")
-    for waiver in idle:
-        page.line(f"this waiver covers nothing: {waiver.rule} of {waiver.operator}", style="yellow")
-    open_findings = sum(not each.is_waived for each in found)
-    told = counted(open_findings, "finding") if open_findings else "nothing is broken"
-    waived = f", {len(found) - open_findings} waived" if len(found) > open_findings else ""
-    page.line(f"{told}{waived}", style="bold red" if open_findings else "green")
+    for waiver in unused_waivers:
+        page.line(f"unused waiver: {waiver.rule} of {waiver.operator}", style="yellow")
+    open_findings = sum(not each.is_waived for each in findings)
+    summary = counted(open_findings, "finding") if open_findings else "no breaking changes"
+    waived = f", {len(findings) - open_findings} waived" if len(findings) > open_findings else ""
+    page.line(f"{summary}{waived}", style="bold red" if open_findings else "green")
 
 
 def _row(finding: Finding) -> tuple[Any, ...]:

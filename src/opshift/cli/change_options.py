@@ -1,4 +1,4 @@
-"""The options that `opshift diff` and `opshift breaking` share."""
+"""Options of `opshift diff` and `opshift breaking`."""
 
 from __future__ import annotations
 
@@ -19,36 +19,36 @@ PolicyOption = Annotated[
     typer.Option(
         "--policy",
         metavar="POLICY",
-        help=f"Which changes a published version may take in place: {', '.join(POLICIES)}.",
+        help=f"The changes that a published version may have: {', '.join(POLICIES)}.",
     ),
 ]
 ModeOption = Annotated[
-    Mode, typer.Option("--mode", help="Which way models have to pass from version to version.")
+    Mode, typer.Option("--mode", help="The direction in which models must stay compatible.")
 ]
-RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and policies, and leave.")]
+RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and policies, and exit.")]
 ExplainOption = Annotated[
     str | None,
-    typer.Option("--explain", metavar="RULE", help="Say what a rule is about, and leave."),
+    typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit."),
 ]
-RULES = (Column("rule", style="cyan"), Column("class"), Column("what it says"))
+RULES = (Column("rule", style="cyan"), Column("class"), Column("purpose"))
 
 
 def policy_named(policy: str) -> Policy:
-    """What was chosen.
+    """Return a policy by name.
 
     Raises:
-        UsageError: there is no such policy.
+        UsageError: the policy does not exist.
     """
     if policy not in POLICIES:
-        raise UsageError(f"{policy!r} is no policy", remedy=f"there are {', '.join(POLICIES)}")
+        raise UsageError(f"unknown policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
     return POLICIES[policy]
 
 
 def list_rules(form: Format, explain: str | None) -> None:
-    """All rules and policies, or one rule with what its class means.
+    """Print all rules and policies, or explain one rule.
 
     Raises:
-        UsageError: there is no such rule.
+        UsageError: the rule does not exist.
     """
     from opshift.registry.changes.classify import change_rules
 
@@ -74,14 +74,14 @@ def _explain(form: Format, name: str) -> None:
 
     rule = change_rules().get(name)
     if rule is None:
-        raise UsageError(f"there is no rule {name!r}", remedy="list them with --rules")
-    free = [each.name for each in POLICIES.values() if each.frees(rule.id, rule.change_class)]
+        raise UsageError(f"unknown rule {name!r}", remedy="list the rules with --rules")
+    allowing = [each.name for each in POLICIES.values() if each.frees(rule.id, rule.change_class)]
     data = {
         "rule": rule.id,
         "class": str(rule.change_class),
         "purpose": rule.purpose,
         "meaning": rule.change_class.meaning,
-        "allowed_in_place_by": free,
+        "allowed_in_place_by": allowing,
     }
 
     def write(page: Page) -> None:
@@ -90,7 +90,7 @@ def _explain(form: Format, name: str) -> None:
         page.facts(
             {
                 "class": f"{rule.change_class}: {rule.change_class.meaning}",
-                "in place": f"allowed by {', '.join(free)}" if free else "allowed by no policy",
+                "in place": f"allowed by {', '.join(allowing)}" if allowing else "not allowed by any policy",
             }
         )
 

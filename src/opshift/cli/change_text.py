@@ -1,4 +1,4 @@
-"""A change in a line: of types only those that came and went."""
+"""Changes of a definition as text."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from opshift.registry.diff import Change
 
 
 def change_text(change: Change) -> str:
-    """`input types: X: also tensor(bfloat16)`; other changes as they say themselves."""
+    """Return a change as one line; a change of types lists the added and removed types only.
+
+    Example: `input types: X: also tensor(bfloat16)`.
+    """
     if not change.kind.endswith("_types"):
         return str(change)
-    added, lost = change.new - change.old, change.old - change.new
+    added, removed = change.new - change.old, change.old - change.new
     parts = [f"also {short(added)}"] if added else []
-    parts += [f"no longer {short(lost)}"] if lost else []
+    parts += [f"no longer {short(removed)}"] if removed else []
     return f"{change.kind.replace('_', ' ')}: {change.subject}: {', '.join(parts)}"

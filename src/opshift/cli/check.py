@@ -1,4 +1,4 @@
-"""`opshift check`: everything in a model that breaks a rule of ONNX's specification."""
+"""`opshift check`: violations of ONNX's specification in models."""
 
 from __future__ import annotations
 
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from opshift.cli.page import Page
     from opshift.converter.legality.rules import Rule
 
-RULES = (Column("rule", style="cyan"), Column("level"), Column("asks that"), Column("source", style="dim"))
+RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"), Column("source", style="dim"))
 
 
 SourcesArgument = Annotated[
     list[Path] | None, typer.Argument(metavar="IN", help="The models to check.", show_default=False)
 ]
-LevelOption = Annotated[Level, typer.Option("--level", help="Show findings of this level and graver ones.")]
-RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, and leave.")]
+LevelOption = Annotated[
+    Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
+]
+RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")]
 
 
 def check(
@@ -37,40 +39,40 @@ def check(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Find what breaks a rule of ONNX's specification.
+    """Check models against ONNX's specification.
 
-    A model without errors is legal. What is only a warning is forbidden too, but runtimes take it; an info
-    is advice. Exits with 1 if there are errors.
+    A model without errors is valid. Warnings are violations that runtimes accept; infos are advice. Exits
+    with 1 if there are errors.
     """
     from opshift.converter.legality.check import check as findings_of
     from opshift.converter.legality.rules import rule_table
 
     if rules:
-        _list(form, rule_table().values())
+        _list_rules(form, rule_table().values())
         return
     if not sources:
         raise UsageError("IN is not given", remedy="name a model to check, or list the rules with --rules")
     for source in sources:
         require_file(source)
     registry = registry_with(folders)
-    found = {}
+    findings_by_model = {}
     for source in sources:
         with working(f"Checking {source}"), about(source):
-            found[source] = findings_of(source, registry=registry)
-    _tell(form, found, level)
-    if any(each.level is Level.ERROR for each in _all(found)):
+            findings_by_model[source] = findings_of(source, registry=registry)
+    _report(form, findings_by_model, level)
+    if any(each.level is Level.ERROR for each in _all_findings(findings_by_model)):
         raise typer.Exit(FINDINGS)
 
 
-def _tell(form: Format, found: dict[Path, tuple[Finding, ...]], least: Level) -> None:
+def _report(form: Format, findings_by_model: dict[Path, tuple[Finding, ...]], lowest_level: Level) -> None:
     shown = {
-        source: [each for each in findings if least.includes(each.level)]
-        for source, findings in found.items()
+        source: [each for each in findings if lowest_level.includes(each.level)]
+        for source, findings in findings_by_model.items()
     }
     models = [
         {
             "input": source,
-            "counts": _counts(found[source]),
+            "counts": _counts(findings_by_model[source]),
             "findings": [each.as_dict() for each in findings],
         }
         for source, findings in shown.items()
@@ -80,9 +82,9 @@ def _tell(form: Format, found: dict[Path, tuple[Finding, ...]], least: Level) ->
         for position, (source, findings) in enumerate(shown.items()):
             if position:
                 page.blank()
-            _write(page, source, findings, found[source])
+            _write(page, source, findings, findings_by_model[source])
 
-    emit(form, {"counts": _counts(_all(found)), "models": models}, write)
+    emit(form, {"counts": _counts(_all_findings(findings_by_model)), "models": models}, write)
 
 
 def _write(page: Page, source: Path, shown: Sequence[Finding], findings: Sequence[Finding]) -> None:
@@ -92,15 +94,15 @@ def _write(page: Page, source: Path, shown: Sequence[Finding], findings: Sequenc
     write_findings(page, shown)
     if shown:
         page.blank()
-    is_legal = not _counts(findings)["error"]
-    page.line(_summary(findings, len(shown)), style="green" if is_legal else "bold red")
+    is_valid = not _counts(findings)["error"]
+    page.line(_summary(findings, len(shown)), style="green" if is_valid else "bold red")
 
 
 def _summary(findings: Sequence[Finding], shown: int) -> str:
     counts = _counts(findings)
-    told = ", ".join(counted(count, level) for level, count in counts.items() if count) or "nothing found"
-    hidden = "; --level info shows all of it" if shown < len(findings) else ""
-    return f"{'not legal' if counts['error'] else 'legal'}: {told}{hidden}"
+    numbers = ", ".join(counted(count, level) for level, count in counts.items() if count) or "no findings"
+    hidden = "; --level info shows all" if shown < len(findings) else ""
+    return f"{'invalid' if counts['error'] else 'valid'}: {numbers}{hidden}"
 
 
 def _counts(findings: Iterable[Finding]) -> dict[str, int]:
@@ -108,11 +110,11 @@ def _counts(findings: Iterable[Finding]) -> dict[str, int]:
     return {str(level): counts[level] for level in Level}
 
 
-def _all(found: dict[Path, tuple[Finding, ...]]) -> list[Finding]:
-    return [each for findings in found.values() for each in findings]
+def _all_findings(findings_by_model: dict[Path, tuple[Finding, ...]]) -> list[Finding]:
+    return [each for findings in findings_by_model.values() for each in findings]
 
 
-def _list(form: Format, rules: Iterable[Rule]) -> None:
+def _list_rules(form: Format, rules: Iterable[Rule]) -> None:
     listed = list(rules)
     data = [
         {

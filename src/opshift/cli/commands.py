@@ -1,4 +1,4 @@
-"""The group of all commands: whatever happens in one, a message and an exit code come out."""
+"""Groups of commands, which turn errors into a message and an exit code."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ from opshift.converter.errors import UsageError
 from opshift.registry.errors import OpshiftError
 
 INTERRUPTED = 130
+"""Exit code after Ctrl+C: 128 plus the number of SIGINT, as in shells."""
 WrongCommandLine: type[Any] = typer.BadParameter.__mro__[1]
-"""What the parser raises; depending on typer's version it is click's or typer's own."""
+"""Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
 
 class Commands(TyperGroup):
-    """The group of all commands; its exit codes are 0 done, 1 findings or a refusal, 2 wrong usage."""
+    """Group of all commands. Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
-        """Run a command, and leave with its exit code."""
+        """Run a command and exit with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
-        form = Format.JSON if _wants_json(arguments) else Format.TEXT
+        form = Format.JSON if _requests_json(arguments) else Format.TEXT
         self._prepare_output()
         options |= {"prog_name": "opshift", "standalone_mode": False}
         try:
@@ -34,37 +35,37 @@ class Commands(TyperGroup):
         except typer.Abort:
             code = INTERRUPTED
         except (OpshiftError, Misused, WrongCommandLine, OSError) as error:
-            code = _told(error, form)
+            code = _report(error, form)
         sys.exit(code if isinstance(code, int) else 0)
 
     def _prepare_output(self) -> None:
-        """Help is boxed and coloured in a terminal only, and no character is too odd for a stream."""
+        """Escape characters that a stream cannot encode; use boxes and colours in a terminal only."""
         for stream in (sys.stdout, sys.stderr):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         if not sys.stdout.isatty():
-            for each in (self, *self.commands.values()):
-                each.rich_markup_mode = None  # type: ignore[attr-defined]  # typer's commands have it
+            for command in (self, *self.commands.values()):
+                command.rich_markup_mode = None  # type: ignore[attr-defined]  # typer's commands have it
 
 
 class Subcommands(TyperGroup):
-    """Commands whose help looks like that of the group above them."""
+    """Group of subcommands whose help is formatted like that of its parent group."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command by its name."""
-        found: Any = super().get_command(ctx, cmd_name)
-        if found is not None:
-            found.rich_markup_mode = self.rich_markup_mode
-        return found
+        """Return a subcommand by name, or `None` if the name is unknown."""
+        command: Any = super().get_command(ctx, cmd_name)
+        if command is not None:
+            command.rich_markup_mode = self.rich_markup_mode
+        return command
 
 
-def _wants_json(arguments: list[str]) -> bool:
-    """Whether JSON is asked for; the command line may be too wrong to be parsed."""
+def _requests_json(arguments: list[str]) -> bool:
+    # looks at the raw arguments: errors of the parser are reported as JSON, too
     return "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
 
 
-def _told(error: Any, form: Format) -> int:
-    """Print the error, and give its exit code."""
+def _report(error: Any, form: Format) -> int:
+    """Print an error and return its exit code."""
     if isinstance(error, Misused):
         tell(error.error, form)
         return WRONG_USAGE
@@ -72,19 +73,19 @@ def _told(error: Any, form: Format) -> int:
         tell(error, form)
         return WRONG_USAGE if isinstance(error, UsageError) else FINDINGS
     if isinstance(error, OSError):
-        tell(_of_system(error), form, type(error).__name__)
+        tell(_system_error(error), form, type(error).__name__)
         return FINDINGS
-    _tell_usage(error, form)
+    _report_parser_error(error, form)
     return WRONG_USAGE
 
 
-def _tell_usage(error: Any, form: Format) -> None:
+def _report_parser_error(error: Any, form: Format) -> None:
     command = error.ctx.command_path if error.ctx else "opshift"
     if form is Format.TEXT and error.ctx:
         typer.echo(error.ctx.get_usage(), err=True)
-    wrong = OpshiftError(error.format_message(), remedy=f"see {command} --help")
-    tell(wrong, form, type(error).__name__)
+    reported = OpshiftError(error.format_message(), remedy=f"see {command} --help")
+    tell(reported, form, type(error).__name__)
 
 
-def _of_system(error: OSError) -> OpshiftError:
+def _system_error(error: OSError) -> OpshiftError:
     return OpshiftError(error.strerror or str(error), place=str(error.filename or ""))

@@ -16,56 +16,58 @@ if TYPE_CHECKING:
     from opshift.cli.page import Page
     from opshift.converter.comparison.result import Change, Comparison
 
-OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The model as it was.", show_default=False)]
-NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The model as it is.", show_default=False)]
+OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.", show_default=False)]
+NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.", show_default=False)]
 COLUMNS = (
-    Column("asks for", style="yellow"),
+    Column("requires", style="yellow"),
     Column("rule", style="cyan"),
-    Column("where"),
+    Column("place"),
     Column("change"),
-    Column("why", style="dim"),
+    Column("reason", style="dim"),
 )
 
 
 def compare(old: OldArgument, new: NewArgument, form: FormatOption = Format.TEXT) -> None:
     """Show what changed between two versions of a model.
 
-    And whether model_version says so: breaking changes of inputs and outputs ask for a higher MAJOR, others
-    that callers notice for a higher MINOR, all others for a higher PATCH. Exits with 1 if it does not rise
-    enough.
+    Also checks model_version: breaking changes of inputs and outputs require a higher MAJOR version, other
+    changes that callers notice a higher MINOR version, all others a higher PATCH version. Exits with 1 if
+    the version was not increased enough.
     """
     from opshift.converter.comparison.compare import compare as compare_models
 
     for path in (old, new):
         require_file(path)
     with working(f"Comparing {old} and {new}"):
-        found = compare_models(old, new)
-    emit(form, {"old": old, "new": new, **found.as_dict()}, lambda page: _write(page, old, new, found))
-    if not found.enough:
+        result = compare_models(old, new)
+    emit(form, {"old": old, "new": new, **result.as_dict()}, lambda page: _write(page, old, new, result))
+    if not result.enough:
         raise typer.Exit(FINDINGS)
 
 
-def _write(page: Page, old: Path, new: Path, found: Comparison) -> None:
-    data = found.as_dict()
+def _write(page: Page, old: Path, new: Path, result: Comparison) -> None:
+    data = result.as_dict()
     page.line(f"{old} -> {new}", style="bold")
-    risen = "sinks" if found.risen is None else f"rises by {data['risen']}" if found.risen else "stays"
+    change = (
+        "decreased" if result.risen is None else f"{data['risen']} increment" if result.risen else "unchanged"
+    )
     page.facts(
         {
-            "version": f"{data['old_version']} -> {data['new_version']}, {risen}",
-            "asked for": data["required"] if found.required else "nothing",
+            "version": f"{data['old_version']} -> {data['new_version']}, {change}",
+            "required increment": data["required"] if result.required else "none",
         }
     )
-    if found.changes:
+    if result.changes:
         page.blank()
-        page.table(COLUMNS, map(_row, found.changes))
+        page.table(COLUMNS, map(_row, result.changes))
     page.blank()
-    if found.enough:
-        page.line("The version rises enough.", style="green")
+    if result.enough:
+        page.line("The version increment is sufficient.", style="green")
     else:
-        page.line(f"The version has to be {found.lowest} or higher.", style="red")
+        page.line(f"The version must be {result.lowest} or higher.", style="red")
 
 
 def _row(change: Change) -> tuple[object, ...]:
-    told = change.as_dict()
-    step = " -> ".join(filter(None, (change.before, change.after)))
-    return (told["rise"], change.rule, change.place, step, told["why"])
+    fields = change.as_dict()
+    difference = " -> ".join(filter(None, (change.before, change.after)))
+    return (fields["rise"], change.rule, change.place, difference, fields["why"])

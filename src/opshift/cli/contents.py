@@ -1,4 +1,4 @@
-"""What a model is made of, in numbers and names."""
+"""Summary of a model: opsets, node counts, inputs, outputs, functions and operators."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.names import canonical_domain
 
 @dataclass(frozen=True)
 class Value:
-    """A graph input or output; empty where the model does not say."""
+    """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
 
     name: str
     type: str
@@ -24,13 +24,13 @@ class Value:
 
 @dataclass(frozen=True)
 class Contents:
-    """A model in numbers and names."""
+    """Summary of a model."""
 
     ir_version: int
     producer: str
     opsets: dict[str, int]
     nodes: dict[str, int]
-    """How many there are in the graph, in subgraphs, in functions, and for training."""
+    """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
     initializers: int
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -39,24 +39,22 @@ class Contents:
 
     @property
     def unresolved(self) -> int:
-        """How many nodes name no operator."""
+        """Number of nodes whose operator cannot be resolved."""
         return sum(use.count for use in self.operators if use.kind == "unresolved")
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         return asdict(self)
 
 
 def contents_of(model: Any, registry: Registry) -> Contents:
-    """Count and resolve.
+    """Count the nodes of a model and resolve their operators.
 
     Raises:
-        InvalidModel: it has no graph, or no clear opset imports.
+        InvalidModel: the model has no graph, or its opset imports are contradictory.
     """
     if not model.HasField("graph"):
-        raise InvalidModel(
-            "this is not a model: it has no graph", remedy="check that the file is the right one"
-        )
+        raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = frozenset((each.domain, each.name, each.overload) for each in model.functions)
     census = Census(registry, functions)
@@ -70,6 +68,7 @@ def contents_of(model: Any, registry: Registry) -> Contents:
         sum(census.count(each, opset_imports(each.opset_import or model.opset_import, model.ir_version)))
         for each in model.functions
     ]
+    # an initializer may be a graph input as well, and must be one up to IR version 3
     initialized = {each.name for each in model.graph.initializer}
     return Contents(
         model.ir_version,
@@ -89,10 +88,10 @@ def _value(value: Any) -> Value:
 
 
 def _shape(kind: Any) -> str:
-    """`[N, 3, ?]`; empty for what has no shape or does not say."""
+    """Format the shape of a tensor type as `[N, 3, ?]`; empty for other types and unknown shapes."""
     which = kind.WhichOneof("value")
     if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
         return ""
     dims = getattr(kind, which).shape.dim
-    named = (each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
-    return f"[{', '.join(map(str, named))}]"
+    dimensions = (each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
+    return f"[{', '.join(map(str, dimensions))}]"

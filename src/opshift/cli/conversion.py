@@ -1,4 +1,4 @@
-"""One file: read, converted, compared with the original if that is wanted, and written."""
+"""Conversion of one file: read, convert, compare with the original if requested, write."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Settings(NamedTuple):
-    """What the command line says of every file."""
+    """Options that apply to every converted file."""
 
     target: list[str] | None
     ir_version: str | None
@@ -35,16 +35,16 @@ class Settings(NamedTuple):
 
 
 class Converted(NamedTuple):
-    """A file that was written.
+    """Converted file.
 
     Attributes:
-        source, out: as the command line names them.
-        report: what was done.
-        imports: the opsets before.
-        sizes: of the files, before and after, in bytes.
-        weights: the files with weights of the model, relative to its own.
-        external: what became of these, if the output is in another folder.
-        verification: what was compared, if anything was.
+        source, out: the paths as given on the command line.
+        report: the report of the conversion.
+        imports: the opset imports of the model before the conversion, by domain.
+        sizes: the sizes of the model file before and after, in bytes.
+        weights: the external data files of the model, relative to its folder.
+        external: the handling of external data files if the output is in another folder.
+        verification: the comparison with the original, if requested.
     """
 
     source: Path
@@ -58,12 +58,12 @@ class Converted(NamedTuple):
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """The files with weights that have to be brought beside the output."""
+        """External data files that the user has to copy to the folder of the output."""
         is_home = self.out.parent.resolve() == self.source.parent.resolve()
         return () if is_home or self.external != "keep" else self.weights
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Return plain data for JSON."""
         compared = {"verification": self.verification.as_dict()} if self.verification else {}
         return {
             "input": self.source,
@@ -79,10 +79,10 @@ class Converted(NamedTuple):
 def convert_file(
     source: Path, out: Path, settings: Settings, registry: Registry, *, quiet: bool
 ) -> Converted:
-    """Convert a model and write it.
+    """Convert a model file.
 
     Raises:
-        OpshiftError: it cannot be read, converted, verified or written; nothing was written.
+        OpshiftError: the model cannot be read, converted, verified or written; nothing was written.
     """
     from opshift.converter.convert import convert
     from opshift.converter.opsets import opset_imports
@@ -107,7 +107,8 @@ def convert_file(
     with ExitStack() as stack:
         with working(f"Converting {source}", quiet=quiet):
             written = stack.enter_context(converting(source, out, change, settings.external, settings.force))
-        verification = _verified(source, written.path, settings, registry, quiet)
+        # compares the temporary file, which replaces `out` only at the end of the block
+        verification = _verify(source, written.path, settings, registry, quiet)
     return Converted(
         source, out, written.report, imports, written.sizes, written.external, settings.external, verification
     )
@@ -115,7 +116,7 @@ def convert_file(
 
 @contextmanager
 def read(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
-    """A model without its large weights, and its opset imports."""
+    """Yield a model without its large weights, and its opset imports by domain."""
     from opshift.converter.opsets import opset_imports
     from opshift.converter.streaming.weights import reading
 
@@ -123,10 +124,10 @@ def read(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
         yield model, opset_imports(model.opset_import, model.ir_version)
 
 
-def _verified(
+def _verify(
     source: Path, converted: Path, settings: Settings, registry: Registry, quiet: bool
 ) -> Verification | None:
-    """The comparison with what is written; weights in other files are where those of the original are."""
+    """Compare the outputs of the original and the converted model, if requested."""
     if not settings.verify:
         return None
     from opshift.converter.files import read_model

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 MoreArgument = Annotated[
     list[Path] | None,
     typer.Argument(
-        metavar="OUT|IN", help="The file to write, or with --out more models.", show_default=False
+        metavar="OUT|IN", help="The file to write, or more models with --out.", show_default=False
     ),
 ]
 OutputArgument = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)
 ]
-InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Replace IN by the result; give no OUT.")]
-ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it is there already.")]
+InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN with the result; omit OUT.")]
+ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
 CheckOption = Annotated[
-    bool, typer.Option("--check", help="Look for everything that breaks a rule, before and after.")
+    bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
 ]
 FolderOption = Annotated[
     Path | None,
@@ -49,16 +49,18 @@ FolderOption = Annotated[
         "--out",
         "-o",
         metavar="DIR",
-        help="Convert all IN, and the models in them if they are folders, to DIR.",
+        help="Convert several models, and all models in folders, to DIR.",
     ),
 ]
 JobsOption = Annotated[
     int,
-    typer.Option("--jobs", "-j", metavar="N", min=1, help="With --out: how many processes convert at once."),
+    typer.Option("--jobs", "-j", metavar="N", min=1, help="With --out: the number of parallel processes."),
 ]
 ReversibleOption = Annotated[
     bool,
-    typer.Option("--reversible", help="Record what is replaced, so that converting back restores it."),
+    typer.Option(
+        "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
+    ),
 ]
 VerifyOption = Annotated[
     bool,
@@ -69,7 +71,9 @@ VerifyOption = Annotated[
 InputsOption = Annotated[
     Path | None,
     typer.Option(
-        "--inputs", metavar="FILE", help="With --verify: an .npz file of inputs; the rest is generated."
+        "--inputs",
+        metavar="FILE",
+        help="With --verify: an .npz file of inputs; missing inputs are generated.",
     ),
 ]
 ToleranceOption = Annotated[
@@ -78,18 +82,18 @@ ToleranceOption = Annotated[
         "--tolerance",
         metavar="X",
         min=0.0,
-        help="With --verify: how far apart floats may be, relative and absolute.",
+        help="With --verify: the maximum difference of floats, relative and absolute.",
     ),
 ]
 ExternalOption = Annotated[
     Literal["copy", "link", "keep"],
     typer.Option(
         "--external",
-        help="If OUT is in another folder: copy weights that are in files of their own, make hard links to "
-        "them, or keep them where they are.",
+        help="If OUT is in another folder: copy external data files to it, create hard links to them, or "
+        "keep them where they are.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary and no progress.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
 
 
 def convert(
@@ -115,11 +119,11 @@ def convert(
 ) -> None:
     """Convert models to another opset.
 
-    The result is written whole or not at all. The input is left alone unless --in-place says otherwise.
-    With --out several models are converted, and all those in folders; what fails does not stop the others.
+    The result is written completely or not at all. The input file is not changed, except with --in-place.
+    --out converts several models and all models in folders; failures do not stop the others.
     """
     if not verify and (inputs is not None or tolerance is not None):
-        raise UsageError("nothing is compared without --verify", remedy="add --verify")
+        raise UsageError("--inputs and --tolerance require --verify", remedy="add --verify")
     settings = Settings(
         target,
         ir_version,
@@ -138,26 +142,26 @@ def convert(
     if folder is not None:
         if in_place:
             raise UsageError(
-                "both --out and --in-place are given", place=str(folder), remedy="leave one of them out"
+                "both --out and --in-place are given", place=str(folder), remedy="remove one of them"
             )
         _convert_all([source, *(more or ())], folder, settings, jobs, force=force, quiet=quiet, form=form)
         return
-    out = _single(more or [])
+    out = _single_output(more or [])
     require_file(source)
     path = destination(source, out, in_place=in_place, force=force)
-    found = convert_file(source, path, settings, registry, quiet=quiet)
+    converted = convert_file(source, path, settings, registry, quiet=quiet)
     if not quiet or form is Format.JSON:
-        emit(form, found.as_dict(), lambda page: _write(page, found))
+        emit(form, converted.as_dict(), lambda page: _write(page, converted))
 
 
-def _single(more: list[Path]) -> Path | None:
-    """OUT, if it is given.
+def _single_output(more: list[Path]) -> Path | None:
+    """Return OUT, if given.
 
     Raises:
-        UsageError: there is more than that.
+        UsageError: more than one path is given.
     """
     if len(more) > 1:
-        raise UsageError("several models need a folder to go to", remedy="name it with --out")
+        raise UsageError("several models require an output folder", remedy="name it with --out")
     return more[0] if more else None
 
 
@@ -193,9 +197,9 @@ def plan(
     adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what `convert` would do and what stands in its way.
+    """Show the changes that `convert` would make.
 
-    Nothing is written. Exits with 1 if some nodes cannot be converted.
+    Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     """
     from opshift.cli.summary import write_plan
     from opshift.converter.convert import plan_version
@@ -204,10 +208,10 @@ def plan(
     require_file(source)
     registry = _registry_for(target, ir_version, folders)
     with working(f"Planning {source}"), read(source) as (model, imports):
-        found = plan_version(
+        conversion_plan = plan_version(
             model, target or None, allow=allow or (), ir_version=ir_version, registry=registry
         )
-    report = Report.of(found)
+    report = Report.of(conversion_plan)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     emit(form, data, lambda page: write_plan(page, source, report, imports))
     if report.refusals:
@@ -215,10 +219,10 @@ def plan(
 
 
 def _registry_for(target: list[str] | None, ir_version: str | None, folders: list[Path] | None) -> Registry:
-    """The registry; the target is known to make sense in it.
+    """Return the registry, after validating the target before any model is read.
 
     Raises:
-        Misused, UsageError: it makes none.
+        CommandLineError, UsageError: the target is invalid.
     """
     from opshift.converter.target import read_target
 
@@ -230,19 +234,19 @@ def _registry_for(target: list[str] | None, ir_version: str | None, folders: lis
     return registry
 
 
-def _write(page: Page, found: Converted) -> None:
+def _write(page: Page, converted: Converted) -> None:
     from opshift.cli.summary import write_concessions, write_replacements, write_versions
 
-    source, out = found.source, found.out
-    before, after = found.sizes
+    source, out = converted.source, converted.out
+    before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
-    write_versions(page, found.report, found.imports, {"size": f"{before:,} -> {after:,} bytes"})
-    write_replacements(page, found.report)
-    write_concessions(page, found.report)
-    if found.verification:
+    write_versions(page, converted.report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
+    write_replacements(page, converted.report)
+    write_concessions(page, converted.report)
+    if converted.verification:
         from opshift.cli.verification import write_verification
 
-        write_verification(page, found.verification)
-    if found.missing:
+        write_verification(page, converted.verification)
+    if converted.missing:
         page.blank()
-        page.prose(f"Its weights are in files of their own: copy {', '.join(found.missing)} beside {out}.")
+        page.prose(f"{out} has weights in separate files: copy {', '.join(converted.missing)} to its folder.")

@@ -1,4 +1,4 @@
-"""`opshift diff`: what changed between two versions of an operator, or two opsets."""
+"""`opshift diff`: changes between two versions of an operator, or two opsets."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ OperatorArgument = Annotated[
     typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder.", show_default=False),
 ]
 OldArgument = Annotated[
-    int | None, typer.Argument(metavar="OLD", help="A version, or an opset.", show_default=False)
+    int | None, typer.Argument(metavar="OLD", help="The old version or opset.", show_default=False)
 ]
 NewArgument = Annotated[
-    int | None, typer.Argument(metavar="NEW", help="Another; by default the newest.", show_default=False)
+    int | None,
+    typer.Argument(metavar="NEW", help="The new version or opset (default: newest).", show_default=False),
 ]
 OpsetsOption = Annotated[
     tuple[int, int] | None,
@@ -59,23 +60,23 @@ def diff(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show what changed between two versions of an operator or set.
+    """Show the changes between two operator versions or opsets.
 
-    Each change is classified by a rule. Exits with 1 if the mode does not allow one of them.
+    Each change is classified by a rule. Exits with 1 if the mode does not allow a change.
     """
     if rules or explain:
         list_rules(form, explain)
         return
     chosen = policy_named(policy)
     registry = registry_with(folders)
-    found = _differences(registry, operator, old, new, opset, domain)
+    differences = _differences(registry, operator, old, new, opset, domain)
     data = {
         "policy": chosen.name,
         "mode": str(mode),
-        "differences": [_data(each, chosen, mode) for each in found],
+        "differences": [_data(each, chosen, mode) for each in differences],
     }
-    emit(form, data, lambda page: _write(page, found, chosen, mode))
-    if any(not mode.allows(change) for each in found for change in each.changes):
+    emit(form, data, lambda page: _write(page, differences, chosen, mode))
+    if any(not mode.allows(change) for each in differences for change in each.changes):
         raise typer.Exit(FINDINGS)
 
 
@@ -87,24 +88,24 @@ def _differences(
     opset: tuple[int, int] | None,
     domain: str | None,
 ) -> Sequence[Difference]:
-    """What is asked for.
+    """Return the requested differences.
 
     Raises:
-        UsageError: neither one operator and a version, nor two opsets.
-        ResolveError: there are no such.
+        UsageError: the arguments are neither an operator and a version, nor two opsets.
+        ResolveError: the operator, a version or an opset does not exist.
     """
     from opshift.registry.changes.between import operator_difference, opset_differences
 
     if (operator is None) == (opset is None) or (operator is not None and old is None):
         remedy = "name an operator and two versions, as in Clip 6 11, or two opsets, as in --opset 12 13"
-        raise UsageError("it is not said what to compare", remedy=remedy)
+        raise UsageError("expected either OPERATOR and OLD, or --opset", remedy=remedy)
     if opset is not None:
         return tuple(opset_differences(registry, domain or "", *opset))
     named = read_name(operator or "", domain, None)
     before, after = find(named._replace(opset=old), registry), find(named._replace(opset=new), registry)
-    whole = registry.operator(before.name, before.domain)
-    assert whole is not None
-    return (operator_difference(whole, before, after),)
+    definition = registry.operator(before.name, before.domain)
+    assert definition is not None
+    return (operator_difference(definition, before, after),)
 
 
 def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, Any]:
@@ -114,16 +115,16 @@ def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, Any]:
         "new": each.new and str(each.new),
         "class": str(each.change_class),
         "new_version_needed": needs_new_version(each.changes, policy),
-        "backward": _passes(each.changes, BACKWARD),
-        "forward": _passes(each.changes, FORWARD),
+        "backward": _are_compatible(each.changes, BACKWARD),
+        "forward": _are_compatible(each.changes, FORWARD),
         "changes": [{**change.as_dict(), "allowed": mode.allows(change)} for change in each.changes],
     }
 
 
-def _write(page: Page, found: Sequence[Difference], policy: Policy, mode: Mode) -> None:
+def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: Mode) -> None:
     from opshift.cli.change_text import change_text
 
-    for position, each in enumerate(found):
+    for position, each in enumerate(differences):
         if position:
             page.blank()
         page.title(f"{each}: {each.change_class if each.changes else 'no change'}")
@@ -131,22 +132,22 @@ def _write(page: Page, found: Sequence[Difference], policy: Policy, mode: Mode) 
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
             page.table(CHANGES, rows)
             page.line(_summary(each, policy), style="dim")
-    if not found:
+    if not differences:
         page.line("no operator changed")
-    forbidden = sum(not mode.allows(change) for each in found for change in each.changes)
+    forbidden = sum(not mode.allows(change) for each in differences for change in each.changes)
     if forbidden:
-        page.line(f"not {mode}: {counted(forbidden, 'change')}", style="bold red")
+        page.line(f"not allowed by --mode {mode}: {counted(forbidden, 'change')}", style="bold red")
 
 
 def _summary(each: Difference, policy: Policy) -> str:
-    """`backward yes, forward no; onnx-strict asks for a new version`."""
-    ways = [
-        f"{way} {'yes' if _passes(each.changes, classes) else 'no'}"
-        for way, classes in (("backward", BACKWARD), ("forward", FORWARD))
+    """Summarize a difference: `backward yes, forward no; onnx-strict requires a new version`."""
+    directions = [
+        f"{direction} {'yes' if _are_compatible(each.changes, classes) else 'no'}"
+        for direction, classes in (("backward", BACKWARD), ("forward", FORWARD))
     ]
-    asks = "asks" if needs_new_version(each.changes, policy) else "does not ask"
-    return f"{', '.join(ways)}; {policy.name} {asks} for a new version"
+    requires = "requires" if needs_new_version(each.changes, policy) else "does not require"
+    return f"{', '.join(directions)}; {policy.name} {requires} a new version"
 
 
-def _passes(changes: Iterable[Classified], classes: frozenset[Any]) -> bool:
+def _are_compatible(changes: Iterable[Classified], classes: frozenset[Any]) -> bool:
     return all(each.change_class in classes for each in changes)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from opshift.converter.doctor.diagnosis import Diagnosis, IrStamp, Ranges, Stamp
 
 FixOption = Annotated[
-    bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with the stamps that fit.")
+    bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
 ]
 NODES = (
     Column("nodes", is_number=True),
     Column("operator", style="cyan"),
-    Column("legal at opsets"),
+    Column("valid at opsets"),
 )
-MISFITS = (Column("operator", style="cyan"), Column("node"), Column("why not", style="red"))
+MISFITS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
 
 
 def doctor(
@@ -40,11 +40,11 @@ def doctor(
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell whether a model fits the opsets it states.
+    """Check a model against its declared opsets and IR version.
 
-    And the IR version. Each node is looked up at every opset: whether it has the inputs, outputs, attributes
-    and types that its operator has there. With --fix a wrong stamp is set to the nearest that fits all nodes,
-    and nothing else is changed. Exits with 1 if a stamp is wrong and not fixed.
+    The inputs, outputs, attributes and types of each node are compared with the operator's definition at
+    every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and nothing
+    else. Exits with 1 if a version is wrong and not fixed.
     """
     from opshift.converter.doctor.diagnose import diagnose
     from opshift.converter.doctor.restamp import apply_stamps, require_curable
@@ -54,40 +54,40 @@ def doctor(
 
     require_file(source)
     if not fix and (out is not None or in_place):
-        raise UsageError("nothing is written without --fix", remedy="add --fix")
+        raise UsageError("OUT and --in-place require --fix", remedy="add --fix")
     path = destination(source, out, in_place=in_place, force=force) if fix else None
     with working(f"Reading {source}", quiet=quiet), about(source):
         model = read_model(source)
-        found = diagnose(model, registry=registry_with(folders))
+        diagnosis = diagnose(model, registry=registry_with(folders))
     if not quiet or form is Format.JSON:
         emit(
             form,
-            {"input": source, "output": out, **found.as_dict()},
-            lambda page: _write(page, source, found),
+            {"input": source, "output": out, **diagnosis.as_dict()},
+            lambda page: _write(page, source, diagnosis),
         )
     if path is not None:
-        with reading(source) as light:
-            require_spared(external_files(light.SerializeToString(), str(source)), source.parent, path)
+        with reading(source) as skeleton:  # needs external data locations only, not the weights
+            require_spared(external_files(skeleton.SerializeToString(), str(source)), source.parent, path)
         with about(source):
-            require_curable(found)
-        apply_stamps(found, model)
+            require_curable(diagnosis)
+        apply_stamps(diagnosis, model)
         with about(path):
             write_model(model, path)
-    elif not found.fits:
+    elif not diagnosis.fits:
         raise typer.Exit(FINDINGS)
 
 
-def _write(page: Page, source: Path, found: Diagnosis) -> None:
+def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     page.line(str(source), style="bold")
-    stamps = {_name(each): _verdict(each) for each in found.stamps}
-    page.facts({**stamps, "IR version": _ir_verdict(found.ir_version)})
-    groups = Counter((each.operator, each.opsets) for each in found.nodes)
+    stamps = {_name(each): _verdict(each) for each in diagnosis.stamps}
+    page.facts({**stamps, "IR version": _ir_verdict(diagnosis.ir_version)})
+    groups = Counter((each.operator, each.opsets) for each in diagnosis.nodes)
     if groups:
         page.blank()
-        page.table(NODES, [(count, name, _spelled(opsets)) for (name, opsets), count in groups.items()])
-    if found.misfits():
-        page.heading("Not legal as stated")
-        page.table(MISFITS, [(each.operator, each.place, each.reason) for each in found.misfits()])
+        page.table(NODES, [(count, name, _ranges_text(opsets)) for (name, opsets), count in groups.items()])
+    if diagnosis.misfits():
+        page.heading("Invalid at the declared opsets")
+        page.table(MISFITS, [(each.operator, each.place, each.reason) for each in diagnosis.misfits()])
 
 
 def _name(stamp: Stamp) -> str:
@@ -95,21 +95,25 @@ def _name(stamp: Stamp) -> str:
 
 
 def _verdict(stamp: Stamp) -> str:
-    stated = "not imported" if stamp.opset is None else str(stamp.opset)
+    declared = "not imported" if stamp.opset is None else str(stamp.opset)
     if stamp.fits:
-        return f"{stated}, fits; all nodes are legal at {_spelled(stamp.opsets)}" if stamp.opsets else stated
-    return f"{stated}, does not fit: " + (
-        "no opset would" if stamp.fitting is None else f"{stamp.fitting} would"
+        return (
+            f"{declared}, fits; all nodes are valid at {_ranges_text(stamp.opsets)}"
+            if stamp.opsets
+            else declared
+        )
+    return f"{declared}, does not fit: " + (
+        "no opset is valid for all nodes" if stamp.fitting is None else f"use {stamp.fitting}"
     )
 
 
 def _ir_verdict(stamp: IrStamp) -> str:
     if stamp.fits:
-        return f"{stamp.stated}, fits; {stamp.needed} has all that is used"
-    return f"{stamp.stated}, does not fit: {stamp.fitting} would"
+        return f"{stamp.stated}, fits; the model needs at least {stamp.needed}"
+    return f"{stamp.stated}, does not fit: use {stamp.fitting}"
 
 
-def _spelled(opsets: Ranges) -> str:
-    """`1 to 12, 15`."""
+def _ranges_text(opsets: Ranges) -> str:
+    """Format ranges of opsets: `1 to 12, 15`."""
     parts = (str(low) if low == high else f"{low} to {high}" for low, high in opsets)
     return ", ".join(parts) or "none"

@@ -1,4 +1,4 @@
-"""How a command fails: one message that says what, where, why and what to do."""
+"""Errors of the commands: exit codes, and messages with place, reason and remedy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from opshift.converter.legality.findings import Finding
 
 FINDINGS = 1
+"""Exit code after findings, a refused conversion or an unreadable file."""
 WRONG_USAGE = 2
+"""Exit code after an invalid command line."""
 
 
 class Misused(Exception):
-    """Wrong usage that is described by an error which elsewhere is none."""
+    """Wrong usage of the command line, described by an error that is not a `UsageError`."""
 
     def __init__(self, error: OpshiftError) -> None:
         self.error = error
@@ -31,12 +33,12 @@ class Misused(Exception):
 
 @contextmanager
 def about(path: Path) -> Iterator[None]:
-    """Name the file in errors that know only the place in it."""
+    """Add the path of the file to errors that only know a place inside the file."""
     try:
         yield
-    except UsageError:  # of the command line, not of the file
+    except UsageError:  # concerns the command line, not the file
         raise
-    except ConversionRefused as error:  # its refusals have their own places
+    except ConversionRefused as error:  # each refusal has its own place in the file
         error.place = Place(node=str(path))
         raise
     except OpshiftError as error:
@@ -46,12 +48,18 @@ def about(path: Path) -> Iterator[None]:
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
-    except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text", place=str(path)) from error
+    except UnicodeDecodeError as error:  # some releases of protobuf raise it when a field is read
+        raise InvalidModel("a string in the model is not valid UTF-8", place=str(path)) from error
 
 
 def tell(error: OpshiftError, form: Format, name: str = "") -> None:
-    """Print an error: text on stderr, or JSON on stdout, there with `name` if it has another outside."""
+    """Print an error as text on stderr, or as JSON on stdout.
+
+    Args:
+        error: the error.
+        form: the output format.
+        name: the value of the JSON key `error`; by default the name of the error's class.
+    """
     from opshift.converter.legality.findings import IllegalModel
     from opshift.converter.verification.result import VerificationFailed
 
@@ -65,10 +73,10 @@ def tell(error: OpshiftError, form: Format, name: str = "") -> None:
     page = page_for(on_stderr=True)
     where = f"{error.place}: " if str(error.place) else ""
     if refusals:
-        _tell_refusals(page, where, refusals)
+        _print_refusals(page, where, refusals)
         return
     if findings:
-        _tell_findings(page, error, findings)
+        _print_findings(page, error, findings)
         return
     page.line(f"error: {where}{error.reason}", style="bold red")
     if error.remedy:
@@ -80,30 +88,30 @@ def tell(error: OpshiftError, form: Format, name: str = "") -> None:
 
 
 def error_data(error: OpshiftError, name: str = "") -> dict[str, Any]:
-    """An error as plain data, with `name` if it has another outside."""
+    """Return an error as plain data for JSON; `name` replaces the name of its class."""
     from opshift.converter.legality.findings import IllegalModel
     from opshift.converter.verification.result import VerificationFailed
 
     kind = {"error": name} if name else {}
-    found: dict[str, Any] = {**error.as_dict(), **kind, "refusals": []}
+    data: dict[str, Any] = {**error.as_dict(), **kind, "refusals": []}
     if isinstance(error, ConversionRefused):
-        found["refusals"] = [asdict(each) for each in error.refusals]
+        data["refusals"] = [asdict(each) for each in error.refusals]
     if isinstance(error, IllegalModel):
-        found["findings"] = [asdict(each) for each in error.findings]
+        data["findings"] = [asdict(each) for each in error.findings]
     if isinstance(error, VerificationFailed):
-        found["verification"] = error.verification.as_dict()
-    return found
+        data["verification"] = error.verification.as_dict()
+    return data
 
 
-def _tell_refusals(page: Page, where: str, refusals: Sequence[Refusal]) -> None:
+def _print_refusals(page: Page, where: str, refusals: Sequence[Refusal]) -> None:
     from opshift.cli.summary import write_refusals
 
     nodes = counted(len(refusals), "node")
     page.line(f"error: {where}{nodes} cannot be converted; nothing was written", style="bold red")
-    write_refusals(page, refusals, most=10)
+    write_refusals(page, refusals, most=10)  # `opshift plan` prints all
 
 
-def _tell_findings(page: Page, error: OpshiftError, findings: Sequence[Finding]) -> None:
+def _print_findings(page: Page, error: OpshiftError, findings: Sequence[Finding]) -> None:
     from opshift.cli.findings import write_findings
 
     page.line(f"error: {error.reason}; nothing was written", style="bold red")

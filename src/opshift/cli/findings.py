@@ -1,4 +1,4 @@
-"""The findings of a check as text, rule by rule."""
+"""Findings of a check as text, grouped by rule."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from opshift.cli.page import Page
 from opshift.converter.legality.findings import Finding, Level
 
 MOST = 10
-"""How many findings of one rule are printed."""
+"""Maximum number of findings that are printed per rule."""
 STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
-"""The levels, the gravest first."""
+"""Terminal style of each level, most severe level first."""
 PLACES = (Column("", style="cyan"), Column(""))
 
 
 def write_findings(page: Page, findings: Sequence[Finding]) -> None:
-    """Every rule that is broken, the gravest first, with the first few places and what to do."""
+    """Print the violated rules, most severe first, with the first findings and remedies of each."""
     groups: dict[str, list[Finding]] = {}
     for each in sorted(findings, key=lambda each: tuple(STYLES).index(each.level)):
         groups.setdefault(each.rule, []).append(each)

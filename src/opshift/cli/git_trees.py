@@ -1,4 +1,4 @@
-"""A tree of definitions to compare with: another folder, or the same one in git's history."""
+"""Tree of definitions to compare with: another folder, or an earlier revision of the same folder."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 def tree_against(named: str, folder: Path) -> Tree:
-    """The tree at a path if there is such a folder, else `folder` as git has it at a commit, branch or tag.
+    """Return the tree in folder `named` if it exists, else `folder` at the git revision `named`.
 
     Raises:
-        UsageError: it is neither.
-        DefinitionError: a definition in it is wrong.
+        UsageError: `named` is neither a folder nor a revision of `folder`.
+        DefinitionError: a definition in the tree is invalid.
     """
     from opshift.registry.changes.trees import read_tree
 
@@ -31,18 +31,18 @@ def tree_against(named: str, folder: Path) -> Tree:
         return read_tree(Path(scratch))
 
 
-def _unpack(ref: str, folder: Path, into: Path) -> None:
-    """Write the files of `folder` at a git ref."""
-    wrong = f"{ref!r} is neither a folder nor a revision that git has of it"
-    if ref.startswith("-"):
-        raise UsageError(wrong, place=str(folder))
-    command = ["git", "-C", str(folder.resolve()), "archive", "--format=tar", ref]
+def _unpack(revision: str, folder: Path, destination: Path) -> None:
+    """Write the files of `folder` at a git revision to another folder."""
+    reason = f"{revision!r} is neither a folder nor a git revision of the tree"
+    if revision.startswith("-"):  # git would read it as an option
+        raise UsageError(reason, place=str(folder))
+    command = ["git", "-C", str(folder.resolve()), "archive", "--format=tar", revision]
     try:
-        done = subprocess.run(command, capture_output=True, check=True)
+        archived = subprocess.run(command, capture_output=True, check=True)
     except FileNotFoundError as error:
-        raise UsageError("git is not installed", remedy="compare with a folder") from error
+        raise UsageError("git is not installed", remedy="install git, or compare with a folder") from error
     except subprocess.CalledProcessError as error:
-        told = error.stderr.decode(errors="replace").strip().splitlines()
-        raise UsageError(wrong, place=str(folder), remedy=told[-1] if told else "") from error
-    with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
-        archive.extractall(into, filter="data")
+        messages = error.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(reason, place=str(folder), remedy=messages[-1] if messages else "") from error
+    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as archive:
+        archive.extractall(destination, filter="data")

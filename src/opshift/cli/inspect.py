@@ -1,4 +1,4 @@
-"""`opshift inspect`: what a model is made of."""
+"""`opshift inspect`: summary of a model."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ NAME = Column("name", style="cyan")
 def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show a model's opsets, operators, inputs and outputs.
 
-    Each operator is listed with the version that it resolves to under the model's opset imports. Exits
-    with 1 if some nodes name no operator.
+    Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
+    the operators of some nodes cannot be resolved.
     """
     from opshift.cli.contents import contents_of
     from opshift.converter.files import read_model
@@ -33,71 +33,76 @@ def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOp
     require_file(source)
     registry = registry_with(folders)
     with working(f"Reading {source}"), about(source):
-        found = contents_of(read_model(source), registry)
-    data = {"input": source, "size": source.stat().st_size, **found.as_dict(), "unresolved": found.unresolved}
-    emit(form, data, lambda page: _write(page, source, found, registry))
-    if found.unresolved:
+        summary = contents_of(read_model(source), registry)
+    data = {
+        "input": source,
+        "size": source.stat().st_size,
+        **summary.as_dict(),
+        "unresolved": summary.unresolved,
+    }
+    emit(form, data, lambda page: _write(page, source, summary, registry))
+    if summary.unresolved:
         raise typer.Exit(FINDINGS)
 
 
-def _write(page: Page, source: Path, found: Contents, registry: Registry) -> None:
+def _write(page: Page, source: Path, summary: Contents, registry: Registry) -> None:
     page.title(str(source))
     page.facts(
         {
             "size": f"{source.stat().st_size:,} bytes",
-            "IR version": found.ir_version,
-            "producer": found.producer or "not said",
-            "nodes": _nodes(found.nodes),
-            "initializers": f"{found.initializers:,}",
+            "IR version": summary.ir_version,
+            "producer": summary.producer or "unknown",
+            "nodes": _nodes(summary.nodes),
+            "initializers": f"{summary.initializers:,}",
         }
     )
     page.heading("Opsets")
-    columns = (Column("domain", style="cyan"), Column("opset", is_number=True), Column("came with"))
-    page.table(columns, [(*each, _release(*each, registry)) for each in found.opsets.items()])
-    _write_values(page, "Inputs", found.inputs)
-    _write_values(page, "Outputs", found.outputs)
-    if found.functions:
+    columns = (Column("domain", style="cyan"), Column("opset", is_number=True), Column("introduced in"))
+    page.table(columns, [(*each, _release(*each, registry)) for each in summary.opsets.items()])
+    _write_values(page, "Inputs", summary.inputs)
+    _write_values(page, "Outputs", summary.outputs)
+    if summary.functions:
         page.heading("Functions")
-        page.table((Column(""),), [(each,) for each in found.functions])
+        page.table((Column(""),), [(each,) for each in summary.functions])
     page.heading("Operators")
     columns = (
         Column("nodes", is_number=True),
         Column("operator", style="cyan"),
         Column("note", style="yellow"),
     )
-    page.table(columns, [(use.count, use.operator, _note(use)) for use in found.operators])
-    if found.unresolved:
+    page.table(columns, [(use.count, use.operator, _note(use)) for use in summary.operators])
+    if summary.unresolved:
         page.blank()
-        page.line(f"{counted(found.unresolved, 'node')} unresolved", style="bold red")
+        page.line(f"{counted(summary.unresolved, 'node')} unresolved", style="bold red")
 
 
 def _write_values(page: Page, title: str, values: tuple[Value, ...]) -> None:
     if values:
         page.heading(title)
-        rows = [(each.name, each.type or "not said", each.shape or "not said") for each in values]
+        rows = [(each.name, each.type or "unknown", each.shape or "unknown") for each in values]
         page.table((NAME, Column("type"), Column("shape")), rows)
 
 
 def _nodes(nodes: dict[str, int]) -> str:
-    """`12: 10 in the graph, 2 in subgraphs`."""
+    """Format node counts: `12: 10 in the graph, 2 in subgraphs`."""
     total, parts = sum(nodes.values()), {place: count for place, count in nodes.items() if count}
     if set(parts) <= {"graph"}:
         return f"{total:,}"
-    told = [
+    texts = [
         f"{count:,} {'in the graph' if place == 'graph' else f'in {place}'}" for place, count in parts.items()
     ]
-    return f"{total:,}: {', '.join(told)}"
+    return f"{total:,}: {', '.join(texts)}"
 
 
 def _release(domain: str, opset: int, registry: Registry) -> str:
-    """The first ONNX release that has the opset, and whether there is such an opset at all."""
+    """Return the first ONNX release with an opset, or a remark if the registry does not define the opset."""
     if domain not in registry.domains():
         return ""
     newest = registry.newest_opset(domain)
     if not 1 <= opset <= newest:
-        return f"no such opset: the registry knows 1 to {newest}"
-    known = registry.releases.onnx.items()
-    return next((f"onnx-{name}" for name, each in known if each.opsets.get(domain, 0) >= opset), "")
+        return f"unknown opset; the registry defines 1 to {newest}"
+    releases = registry.releases.onnx.items()
+    return next((f"onnx-{name}" for name, each in releases if each.opsets.get(domain, 0) >= opset), "")
 
 
 def _note(use: Use) -> str:

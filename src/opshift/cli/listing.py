@@ -33,7 +33,7 @@ def resolve(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Print the operator version in force at an opset."""
+    """Print the version of an operator at an opset."""
     found = find(read_name(operator, domain, opset), registry_with(folders))
     if form is Format.TEXT:
         typer.echo(found.id)
@@ -47,14 +47,14 @@ def list_operators(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """List the operators in force at an opset.
+    """List the operators of an opset.
 
-    Without --domain all domains are listed; --opset is then the default domain's, and the others are as in
-    the ONNX release that brought it.
+    Without --domain, all domains are listed: ai.onnx at --opset, and the other domains at the opsets of the
+    ONNX release that introduced this opset.
     """
     registry = registry_with(folders)
     opsets = _opsets(registry, domain, opset)
-    found = {each: list(_in_force(registry, each, at)) for each, at in opsets.items()}
+    found = {each: list(_versions_at(registry, each, at)) for each, at in opsets.items()}
 
     def write(page: Page) -> None:
         for position, (each, versions) in enumerate(found.items()):
@@ -73,28 +73,30 @@ COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", s
 
 
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """The opset of each domain to list.
+    """Return the opset of each domain to list.
 
     Raises:
-        UnknownDomain, UnknownOpset: there are no such.
+        UnknownDomain: the registry has no definitions for the domain.
+        UnknownOpset: the domain has no such opset.
     """
     from opshift.converter.target import read_target
 
-    stated = canonical_domain(domain or "")
+    canonical = canonical_domain(domain or "")
     if opset is not None:
-        read_target({stated: opset}, registry)
+        read_target({canonical: opset}, registry)
     if domain is not None:
-        return {stated: opset or registry.newest_opset(stated)}
+        return {canonical: opset or registry.newest_opset(canonical)}
     newest = {each: registry.newest_opset(each) for each in registry.domains()}
     release = registry.releases.first_with(DEFAULT_DOMAIN, opset) if opset else None
     if opset is None or release is None:
         return newest
-    ours = {each for known in registry.releases.onnx.values() for each in known.opsets}
-    added = {each: at for each, at in newest.items() if each not in ours}
+    # domains that no ONNX release contains have no opset at that time: list the newest
+    released = {each for onnx_release in registry.releases.onnx.values() for each in onnx_release.opsets}
+    added = {each: at for each, at in newest.items() if each not in released}
     return {**release.opsets, DEFAULT_DOMAIN: opset, **added}
 
 
-def _in_force(registry: Registry, domain: str, opset: int) -> Iterator[OperatorVersion]:
+def _versions_at(registry: Registry, domain: str, opset: int) -> Iterator[OperatorVersion]:
     versions = (registry.at(name, opset, domain) for name in registry.names(domain))
     return (version for version in versions if version)
 

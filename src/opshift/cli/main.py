@@ -1,4 +1,4 @@
-"""The command line: `opshift COMMAND ...`."""
+"""Entry point of the command line: `opshift COMMAND ...`."""
 
 from __future__ import annotations
 
@@ -49,36 +49,37 @@ HOMES = {
     "opset": "opset.opset",
     "proposal": "proposal.proposal",
 }
-"""The module of each command, and its name there: a function, or a group of more commands."""
+"""Module and attribute of each command: a function, or a group of subcommands."""
 
 
 class AllCommands(Commands):
-    """The commands of `HOMES`; the module of one is imported when it is asked for."""
+    """Group of the commands in `COMMAND_LOCATIONS`, which imports the module of a command on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names, in order."""
+        """Return the names of all commands in the order of the help."""
         return list(HOMES)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command; of a name that is none all are made, so that the nearest can be suggested."""
+        """Return a command, or `None` if the name is unknown."""
+        # for an unknown name all commands are loaded, so that the parser can suggest a similar one
         for name in [cmd_name] if cmd_name in HOMES else HOMES:
             if name not in self.commands:
-                command = _command(name)
+                command = _load_command(name)
                 command.rich_markup_mode = self.rich_markup_mode
                 self.add_command(command, name)
         return self.commands.get(cmd_name)
 
 
-def _command(name: str) -> Any:
+def _load_command(name: str) -> Any:
     module, _, attribute = HOMES[name].partition(".")
-    found = getattr(import_module(f"opshift.cli.{module}"), attribute)
-    if isinstance(found, typer.Typer):
-        found.info.name = name
-        return get_group(found)
-    lines = [f"opshift {name} {example}".rstrip() for example in EXAMPLES[name]]
-    alone = typer.Typer(add_completion=False)
-    alone.command(name, epilog="\n\n".join(("Examples:", *lines)))(found)
-    return get_command(alone)
+    implementation = getattr(import_module(f"opshift.cli.{module}"), attribute)
+    if isinstance(implementation, typer.Typer):
+        implementation.info.name = name
+        return get_group(implementation)
+    examples = [f"opshift {name} {example}".rstrip() for example in EXAMPLES[name]]
+    single = typer.Typer(add_completion=False)
+    single.command(name, epilog="\n\n".join(("Examples:", *examples)))(implementation)
+    return get_command(single)
 
 
 app = typer.Typer(
@@ -88,9 +89,9 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
-        from opshift import __version__
+def _version(is_requested: bool) -> None:
+    if is_requested:
+        from opshift import __version__  # reads the package's metadata, which no other option needs
 
         typer.echo(f"opshift {__version__}")
         raise typer.Exit
@@ -100,12 +101,12 @@ def _version(wanted: bool) -> None:
 def start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Look up ONNX operators version by version, and move models from one opset to another.
+    """Look up ONNX operators by version, and convert models between opsets.
 
-    Exit codes: 0 done, 1 findings or a refusal, 2 wrong usage.
+    Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
@@ -113,5 +114,5 @@ def start(
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
+    """Run the command line and exit with its exit code."""
     app()

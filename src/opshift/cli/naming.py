@@ -1,4 +1,4 @@
-"""Operators as people type them: `Conv`, `Softmax:11`, `ai.onnx.ml.LabelEncoder`."""
+"""Operators as named on the command line: `Conv`, `Softmax:11`, `ai.onnx.ml.LabelEncoder`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """What was typed; `None` for a part that was not."""
+    """Parsed name of an operator; the parts that were not given are `None`."""
 
     op_type: str
     domain: str | None
@@ -22,39 +22,39 @@ class Named(NamedTuple):
 
 
 def read_name(text: str, domain: str | None, opset: int | None) -> Named:
-    """An operator's name, with what the options add to it.
+    """Parse the name of an operator, and complete it with the options --domain and --opset.
 
     Raises:
-        UsageError: the name is none, or says something else than the options.
+        UsageError: the name is malformed or contradicts an option.
     """
     qualified, colon, version = text.partition(":")
     prefix, _, op_type = qualified.rpartition(".")
     if not op_type or (colon and not version.isdecimal()):
         raise UsageError(
-            f"{text!r} is no operator", remedy="write it as Conv, Softmax:11 or ai.onnx.Softmax:11"
+            f"invalid operator name {text!r}", remedy="write it as Conv, Softmax:11 or ai.onnx.Softmax:11"
         )
     if prefix and domain is not None and prefix != canonical_domain(domain):
-        raise UsageError(f"{text!r} is not of --domain {domain}", remedy="leave one of them out")
+        raise UsageError(f"{text!r} contradicts --domain {domain}", remedy="remove one of them")
     if colon and opset is not None and int(version) != opset:
-        raise UsageError(f"{text!r} is not of --opset {opset}", remedy="leave one of them out")
+        raise UsageError(f"{text!r} contradicts --opset {opset}", remedy="remove one of them")
     return Named(op_type, prefix or domain, int(version) if colon else opset)
 
 
 def find(named: Named, registry: Registry) -> OperatorVersion:
-    """The version in force, by default at the newest opset.
+    """Return the operator version that an opset contains, by default the newest opset.
 
     Raises:
-        ResolveError: there is none.
+        ResolveError: the opset does not contain the operator.
     """
     try:
         return registry.get_schema(named.op_type, named.opset, named.domain or DEFAULT_DOMAIN)
     except UnknownOperator as error:
-        others = [] if named.domain else homes(named.op_type, registry)
-        if others:
-            error.remedy = f"it is an operator of {' and '.join(others)}: say --domain {others[0]}"
+        domains = [] if named.domain else homes(named.op_type, registry)
+        if domains:
+            error.remedy = f"use --domain {domains[0]}: the operator belongs to {' and '.join(domains)}"
         raise
 
 
 def homes(op_type: str, registry: Registry) -> list[str]:
-    """The domains that have an operator of this name."""
+    """Return the domains that have an operator of this name."""
     return [domain for domain in registry.domains() if op_type in registry.names(domain)]

@@ -1,4 +1,4 @@
-"""`opshift opset`: operator sets as documents."""
+"""`opshift opset`: export and load operator-set documents."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ FileArgument = Annotated[
 ]
 OutArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="OUT", help="The file to write; by default stdout.", show_default=False),
+    typer.Argument(metavar="OUT", help="The file to write (default: stdout).", show_default=False),
 ]
 
 
 @opset.callback(invoke_without_command=True)
 def start(context: typer.Context) -> None:
-    """Write operator sets as documents, and read them."""
+    """Export and load operator sets as documents."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(WRONG_USAGE)
@@ -44,19 +44,19 @@ def export(
     domain: Annotated[str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain.")],
     out: OutArgument = None,
     version: Annotated[
-        int | None, typer.Option("--version", metavar="N", help="The opset; by default the newest.")
+        int | None, typer.Option("--version", metavar="N", help="The opset (default: newest).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it is there already.")] = False,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")] = False,
     folders: FoldersOption = None,
     form: Annotated[
         DocumentFormat | None,
-        typer.Option("--format", help="By default as OUT is named, and onnxopset if that says nothing."),
+        typer.Option("--format", help="The format (default: by the suffix of OUT, otherwise onnxopset)."),
     ] = None,
 ) -> None:
-    """Write a domain at an opset as a document.
+    """Write the definitions of a domain at an opset to a document.
 
-    An onnxopset document is an OperatorSetProto as ONNX's IR specification defines it, with the definitions
-    in a field that other readers pass over. The file's name ends in .onnxopset, .yaml or .json.
+    An onnxopset document is an OperatorSetProto of ONNX's IR specification, with the definitions in a field
+    that other readers ignore. The suffix of OUT is .onnxopset, .yaml or .json.
     """
     from opshift.registry.documents.document import operator_set
     from opshift.registry.documents.files import write_document
@@ -66,7 +66,7 @@ def export(
         typer.get_binary_stream("stdout").write(content)
         return
     if out.exists() and not force:
-        raise UsageError("is there already", place=str(out), remedy="replace it with --force")
+        raise UsageError("already exists", place=str(out), remedy="replace it with --force")
     out.write_bytes(content)
 
 
@@ -74,37 +74,41 @@ def load(
     source: FileArgument,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="DIR", help="Write its definitions as <domain>/<operator>.yaml."),
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="Write the definitions to DIR/<domain>/<operator>.yaml."
+        ),
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Read a document, check it, and list what it holds.
+    """Validate a document and list its operators.
 
-    Other commands take it with --opsets FILE.
+    Other commands read the document with --opsets FILE.
     """
     from opshift.registry.documents.files import read_document, write_tree
 
     require_file(source)
-    found = read_document(source)
-    written = write_tree(found, out) if out else []
+    document = read_document(source)
+    written = write_tree(document, out) if out else []
     data = {
         "input": source,
-        "domain": found.domain,
-        "opset_version": found.opset_version,
-        "operators": [str(version.id) for version in found.in_force],
-        "versions": sum(len(operator.versions) for operator in found.operators),
+        "domain": document.domain,
+        "opset_version": document.opset_version,
+        "operators": [str(version.id) for version in document.in_force],
+        "versions": sum(len(operator.versions) for operator in document.operators),
         "written": written,
     }
-    emit(form, data, lambda page: _write(page, found, written))
+    emit(form, data, lambda page: _write(page, document, written))
 
 
-def _write(page: Page, found: OperatorSet, written: list[Path]) -> None:
-    versions = sum(len(operator.versions) for operator in found.operators)
-    page.title(f"{found.domain}, opset {found.opset_version}: {counted(len(found.in_force), 'operator')}")
-    page.line(f"{counted(len(found.operators), 'name')} with {counted(versions, 'version')} in all", "dim")
+def _write(page: Page, document: OperatorSet, written: list[Path]) -> None:
+    versions = sum(len(operator.versions) for operator in document.operators)
+    page.title(
+        f"{document.domain}, opset {document.opset_version}: {counted(len(document.in_force), 'operator')}"
+    )
+    page.line(f"{counted(len(document.operators), 'operator name')}, {counted(versions, 'version')}", "dim")
     page.table(
         OPERATORS,
-        [(each.name, each.id, "deprecated" if each.deprecated else "") for each in found.in_force],
+        [(each.name, each.id, "deprecated" if each.deprecated else "") for each in document.in_force],
     )
     if written:
         page.line(f"wrote {counted(len(written), 'file')} to {written[0].parent}")

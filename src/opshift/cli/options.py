@@ -1,4 +1,4 @@
-"""The options that several commands share, and what they stand for."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,18 @@ if TYPE_CHECKING:
 
 
 class Format(StrEnum):
-    """How a command answers."""
+    """Output format of a command."""
 
     TEXT = "text"
     JSON = "json"
 
 
 def run_adapters(paths: list[Path] | None) -> list[Path] | None:
-    """Run the adapters that the command line names."""
+    """Run the adapter files given on the command line.
+
+    Returns:
+        `paths`: typer replaces the option's value by the return value of its callback.
+    """
     if paths:
         from opshift.adapters.extensions import load_adapters
 
@@ -32,16 +36,16 @@ def run_adapters(paths: list[Path] | None) -> list[Path] | None:
 
 
 FormatOption = Annotated[
-    Format, typer.Option("--format", help="Text for people, or one JSON document on stdout, errors included.")
+    Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
 ]
 FoldersOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--opsets",
         metavar="FOLDER",
-        help="Read additional definitions, laid out as <domain>/<operator>.yaml. May be repeated. A folder "
-        "with a releases.yaml is a whole tree, which takes the place of the project's own. A file is a "
-        "document of `opshift opset export`.",
+        help="Add definitions from a folder with files <domain>/<operator>.yaml, or from a document that "
+        "`opshift opset export` wrote. A folder with a releases.yaml is a complete tree and replaces the "
+        "built-in definitions. May be repeated.",
     ),
 ]
 AdaptersOption = Annotated[
@@ -50,8 +54,8 @@ AdaptersOption = Annotated[
         "--adapters",
         metavar="PATH",
         callback=run_adapters,
-        help="Run a Python file with adapters for what --opsets defines, or all in a folder. May be "
-        "repeated.",
+        help="Run a Python file, or all Python files in a folder, with adapters for the definitions of "
+        "--opsets. May be repeated.",
     ),
 ]
 TargetOption = Annotated[
@@ -60,8 +64,8 @@ TargetOption = Annotated[
         "--target",
         "-t",
         metavar="TARGET",
-        help="An opset (17), a domain's opset (ai.onnx.ml=3), or a release (onnx-1.12, onnxruntime-1.14, and "
-        "what `opshift targets` lists). May be repeated, and left out with --ir-version.",
+        help="An opset (17), the opset of a domain (ai.onnx.ml=3), or a release (onnx-1.12, "
+        "onnxruntime-1.14; `opshift targets` lists all). May be repeated. Optional with --ir-version.",
     ),
 ]
 IrVersionOption = Annotated[
@@ -69,8 +73,9 @@ IrVersionOption = Annotated[
     typer.Option(
         "--ir-version",
         metavar="N|keep",
-        help="The IR version to convert to, or keep. By default a release gets none that it does not take, "
-        "and an opset that of the first ONNX release with it, if no more is needed.",
+        help="The IR version to convert to, or keep. By default it changes only if the target "
+        "requires it: to that of the first ONNX release with the target opset, or to the newest that a target "
+        "release supports.",
     ),
 ]
 AllowOption = Annotated[
@@ -78,16 +83,16 @@ AllowOption = Annotated[
     typer.Option(
         "--allow",
         metavar="KIND",
-        help="Go on where the result is not exact: approximate (it may differ in rounding) or "
-        "assume-nonnegative (indices are taken to be no less than zero). Or drop what the IR version has no "
-        "place for: drop-metadata, drop-training, drop-devices. May be repeated.",
+        help="Convert even if the result is not exact: approximate (results may differ in rounding) or "
+        "assume-nonnegative (indices are assumed not to be negative). Or drop content that the IR version "
+        "does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]
 DomainOption = Annotated[
     str | None, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain, such as ai.onnx.ml.")
 ]
 OpsetOption = Annotated[
-    int | None, typer.Option("--opset", metavar="N", help="The opset of the domain; by default the newest.")
+    int | None, typer.Option("--opset", metavar="N", help="The opset of the domain (default: newest).")
 ]
 InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.", show_default=False)]
 OperatorArgument = Annotated[
@@ -99,17 +104,17 @@ OperatorArgument = Annotated[
 
 
 def registry_with(folders: list[Path] | None) -> Registry:
-    """The project's definitions and those in `folders`, some of which may be operator-set documents.
+    """Return the built-in definitions with those in `folders`, which may include operator-set documents.
 
     Raises:
-        UsageError: one does not exist.
-        DefinitionError: one holds no definitions, or wrong ones.
+        UsageError: a path does not exist.
+        DefinitionError: a path has no definitions, or invalid ones.
     """
     from opshift.registry.layered import registry_over
 
     for folder in folders or ():
         if not folder.exists():
-            raise UsageError("there is no such folder", place=str(folder), remedy="check what --opsets names")
+            raise UsageError("does not exist", place=str(folder), remedy="correct the path after --opsets")
     registry = registry_over([each for each in folders or () if not each.is_file()])
     for document in folders or ():
         registry = registry.with_document(document) if document.is_file() else registry

@@ -1,4 +1,4 @@
-"""How a command answers: text for people or one JSON document, and what it is doing meanwhile."""
+"""Output of the commands: text or one JSON document, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """A column of a table: its heading, whether it holds numbers, and its style in a terminal."""
+    """Table column: its heading, whether it contains numbers, and its style in a terminal."""
 
     heading: str
     is_number: bool = False
@@ -26,7 +26,13 @@ class Column(NamedTuple):
 
 
 def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -> None:
-    """Answer in the wanted form."""
+    """Print a result in the requested format.
+
+    Args:
+        form: the format.
+        data: the JSON document.
+        write: prints the result as text.
+    """
     if form is Format.JSON:
         emit_json(data)
         return
@@ -36,47 +42,47 @@ def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -
 
 
 def emit_error(write: Callable[[Page], None]) -> None:
-    """Say something on stderr."""
+    """Print text on stderr."""
     from opshift.cli.page import page_for
 
     write(page_for(on_stderr=True))
 
 
 def emit_json(data: Mapping[str, Any]) -> None:
-    """One JSON document, in ASCII, so that it is whole whatever stdout's encoding is."""
-    typer.echo(json.dumps(_plain(data), indent=2, allow_nan=False))
+    """Print one JSON document in ASCII, which any encoding of stdout can represent."""
+    typer.echo(json.dumps(_to_json_types(data), indent=2, allow_nan=False))
 
 
 @contextmanager
-def working(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Say what is being done, on stderr, while it lasts and if somebody watches."""
+def working(message: str, *, quiet: bool = False) -> Iterator[None]:
+    """Show a message on stderr while the block runs, if stderr is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield
         return
     from opshift.cli.terminal import console_for
 
-    with console_for(on_stderr=True).status(visible(what)):
+    with console_for(on_stderr=True).status(visible(message)):
         yield
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 node`, `2 nodes`."""
+    """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def visible(text: str) -> str:
-    """The text with its control characters spelled out, so that a name cannot steer the terminal."""
+    """Escape control characters, so that a name in a model cannot control the terminal."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _plain(value: Any) -> Any:
-    """What JSON can hold; it has no number for infinity and NaN."""
+def _to_json_types(value: Any) -> Any:
+    """Convert a value to JSON types; infinity and NaN become text because JSON has no such numbers."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _to_json_types(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_to_json_types(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, str | int | float | None) else str(value)

@@ -1,4 +1,4 @@
-"""Text on stdout or stderr: bare columns here; tables and colour, in `terminal`, where somebody watches."""
+"""Text output on stdout or stderr: plain columns; `TerminalPage` prints tables and colours."""
 
 from __future__ import annotations
 
@@ -12,36 +12,38 @@ import typer
 from opshift.cli.output import Column, visible
 
 PROSE_WIDTH = 100
+"""Maximum width of paragraphs, in characters."""
 GAP = "  "
+"""Separator of columns in plain text."""
 FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""What the environment may say of a stream that is no terminal."""
+"""Environment variables that make rich treat any stream as a terminal."""
 
 
 class Page:
-    """One answer, part by part; a row of a table is one line, whatever is in it."""
+    """Plain text output of a command. Each row of a table is one line, so that other programs can read it."""
 
     def __init__(self, *, on_stderr: bool = False) -> None:
         self._on_stderr = on_stderr
 
     def title(self, text: str) -> None:
-        """What the whole page, or its first part, is about."""
+        """Print the title of the page."""
         self.line(text, style="bold")
 
     def heading(self, text: str) -> None:
-        """An empty line, and the title of what follows."""
+        """Print an empty line and the title of a section."""
         self.blank()
         self.title(text)
 
     def blank(self) -> None:
-        """An empty line."""
+        """Print an empty line."""
         self._echo("")
 
     def line(self, text: str, style: str = "") -> None:
-        """One line, however long."""
+        """Print one line without wrapping it."""
         self._echo(visible(text))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
-        """A paragraph, wrapped."""
+        """Print a wrapped paragraph."""
         margin = " " * indent
         lines = textwrap.wrap(
             visible(text),
@@ -53,13 +55,13 @@ class Page:
         self._echo("\n".join(lines))
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-        """A table, with its headings if it has any."""
+        """Print a table, with a heading row if any column has a heading."""
         headings = [column.heading for column in columns]
         cells = [[visible(str(cell)) for cell in row] for row in rows]
         self._columns([headings, *cells] if any(headings) else cells, [each.is_number for each in columns])
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Names and values, a line each."""
+        """Print pairs of names and values, one pair per line."""
         self._columns([[visible(str(cell)) for cell in fact] for fact in facts.items()], [False, False])
 
     def _columns(self, rows: list[list[str]], are_numbers: Sequence[bool]) -> None:
@@ -79,8 +81,9 @@ class Page:
 
 
 def page_for(*, on_stderr: bool = False) -> Page:
-    """The page for who is at the other end of a stream."""
+    """Return a `TerminalPage` if the stream is a terminal, else a `Page`."""
     stream = sys.stderr if on_stderr else sys.stdout
+    # rich decides, but is slow to import: ask it only if the stream may be a terminal
     if stream.isatty() or any(each in os.environ for each in FORCING):
         from opshift.cli.terminal import TerminalPage, console_for
 
@@ -91,8 +94,8 @@ def page_for(*, on_stderr: bool = False) -> Page:
 
 
 def _width(text: str) -> int:
-    """How many cells a text takes."""
-    if text.isascii():
+    """Return the number of terminal cells that a text occupies."""
+    if text.isascii():  # the usual case, which does without importing rich
         return len(text)
     from rich.cells import cell_len
 

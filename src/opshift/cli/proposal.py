@@ -1,4 +1,4 @@
-"""`opshift proposal`: write, check, review and accept proposals of operators."""
+"""`opshift proposal`: write, check, review and accept operator proposals."""
 
 from __future__ import annotations
 
@@ -23,33 +23,33 @@ if TYPE_CHECKING:
     from opshift.proposals.rules.table import Rule
     from opshift.proposals.status import Status
 
-RULES = (Column("rule", style="cyan"), Column("level"), Column("asks that"))
+RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
 FORM = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
 
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to make.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.", show_default=False)],
     kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The operator, such as Conv.")],
     domain: Annotated[
         str, typer.Option("--domain", "-d", metavar="DOMAIN", help="The operator's domain.")
     ] = "ai.onnx",
-    author: Annotated[str, typer.Option("--author", metavar="'NAME <EMAIL>'", help="You.")] = "",
+    author: Annotated[str, typer.Option("--author", metavar="'NAME <EMAIL>'", help="The author.")] = "",
     tree: TreeOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Start a proposal: files with questions to answer."""
+    """Create a proposal: files with questions to answer."""
     from opshift.proposals.scaffold import Wanted, scaffold
 
     found = next((each for each in KINDS if each == kind), None)
     if found is None:
-        raise UsageError(f"{kind!r} is no kind of proposal", remedy=f"there are {', '.join(KINDS)}")
-    person = FORM.fullmatch(author)
-    if person is None:
-        raise UsageError(f"{author!r} is nobody", remedy="write --author 'Name <email>'")
-    who = person["name"] or person["bare"] or ""
+        raise UsageError(f"unknown kind of proposal {kind!r}", remedy=f"choose one of {', '.join(KINDS)}")
+    match = FORM.fullmatch(author)
+    if match is None:
+        raise UsageError(f"invalid author {author!r}", remedy="write --author 'Name <email>'")
+    author_name = match["name"] or match["bare"] or ""
     files = scaffold(
-        folder, Wanted(found, domain, name, who.strip(), person["email"] or ""), registry_of(tree)
+        folder, Wanted(found, domain, name, author_name.strip(), match["email"] or ""), registry_of(tree)
     )
 
     def write(page: Page) -> None:
@@ -61,26 +61,28 @@ def new(
 
 
 def explain(
-    rule: Annotated[str, typer.Argument(metavar="[RULE]", help="Its id, as body.agrees.")] = "",
+    rule: Annotated[
+        str, typer.Argument(metavar="[RULE]", help="The id of a rule, such as body.agrees.")
+    ] = "",
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Tell what a rule is for, or list all of them."""
+    """Explain a rule, or list all rules."""
     from opshift.proposals.rules.table import rule_table
 
     table = rule_table()
     if rule and rule not in table:
-        raise UsageError(f"there is no rule {rule!r}", remedy="list them with `opshift proposal explain`")
-    listed = [table[rule]] if rule else list(table.values())
-    data = {"rules": [_rule_data(each) for each in listed]}
+        raise UsageError(f"unknown rule {rule!r}", remedy="list the rules with `opshift proposal explain`")
+    rules = [table[rule]] if rule else list(table.values())
+    data = {"rules": [_rule_data(each) for each in rules]}
 
     def write(page: Page) -> None:
         if not rule:
-            page.table(RULES, [(each.id, each.level, each.title) for each in listed])
+            page.table(RULES, [(each.id, each.level, each.title) for each in rules])
             return
-        page.title(f"{listed[0].id} ({listed[0].level})")
-        for text in (listed[0].title, listed[0].about):
+        page.title(f"{rules[0].id} ({rules[0].level})")
+        for text in (rules[0].title, rules[0].about):
             page.prose(text) if text else None
-        page.facts({"from": listed[0].source, "help": listed[0].remedy})
+        page.facts({"source": rules[0].source, "help": rules[0].remedy})
 
     emit(form, data, write)
 
@@ -98,16 +100,18 @@ def render(
     tree: TreeOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Write the page that reviewers read.
+    """Write the review page of a proposal.
 
-    It has the signature, the formula, the examples with their values, and the evidence. Runs the proposal's
-    code.
+    The page contains the signature, the formula, the examples with their values, and the evidence. Runs the
+    proposal's code.
     """
     from opshift.proposals.page import review_page, to_html
     from opshift.proposals.writing import write_files
 
     if output.suffix not in (".md", ".html"):
-        raise UsageError("is no page", place=str(output), remedy="name a file that ends in .md or .html")
+        raise UsageError(
+            "unsupported suffix", place=str(output), remedy="name a file that ends in .md or .html"
+        )
     with working(f"Running {folder}", quiet=form is Format.JSON):
         text = review_page(folder, registry_of(tree))
     write_files({output: text if output.suffix == ".md" else to_html(text)})
@@ -116,12 +120,12 @@ def render(
 
 def sign(
     folder: ProposalArgument,
-    name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="Who signs off.")],
+    name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The name of the reviewer.")],
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Sign off a proposal as it is.
+    """Sign off the current content of a proposal.
 
-    The sign-off holds a fingerprint; any later change of the content makes it void.
+    The sign-off contains a fingerprint of the content; any later change invalidates it.
     """
     from opshift.proposals.folder import Folder
     from opshift.proposals.signing import sign as signed_by
@@ -131,40 +135,41 @@ def sign(
 
 
 def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
-    """Show where a proposal stands.
+    """Show the status of a proposal.
 
-    That is its state, its sign-offs, and what is open. Runs none of its code.
+    Lists its state, its sign-offs and the open findings. Does not run the proposal's code.
     """
     from opshift.proposals.status import status_of
 
-    found = status_of(folder, registry_of(tree))
-    emit(form, found.as_dict(), lambda page: _write_status(page, found))
+    proposal_status = status_of(folder, registry_of(tree))
+    emit(form, proposal_status.as_dict(), lambda page: _write_status(page, proposal_status))
 
 
-def _write_status(page: Page, found: Status) -> None:
-    page.title(found.title)
-    page.facts(found.facts())
-    for each in found.open:
+def _write_status(page: Page, proposal_status: Status) -> None:
+    page.title(proposal_status.title)
+    page.facts(proposal_status.facts())
+    for each in proposal_status.open:
         page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="yellow")
 
 
 def accept(
     folder: ProposalArgument,
     tree: Annotated[
-        Path, typer.Option("--opsets", metavar="TREE", help="The tree of definitions to write to.")
+        Path, typer.Option("--opsets", metavar="TREE", help="The folder of definitions to write to.")
     ],
     adapters: Annotated[
         Path | None,
-        typer.Option("--adapters", metavar="DIR", help="Where adapters go; by default TREE/adapters."),
+        typer.Option("--adapters", metavar="DIR", help="The folder for adapters (default: TREE/adapters)."),
     ] = None,
     cases: Annotated[
-        Path | None, typer.Option("--cases", metavar="DIR", help="Where examples go; by default TREE/cases.")
+        Path | None,
+        typer.Option("--cases", metavar="DIR", help="The folder for examples (default: TREE/cases)."),
     ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Move a proposal into a tree of definitions.
+    """Add a proposal to a tree of definitions.
 
-    Refuses, and writes nothing, while anything is open. Runs the proposal's code.
+    Refuses, and writes nothing, if there are open findings. Runs the proposal's code.
     """
     from opshift.cli.proposal_check import write_findings
     from opshift.proposals.accept import accept as accepted_in
@@ -172,20 +177,20 @@ def accept(
 
     try:
         with working(f"Running {folder}", quiet=form is Format.JSON):
-            done = accepted_in(folder, tree, adapters=adapters, cases=cases)
+            accepted = accepted_in(folder, tree, adapters=adapters, cases=cases)
     except NotAcceptable as error:
         findings = error.findings
         data = {**error.as_dict(), "findings": [each.as_dict() for each in findings]}
         emit(form, data, lambda page: write_findings(page, findings, "not accepted"))
         raise typer.Exit(FINDINGS) from error
-    files = done.files
+    files = accepted.files
 
     def write(page: Page) -> None:
-        page.title(f"accepted {done.operator} into opset {done.opset}")
+        page.title(f"accepted {accepted.operator} into opset {accepted.opset}")
         for each in files:
             page.line(f"wrote {each}")
 
-    emit(form, {"operator": str(done.operator), "opset": done.opset, "files": files}, write)
+    emit(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -197,7 +202,7 @@ proposal = typer.Typer(cls=Subcommands)
 
 @proposal.callback(invoke_without_command=True)
 def start(context: typer.Context) -> None:
-    """Write, check, review and accept proposals of operators."""
+    """Write, check, review and accept operator proposals."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
         raise typer.Exit(WRONG_USAGE)

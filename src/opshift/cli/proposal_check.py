@@ -22,27 +22,28 @@ if TYPE_CHECKING:
 
 
 class CheckFormat(StrEnum):
-    """How findings are told."""
+    """Output format of the findings."""
 
     TEXT = "text"
     JSON = "json"
     GITHUB = "github"
 
 
-_COMMANDS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "notice"}
+_ANNOTATIONS = {Level.ERROR: "error", Level.WARNING: "warning", Level.INFO: "notice"}
 
 
 def check(
     folder: ProposalArgument,
     level: Annotated[
-        Level, typer.Option("--level", help="Show findings of this level and graver ones.")
+        Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
     ] = Level.WARNING,
     tree: TreeOption = None,
     form: Annotated[
-        CheckFormat, typer.Option("--format", help="Text, one JSON document, or GitHub's annotations.")
+        CheckFormat,
+        typer.Option("--format", help="Text, one JSON document, or annotations for GitHub Actions."),
     ] = CheckFormat.TEXT,
 ) -> None:
-    """Judge a proposal by every rule that a machine can.
+    """Check a proposal against every rule that can be checked automatically.
 
     Runs the proposal's code. Exits with 1 if there are errors.
     """
@@ -57,26 +58,26 @@ def check(
     else:
         counts = Counter(str(each.level) for each in checked.findings)
         data = {"counts": counts, "findings": [each.as_dict() for each in shown]}
-        verdict = "in order" if not checked.errors else "not in order"
+        verdict = "valid" if not checked.errors else "invalid"
         emit(Format(form), data, lambda page: write_findings(page, shown, verdict))
     if checked.errors:
         raise typer.Exit(FINDINGS)
 
 
 def write_findings(page: Page, findings: Sequence[Finding], verdict: str) -> None:
-    """Each finding, and a line that counts them."""
+    """Print the findings, and a summary line that starts with `verdict`."""
     for each in findings:
         page.line(f"{each.place}: {each.level} {each.rule}: {each.reason}", style=STYLES[each.level])
         page.line(f"  help: {each.remedy}")
     counts = Counter(each.level for each in findings)
-    told = ", ".join(counted(counts[level], level) for level in Level if counts[level]) or "nothing found"
-    page.line(f"{verdict}: {told}", style="bold red" if counts[Level.ERROR] else "green")
+    numbers = ", ".join(counted(counts[level], level) for level in Level if counts[level]) or "no findings"
+    page.line(f"{verdict}: {numbers}", style="bold red" if counts[Level.ERROR] else "green")
 
 
 def _annotation(finding: Finding) -> str:
-    """A workflow command of GitHub Actions, which shows the finding at its line."""
+    """Return a workflow command of GitHub Actions, which shows a finding at its line."""
     place = f"file={_property(finding.place.file)},line={finding.place.line or 1}"
-    command = f"{_COMMANDS[finding.level]} {place},title={_property(finding.rule)}"
+    command = f"{_ANNOTATIONS[finding.level]} {place},title={_property(finding.rule)}"
     return f"::{command}::{_escaped(visible(f'{finding.reason} ({finding.remedy})'))}"
 
 

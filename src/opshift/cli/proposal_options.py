@@ -1,4 +1,4 @@
-"""The options that the commands of `opshift proposal` share."""
+"""Options of the commands of `opshift proposal`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ ProposalArgument = Annotated[
 TreeOption = Annotated[
     Path | None,
     typer.Option(
-        "--opsets", metavar="TREE", help="The tree of definitions that it is for; by default opshift's own."
+        "--opsets", metavar="TREE", help="The definitions to which the proposal applies (default: built-in)."
     ),
 ]
 
 
 def registry_of(tree: Path | None) -> Registry:
-    """The definitions that a proposal is made for.
+    """Return the definitions to which a proposal applies.
 
     Raises:
-        DefinitionError: they are wrong.
+        DefinitionError: a definition is invalid.
     """
     from opshift.proposals.trees import tree_registry
 

@@ -28,7 +28,7 @@ COLUMNS = (
     Column("highest", is_number=True),
     Column("operator", style="cyan"),
     Column("node"),
-    Column("stopped by"),
+    Column("limited by"),
 )
 
 
@@ -40,31 +40,33 @@ def reach(
     adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show how far a model and its nodes can be moved.
+    """Show the opsets to which a model can be converted.
 
-    That is the lowest and highest opset of each. Nodes that can go everywhere are left out; those that
-    bind the model are marked with *.
+    Lists the lowest and highest opset of the model and of each node. Nodes that can be converted to every
+    opset are omitted; nodes that limit the whole model are marked with *.
     """
     from opshift.converter.reach import reach as reach_of
 
     require_file(source)
     with working(f"Planning {source} for every opset"), about(source):
-        found = reach_of(source, domain or "", allow=allow or (), registry=registry_with(folders))
-    emit(form, {"input": source, **found.as_dict()}, lambda page: _write(page, source, found))
+        limits = reach_of(source, domain or "", allow=allow or (), registry=registry_with(folders))
+    emit(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
 
 
-def _write(page: Page, path: Path, found: Reach) -> None:
+def _write(page: Page, path: Path, limits: Reach) -> None:
     page.line(str(path), style="bold")
-    page.facts({found.domain: str(found.opset), "lowest": str(found.lowest), "highest": str(found.highest)})
-    if not found.nodes:
+    page.facts(
+        {limits.domain: str(limits.opset), "lowest": str(limits.lowest), "highest": str(limits.highest)}
+    )
+    if not limits.nodes:
         page.blank()
-        page.line("Every node can go to every opset.", style="green")
+        page.line("Every node can be converted to every opset.", style="green")
         return
     page.blank()
-    binding = set(found.binding())
-    page.table(COLUMNS, [_row(each, each in binding) for each in found.nodes])
+    binding = set(limits.binding())
+    page.table(COLUMNS, [_row(each, each in binding) for each in limits.nodes])
 
 
-def _row(node: NodeReach, binds: bool) -> tuple[object, ...]:
+def _row(node: NodeReach, limits_model: bool) -> tuple[object, ...]:
     reasons = " | ".join(dict.fromkeys(filter(None, (node.below, node.above))))
-    return (node.lowest, node.highest, node.operator, f"{'* ' if binds else ''}{node.place}", reasons)
+    return (node.lowest, node.highest, node.operator, f"{'* ' if limits_model else ''}{node.place}", reasons)

@@ -1,4 +1,4 @@
-"""`opshift show`: an operator's definition, and how its versions turn into each other."""
+"""`opshift show`: definition and history of an operator."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ def show(
     folders: FoldersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
-    """Show an operator: signature, meaning, and all its versions.
+    """Show an operator: signature, description and all versions.
 
-    The version shown is the one in force at the opset, by default the newest. The history says of each
-    version what changed, and how nodes are taken to it from the version before, and back.
+    The signature is that of the version at the opset (default: newest). The history lists for each version
+    the change, and how nodes are converted from the previous version and back.
     """
     from opshift.cli.history import history
 
     registry = registry_with(folders)
-    version, whole = _find(read_name(operator, domain, opset), registry)
-    entries = list(history(whole))
+    version, definition = _find(read_name(operator, domain, opset), registry)
+    entries = list(history(definition))
     data = {**_data(version), "history": [each.as_dict() for each in entries]}
     emit(form, data, lambda page: _write(page, version, entries, registry))
 
 
 def _find(named: Named, registry: Registry) -> tuple[OperatorVersion, Operator]:
-    """The version to show, also of an operator that is no more, and all versions.
+    """Return the version to show and its operator; without an opset, removed operators are found, too.
 
     Raises:
-        ResolveError: there is none, or none at the opset that was asked for.
+        ResolveError: the operator does not exist, or not at the requested opset.
     """
-    where = homes(named.op_type, registry)
-    if named.domain is None and len(where) == 1:
-        named = named._replace(domain=where[0])
-    whole = registry.operator(named.op_type, named.domain or "")
-    if whole is None or named.opset is not None:
+    domains = homes(named.op_type, registry)
+    if named.domain is None and len(domains) == 1:
+        named = named._replace(domain=domains[0])
+    operator = registry.operator(named.op_type, named.domain or "")
+    if operator is None or named.opset is not None:
         version = find(named, registry)
-        whole = registry.operator(version.name, version.domain)
-        assert whole is not None
-        return version, whole
-    return whole.versions[-1], whole
+        operator = registry.operator(version.name, version.domain)
+        assert operator is not None
+        return version, operator
+    return operator.versions[-1], operator
 
 
 def _write(page: Page, version: OperatorVersion, entries: list[Entry], registry: Registry) -> None:
@@ -67,37 +67,38 @@ def _write(page: Page, version: OperatorVersion, entries: list[Entry], registry:
     from opshift.cli.typenames import type_sets
 
     page.line(str(version.id), style="bold cyan")
-    page.line(_in_force(version, entries), style="dim")
+    page.line(_availability(version, entries), style="dim")
     if version.deprecation:
-        page.prose(_replaced("deprecated", version.deprecation), style="yellow")
+        page.prose(_replacement_text("deprecated", version.deprecation), style="yellow")
     if version.removal:
         page.prose(
-            _replaced(f"removed in opset {version.removal.removed_in}", version.removal), style="yellow"
+            _replacement_text(f"removed in opset {version.removal.removed_in}", version.removal),
+            style="yellow",
         )
     page.blank()
     newest = entries[-1].version
     if version is not newest and version.description == newest.description:
-        page.line(f"Described as of version {newest.since_version}:", style="dim")
+        page.line(f"Description of version {newest.since_version}:", style="dim")
     page.prose(" ".join(version.description.split()))
     write_signature(page, version, type_sets(registry))
     write_history(page, entries)
 
 
-def _in_force(version: OperatorVersion, entries: list[Entry]) -> str:
-    """Since when, until when, and of what kind."""
+def _availability(version: OperatorVersion, entries: list[Entry]) -> str:
+    """Return the opsets of a version, its status and its determinism."""
     later = [
         each.version.since_version for each in entries if each.version.since_version > version.since_version
     ]
     end = version.removal.removed_in if version.removal else min(later, default=None)
     span = f"opsets {version.since_version} to {end - 1}" if end else f"since opset {version.since_version}"
-    kind = {"non_deterministic": ", not deterministic", "unknown": ", maybe not deterministic"}
+    kind = {"non_deterministic": ", not deterministic", "unknown": ", possibly not deterministic"}
     return f"{span}, {version.status.lower()}{kind.get(version.determinism, '')}"
 
 
-def _replaced(what: str, fact: Any) -> str:
-    """`deprecated, replaced by Resize: ...`."""
-    instead = f", replaced by {fact.replaced_by}" if fact.replaced_by else ""
-    return f"{what}{instead}{f': {fact.mapping}' if fact.mapping else ''}"
+def _replacement_text(event: str, details: Any) -> str:
+    """Format a deprecation or removal: `deprecated, replaced by Resize: ...`."""
+    replacement = f", replaced by {details.replaced_by}" if details.replaced_by else ""
+    return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
 def _data(version: OperatorVersion) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The parts of `opshift show` that are tables."""
+"""Tables of `opshift show`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = Column("name", style="cyan")
 
 
 def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> None:
-    """Inputs, outputs, attributes and type constraints; what there is none of is left out."""
+    """Print the inputs, outputs, attributes and type constraints of a version; omit empty tables."""
     for title, parameters in (("Inputs", version.inputs), ("Outputs", version.outputs)):
         if parameters:
             page.heading(title)
@@ -28,11 +28,11 @@ def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> Non
     if version.type_constraints:
         page.heading("Types")
         types = {variable: summed_up(each, sets) for variable, each in version.type_constraints.items()}
-        page.table((NAME, Column("any of")), types.items())
+        page.table((NAME, Column("allowed types")), types.items())
 
 
 def write_history(page: Page, entries: list[Entry]) -> None:
-    """Every version: what changed, and how a node gets there and back."""
+    """Print the change of each version, and how nodes are converted to it and back."""
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), Column("", style="dim"), Column(""))
     page.table(columns, [row for entry in entries for row in _entry(entry)])
@@ -47,10 +47,15 @@ def _option(parameter: Parameter) -> str:
 
 def _attribute(name: str, attribute: Attribute) -> tuple[str, str, str, str]:
     default = _value(attribute.default) if attribute.default is not None else attribute.absent
-    return name, attribute.type, "required" if attribute.required else default or "none", _legal(attribute)
+    return (
+        name,
+        attribute.type,
+        "required" if attribute.required else default or "none",
+        _allowed_values(attribute),
+    )
 
 
-def _legal(attribute: Attribute) -> str:
+def _allowed_values(attribute: Attribute) -> str:
     if attribute.values is not None:
         return ", ".join(map(_value, attribute.values))
     low, high = attribute.minimum, attribute.maximum
@@ -62,18 +67,18 @@ def _legal(attribute: Attribute) -> str:
 
 
 def _value(value: object) -> str:
-    """A number with the digits that 32 bits hold; a list in brackets."""
+    """Format an attribute value; a list is put in brackets."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, float):
-        text = f"{value:.7g}"
+        text = f"{value:.7g}"  # a float32 has about 7 significant digits
         return f"{text}.0" if text.lstrip("-").isdecimal() else text
     return str(value) or "''"
 
 
 def _entry(entry: Entry) -> Iterator[tuple[object, str, str]]:
     version, before = entry.version, entry.before
-    facts = [("change", entry.change or "the first version")]
+    facts = [("change", entry.change or "first version")]
     if entry.arriving:
         facts += [(f"down to {version.since_version - 1}", str(entry.arriving))]
     if before:

@@ -1,4 +1,4 @@
-"""A plan or a conversion as text: what changes, what becomes what, and what stands in the way."""
+"""Plans and conversions as text: versions, replaced operators and refusals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PLACES = (Column(""), Column("", style="cyan"), Column(""))
 
 
 def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int]) -> None:
-    """All of a plan."""
+    """Print a plan."""
     page.line(str(source), style="bold")
     write_versions(page, report, imports, {})
     write_changes(page, report)
@@ -30,11 +30,11 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
         write_refusals(page, report.refusals)
     else:
         page.blank()
-        page.line("Nothing stands in the way.", style="green")
+        page.line("All nodes can be converted.", style="green")
 
 
 def write_versions(page: Page, report: Report, imports: Mapping[str, int], extra: Mapping[str, str]) -> None:
-    """The opset of each imported domain and the IR version, before and after, and the number of nodes."""
+    """Print opset imports and IR version before and after, the number of nodes, and `extra` pairs."""
     targets = {change.domain: change.target for change in report.opsets}
     opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
     ir_version = "; ".join((_step(*report.ir_version), *report.ir_steps))
@@ -42,55 +42,58 @@ def write_versions(page: Page, report: Report, imports: Mapping[str, int], extra
 
 
 def write_replacements(page: Page, report: Report) -> None:
-    """Which operators became which, and how often."""
+    """Print the replaced operators with their replacements and numbers."""
     if report.changed:
         page.blank()
-        rows = [(count, was, _joined(became)) for (was, became), count in report.operators().most_common()]
+        rows = [
+            (count, operator, _joined(replacements))
+            for (operator, replacements), count in report.operators().most_common()
+        ]
         page.table((NODES, OPERATOR, BECOMES), rows)
 
 
 def write_changes(page: Page, report: Report) -> None:
-    """Which operators become which, how often, and of each step on the way what it changes."""
+    """Print the operators to replace with their replacements, numbers and steps."""
     if report.changed:
         page.heading("Changes")
         groups = Counter((each.operator, each.becomes, each.steps) for each in report.changed)
         rows: list[tuple[object, ...]] = []
-        for (was, becomes, steps), count in groups.most_common():
-            rows.append((count, was, "becomes", _joined(becomes)))
-            rows += [("", "", *_explained(step, was)) for step in steps]
+        for (operator, replacements, steps), count in groups.most_common():
+            rows.append((count, operator, "becomes", _joined(replacements)))
+            rows += [("", "", *_step_columns(step, operator)) for step in steps]
         page.table((NODES, OPERATOR, Column("", style="dim"), Column("")), rows)
     write_specialised(page, report)
 
 
 def write_specialised(page: Page, report: Report) -> None:
-    """Which functions some of their calls get a copy of."""
+    """Print the functions that get copies for some of their calls."""
     if report.specialised:
-        page.heading("Specialised functions")
+        page.heading("Specialized functions")
         page.table(SPECIALISED, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
 def write_concessions(page: Page, report: Report) -> None:
-    """What is not exact and was allowed."""
+    """Print the allowed deviations: inexact rewrites and dropped content."""
     if report.concessions:
         page.heading("Allowed")
         page.table(CONCESSIONS, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 
 def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
-    """Every reason with its remedy and the nodes it holds for, or the first `most` of these."""
+    """Print the refused nodes, at most `most` of them, grouped by reason and remedy."""
     groups: dict[tuple[str, str], list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault((refusal.reason, refusal.remedy), []).append(refusal)
-    left = len(refusals) if most is None else most
+    remaining = len(refusals) if most is None else most
     for (reason, remedy), members in groups.items():
-        if left <= 0:
+        if remaining <= 0:
             break
         page.blank()
         page.prose(reason, style="red")
         if remedy:
             page.prose(f"help: {remedy}", indent=2)
-        page.table(PLACES, [("", each.operator, each.place) for each in members[:left]])
-        left -= len(members)
+        page.table(PLACES, [("", each.operator, each.place) for each in members[:remaining]])
+        remaining -= len(members)
     shown = min(len(refusals), len(refusals) if most is None else most)
     if shown < len(refusals):
         page.blank()
@@ -98,7 +101,7 @@ def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = N
 
 
 def _step(before: int, after: int) -> str:
-    return f"{before} -> {after}" if before != after else f"{before}, as it is"
+    return f"{before} -> {after}" if before != after else f"{before}, unchanged"
 
 
 def _nodes(report: Report) -> str:
@@ -111,7 +114,7 @@ def _nodes(report: Report) -> str:
 
 
 def _joined(operators: Sequence[str]) -> str:
-    """`a, 2 x b` for a, b, b: the same operators in a row are counted."""
+    """Join operators and count repeated ones: `a, 2 x b` for a, b, b."""
     parts: list[tuple[str, int]] = []
     for each in operators:
         if parts and parts[-1][0] == each:
@@ -121,8 +124,8 @@ def _joined(operators: Sequence[str]) -> str:
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in parts) or "nothing"
 
 
-def _explained(step: str, operator: str) -> tuple[str, str]:
-    """`6 -> 11` and what changed there; a step of another operator keeps its name."""
-    taken, _, change = step.partition(": ")
+def _step_columns(step: str, operator: str) -> tuple[str, str]:
+    """Split a step into `6 -> 11` and its change; the name of another operator is kept."""
+    versions, _, change = step.partition(": ")
     name = operator.rpartition(":")[0]
-    return taken.removeprefix(f"{name}:"), change
+    return versions.removeprefix(f"{name}:"), change

@@ -1,4 +1,4 @@
-"""Text in a terminal: tables, colour, and no line wider than it is."""
+"""Text output in a terminal: tables, colours, and lines wrapped to its width."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from opshift.cli.page import PROSE_WIDTH, Page
 
 
 class TerminalPage(Page):
-    """One answer, part by part; what comes from models and files is never read as markup."""
+    """Output of a command in a terminal. Text from models and files is never interpreted as markup."""
 
     def __init__(self, console: Console) -> None:
         super().__init__()
         self._console = console
 
     def blank(self) -> None:
-        """An empty line."""
+        """Print an empty line."""
         self._console.print()
 
     def line(self, text: str, style: str = "") -> None:
-        """One line, which is folded if the terminal is narrow."""
+        """Print one line, folded if the terminal is narrower."""
         self._console.print(_cell(text, style))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
-        """A paragraph, wrapped."""
+        """Print a wrapped paragraph."""
         width = min(PROSE_WIDTH, self._console.width)
         self._console.print(Padding(_cell(text, style), (0, 0, 0, indent), expand=False), width=width)
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
-        """A table; text is folded if the terminal is narrow, never cut off."""
+        """Print a table; long cells are folded, never truncated."""
         table = Table(
             box=box.SIMPLE_HEAD,
             pad_edge=False,
@@ -54,7 +54,7 @@ class TerminalPage(Page):
         self._console.print(table)
 
     def facts(self, facts: Mapping[str, object]) -> None:
-        """Names and values, a line each."""
+        """Print pairs of names and values, one pair per line."""
         grid = Table.grid(padding=(0, 2, 0, 0))
         grid.add_column(style="dim")
         grid.add_column(overflow="fold")
@@ -64,7 +64,7 @@ class TerminalPage(Page):
 
 
 def console_for(*, on_stderr: bool) -> Console:
-    """The console of a stream."""
+    """Return a rich console on stdout or stderr that prints text literally."""
     return Console(stderr=on_stderr, markup=False, emoji=False, highlight=False)
 
 

@@ -1,4 +1,4 @@
-"""Types as short text: `tensor(double, float)` for many, or the name of their set."""
+"""Types as short text: `tensor(double, float)`, with the name of their set if there are many."""
 
 from __future__ import annotations
 
@@ -12,31 +12,33 @@ if TYPE_CHECKING:
 
 _WRAPPED = re.compile(r"((?:\w+\()*)([^()]*)(\)*)")
 FEW = 4
-"""So many types are written out without the name of their set."""
+"""Maximum number of types that are listed without their number and the name of their set."""
 
 
 def type_sets(registry: Registry) -> TypeSets:
-    """The named sets of all of a registry's folders."""
+    """Return the named type sets of all folders of a registry."""
     from opshift.registry.type_sets import TypeSets
 
-    found = TypeSets({})
+    sets = TypeSets({})
     for folder in registry.folders:
-        found = found.merged(TypeSets.load(folder / "types.yaml"))
-    return found
+        sets = sets.merged(TypeSets.load(folder / "types.yaml"))
+    return sets
 
 
 def short(types: Iterable[str]) -> str:
-    """`tensor(double, float), seq(tensor(float))`: types of one kind share its brackets."""
+    """Join types; those of one kind share its brackets, as in `tensor(double, float), seq(tensor(float))`."""
     kinds: dict[tuple[str, str], list[str]] = {}
-    for each in sorted(types):
-        found = _WRAPPED.fullmatch(each)
-        opening, element, closing = found.groups() if found else ("", each, "")
+    for text in sorted(types):
+        match = _WRAPPED.fullmatch(text)
+        opening, element, closing = match.groups() if match else ("", text, "")
         kinds.setdefault((opening, closing), []).append(element)
-    return ", ".join(f"{opening}{', '.join(each)}{closing}" for (opening, closing), each in kinds.items())
+    return ", ".join(
+        f"{opening}{', '.join(elements)}{closing}" for (opening, closing), elements in kinds.items()
+    )
 
 
 def summed_up(types: tuple[str, ...], sets: TypeSets) -> str:
-    """The types; of many first their number, and the name of the set that has just these."""
+    """Join types; more than `MAX_PLAIN_TYPES` are preceded by their number and the name of an equal set."""
     if len(types) <= FEW:
         return short(types)
     name = next((name for name in sets.names() if sets.expand(name) == tuple(sorted(types))), None)

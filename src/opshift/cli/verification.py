@@ -1,4 +1,4 @@
-"""What was compared, as a table."""
+"""Result of a verification as text."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ COLUMNS = (
     Column("type"),
     Column("shape"),
     Column("elements", is_number=True),
-    Column("furthest apart", is_number=True),
+    Column("max difference", is_number=True),
     Column("relative", is_number=True),
     Column("allowed", is_number=True),
     Column("result"),
 )
 
 
-def write_verification(page: Page, found: Verification) -> None:
-    """How far apart the outputs were, and what the models were given."""
-    page.heading("Comparison of the outputs")
-    if found.outputs:
-        page.table(COLUMNS, map(_row, found.outputs))
-    given = ", ".join(map(_input, found.inputs)) or "nothing"
-    page.line(f"{counted(found.samples, 'sample')} of {given}", style="dim")
-    page.line(f"run in {' and '.join(dict.fromkeys(filter(None, found.runtimes)))}", style="dim")
+def write_verification(page: Page, verification: Verification) -> None:
+    """Print the differences of the outputs, the inputs and the runtimes."""
+    page.heading("Comparison of outputs")
+    if verification.outputs:
+        page.table(COLUMNS, map(_row, verification.outputs))
+    inputs = ", ".join(map(_input, verification.inputs)) or "no inputs"
+    page.line(f"{counted(verification.samples, 'sample')} of {inputs}", style="dim")
+    page.line(f"run with {' and '.join(dict.fromkeys(filter(None, verification.runtimes)))}", style="dim")
 
 
 def _row(output: OutputCompared) -> tuple[object, ...]:
     finite = "" if output.finite == output.count else f" ({output.finite:,} finite)"
-    allowed = output.tolerance
+    tolerance = output.tolerance
     return (
         output.name,
         output.type,
@@ -38,7 +38,7 @@ def _row(output: OutputCompared) -> tuple[object, ...]:
         f"{output.count:,}{finite}",
         f"{output.absolute:.2g}",
         f"{output.relative:.2g}",
-        f"{allowed.absolute:g} + {allowed.relative:g} relative" if allowed.relative else "nothing",
+        f"{tolerance.absolute:g} + {tolerance.relative:g} relative" if tolerance.relative else "none",
         "equal" if output.equal else output.reason,
     )
 
