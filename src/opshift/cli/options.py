@@ -74,8 +74,8 @@ IrVersionOption = Annotated[
         "--ir-version",
         metavar="N|keep",
         help="The IR version to convert to, or keep. By default it changes only if the target "
-        "requires it: to that of the first ONNX release with the target opset, or to the newest that a target "
-        "release supports.",
+        "requires it: to that of the first ONNX release with the target opset, or to the newest that a "
+        "target release supports.",
     ),
 ]
 AllowOption = Annotated[
