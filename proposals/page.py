@@ -166,7 +166,7 @@ def _findings_lines(checked: Checked) -> list[str]:
 def _sign_off_lines(checked: Checked) -> Iterator[str]:
     valid = valid_sign_offs(checked.folder)
     yield (
-        f"{len(valid)} of {NEEDED} sign-offs, for the content with fingerprint `{fingerprint(checked.folder)}`."
+        f"{len(valid)} of {NEEDED} sign-offs, for content with fingerprint `{fingerprint(checked.folder)}`."
     )
     yield ""
     yield from table(("name", "date"), [(each.name, each.date) for each in valid])

@@ -1,1 +1,1 @@
-"""Evidence by execution: the reference, the body, the shape rule and the adapters are run on the examples."""
+"""Evidence from running the reference, the body, the shape rule and the adapters on the examples."""

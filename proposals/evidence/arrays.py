@@ -1,4 +1,4 @@
-"""The values of examples as arrays, and the same values in another element type."""
+"""Values of examples as arrays, and their conversion to other element types."""
 
 from __future__ import annotations
 
@@ -13,42 +13,50 @@ from opshift.registry.element_types import BY_NAME
 from opshift.registry.errors import OpshiftError
 
 FLOATING = ("float", "double", "float16", "bfloat16")
-_WORDS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
 class BadValue(OpshiftError):
-    """Values of an example that are none of their type, or do not fill their shape."""
+    """Example that is not a valid node, or has values that do not match their type or shape."""
 
 
 def array_of(given: Given) -> Array:
-    """The array that an example states.
+    """Return the values of an example as an array.
 
     Raises:
-        BadValue: the values are not of the type, or do not fill the shape.
+        BadValue: the element type is unknown, or the values do not match the type or the shape.
     """
     if given.type not in BY_NAME:
-        raise BadValue(f"{given.type!r} is no element type", remedy="name one as float")
+        raise BadValue(f"unknown element type {given.type!r}", remedy="use a name such as float")
     try:
-        found = np.asarray(_numbers(given.values, given.type)).astype(dtype_of(given.type))
+        found = np.asarray(_parse_values(given.values, given.type)).astype(dtype_of(given.type))
         return found if given.shape is None else found.reshape(given.shape)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadValue(f"the values are no {given.type}: {error}") from error
+        raise BadValue(f"the values do not match type {given.type} and the shape: {error}") from error
 
 
-def _numbers(values: Any, element_type: str) -> Any:
+def _parse_values(values: Any, element_type: str) -> Any:
     if isinstance(values, list | tuple):
-        return [_numbers(each, element_type) for each in values]
-    return _WORDS.get(values, values) if element_type != "string" and isinstance(values, str) else values
+        return [_parse_values(each, element_type) for each in values]
+    return (
+        _SPECIAL_VALUES.get(values, values)
+        if element_type != "string" and isinstance(values, str)
+        else values
+    )
 
 
 def retyped(array: Array, element_type: str) -> Array | None:
-    """The same values in another type; `None` where it does not have them.
+    """Convert values to another element type.
 
-    Between floats they are rounded; what is no whole number, or out of range, no integer has.
+    Conversions to a floating-point type may round.
+
+    Returns:
+        `None` if the type is not an integer or floating-point type, or cannot represent the values exactly.
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
+    # Casts of nan and of values out of range warn; the comparison below detects them.
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         found = np.asarray(array.astype(dtype_of(element_type)))
-        same = found.astype(np.complex128) == array.astype(np.complex128)
-    return found if element_type in FLOATING or bool(same.all()) else None
+        is_equal = found.astype(np.complex128) == array.astype(np.complex128)
+    return found if element_type in FLOATING or bool(is_equal.all()) else None

@@ -1,4 +1,4 @@
-"""The Python that a proposal brings. Loading it runs it, so it is done only where evidence is asked for."""
+"""Load the Python code of a proposal. Loading executes it, so only evidence does it."""
 
 from __future__ import annotations
 
@@ -14,40 +14,42 @@ Reference = Callable[..., Any]
 
 
 def load_reference(path: Path) -> Reference:
-    """The function `reference` of a `reference.py`.
+    """Return the function `reference` of a `reference.py`.
 
     Raises:
-        InvalidProposal: the file cannot be run, or has no such function.
+        InvalidProposal: the file cannot be executed, or does not define the function.
     """
     function = getattr(load_module(path), "reference", None)
     if not callable(function):
         raise InvalidProposal(
-            "has no function named reference",
+            "the file does not define a function named reference",
             place=Place(str(path), 1),
-            remedy="write `def reference(X, ..., *, attribute)`, inputs in order, attributes by name",
+            remedy="define `def reference(X, ..., *, attribute)`: positional inputs, attributes by name",
         )
-    found: Reference = function
-    return found
+    reference: Reference = function
+    return reference
 
 
 def load_module(path: Path) -> ModuleType:
-    """A Python file as a module of no package; nothing is left of it in `sys.modules`.
+    """Execute a Python file as a standalone module, without adding it to `sys.modules`.
 
     Raises:
-        InvalidProposal: it raises something.
+        InvalidProposal: the file is not valid Python, or its execution fails.
     """
     module = ModuleType(f"proposal_{path.stem}")
     module.__file__ = str(path)
     try:
-        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # leaves no __pycache__
-    except (Exception, SystemExit) as error:  # whatever the file raises
-        reason = f"cannot be run: {type(error).__name__}: {error}"
-        raise InvalidProposal(reason, place=Place(str(path), _line(error, path))) from error
+        exec(
+            compile(path.read_bytes(), str(path), "exec"), module.__dict__
+        )  # unlike an import, writes no __pycache__ into the proposal
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
+        reason = f"the file cannot be executed: {type(error).__name__}: {error}"
+        raise InvalidProposal(reason, place=Place(str(path), _error_line(error, path))) from error
     return module
 
 
-def _line(error: BaseException, path: Path) -> int:
-    """The last line of the file that was run."""
+def _error_line(error: BaseException, path: Path) -> int:
+    """Return the line of the innermost frame in the file, or of its syntax error."""
     if isinstance(error, SyntaxError):
         return error.lineno or 1
     line, frame = 1, error.__traceback__

@@ -1,4 +1,4 @@
-"""Everything that running a proposal shows."""
+"""Collect evidence by running a proposal."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from opshift.registry.models import OperatorVersion
 
 @dataclass
 class Evidence:
-    """What came out.
+    """Results of running a proposal.
 
     Attributes:
-        reference_error: why the reference, and with it everything, could not be run.
-        bad_examples: of an example that is no node of the operator: its position and why.
-        outcomes: every case in the reference, or of an older version in a runtime.
-        expected: cases whose example states its outputs.
-        bodies: cases in the function body.
-        steps: cases taken over the proposal's step.
-        numpy: cases in the numpy function that is named.
+        reference_error: error that prevents loading the reference, without which nothing is run.
+        bad_examples: index and problem of each example that is not a valid node of the operator.
+        outcomes: outputs of all cases, from the reference or, for older versions, from a runtime.
+        expected: comparisons with the outputs that the examples declare.
+        bodies: comparisons with the function body.
+        steps: comparisons after conversion by the proposal's step.
+        numpy: comparisons with the numpy function that the proposal names.
     """
 
     reference_error: InvalidProposal | None = None
@@ -52,12 +52,17 @@ class Evidence:
 
 @contextmanager
 def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
-    """Inside, the adapters of the tree and the proposal are in the table; gives why they cannot be loaded."""
+    """Register the adapters of the tree and of the proposal within a `with` block.
+
+    Yields the error that prevents loading them, or `None`.
+    """
     path = draft.folder.file(ADAPTERS)
-    accepted = [each for folder in draft.registry.folders for each in sorted(folder.glob("adapters/*.py"))]
+    tree_adapters = [
+        each for folder in draft.registry.folders for each in sorted(folder.glob("adapters/*.py"))
+    ]
     with registering():
         try:
-            for each in (*accepted, path):
+            for each in (*tree_adapters, path):
                 if each.is_file():
                     load_module(each)
         except InvalidProposal as error:
@@ -70,7 +75,12 @@ def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
 
 
 def gather(draft: Defined, examples: tuple[Example, ...]) -> Evidence:
-    """Run every example in every way; the proposal's adapters are in the table already."""
+    """Run every example with the reference, the body, the steps and numpy.
+
+    Args:
+        draft: the proposal, with its adapters registered.
+        examples: the examples of the proposal.
+    """
     evidence = Evidence()
     try:
         reference = load_reference(draft.folder.file(REFERENCE))
@@ -78,20 +88,23 @@ def gather(draft: Defined, examples: tuple[Example, ...]) -> Evidence:
         evidence.reference_error = error
         return evidence
     proposed = Proposed(implemented(draft), reference)
-    for case in _stated(draft, examples, evidence):
-        if _run(case, draft, proposed, evidence):
+    for case in _valid_cases(draft, examples, evidence):
+        if _run_case(case, draft, proposed, evidence):
             for other in other_types(case):
-                _run(other, draft, proposed, evidence)
+                _run_case(other, draft, proposed, evidence)
     return evidence
 
 
 def implemented(draft: Defined) -> OperatorVersion:
-    """The version that the reference computes: of an operator that goes, the last one that did anything."""
-    goes = draft.version.deprecation is not None and draft.previous is not None
-    return draft.previous if goes and draft.previous else draft.version
+    """Return the version that the reference implements.
+
+    Models cannot use a deprecated version, so the reference implements the version before it.
+    """
+    is_deprecation = draft.version.deprecation is not None and draft.previous is not None
+    return draft.previous if is_deprecation and draft.previous else draft.version
 
 
-def _stated(draft: Defined, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
+def _valid_cases(draft: Defined, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
     for position, example in enumerate(examples):
         try:
             yield stated_case(example, position, draft.operator, implemented(draft))
@@ -99,9 +112,9 @@ def _stated(draft: Defined, examples: tuple[Example, ...], evidence: Evidence) -
             evidence.bad_examples.append((position, error.reason))
 
 
-def _run(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence) -> bool:
-    """Run a case in every way there is; whether it has outputs."""
-    outcome = _outcome(case, draft, proposed)
+def _run_case(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence) -> bool:
+    """Run a case in every applicable way, and return whether it has outputs."""
+    outcome = _case_outcome(case, draft, proposed)
     evidence.outcomes.append(outcome)
     outputs = outcome.outputs
     if outputs is None:
@@ -110,14 +123,14 @@ def _run(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence) -> 
         evidence.expected.append(compared(case, case.expected, outputs))
     if case.version is proposed.version:
         if case.version.body is not None and not any(body_flaws(case.version)):
-            evidence.bodies.append(_body(case, outputs, draft))
+            evidence.bodies.append(_compare_body(case, outputs, draft))
         if draft.proposal.numpy:
-            evidence.numpy.extend(_numpy(case, outputs, draft.proposal.numpy))
+            evidence.numpy.extend(_compare_numpy(case, outputs, draft.proposal.numpy))
     evidence.steps.extend(walk(case, outputs, draft, proposed))
     return True
 
 
-def _outcome(case: Case, draft: Defined, proposed: Proposed) -> Outcome:
+def _case_outcome(case: Case, draft: Defined, proposed: Proposed) -> Outcome:
     try:
         if case.version is proposed.version:
             return Outcome(case, run_reference(proposed, case.inputs, case.attributes))
@@ -126,26 +139,26 @@ def _outcome(case: Case, draft: Defined, proposed: Proposed) -> Outcome:
         return Outcome(case, None, error.reason)
 
 
-def _body(case: Case, outputs: Any, draft: Defined) -> Compared:
-    known = [each for each in outputs if each is not None]
+def _compare_body(case: Case, outputs: Any, draft: Defined) -> Compared:
+    expected_outputs = [each for each in outputs if each is not None]
     try:
         found = run_model(body_model(case, outputs, draft.staged), feeds_of(case), draft.registry, None)
     except CannotRun as error:
         return Compared(case, "not run" if error.unsupported else "differs", error.reason)
     except (OpshiftError, KeyError) as error:
         return Compared(case, "not run", str(error))
-    return compared(case, known, found)
+    return compared(case, expected_outputs, found)
 
 
-def _numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
-    """Compared where numpy's function takes the inputs by position, and every attribute is left open."""
+def _compare_numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
+    """Compare with the numpy function, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):
         return
     try:
         with np.errstate(all="ignore"):
             found = function(*case.inputs)
-    except Exception as error:  # whatever numpy raises
+    except Exception as error:  # numpy functions raise many types of errors
         yield Compared(case, "not run", f"{name} raises {type(error).__name__}: {error}")
         return
     listed = found if isinstance(found, tuple) else (found,)
@@ -153,7 +166,7 @@ def _numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
-    """`numpy.linalg.det` or `det`; `None` if there is none."""
+    """Return the numpy function with a name such as `numpy.linalg.det` or `det`, or `None`."""
     found: Any = np
     for part in name.removeprefix("numpy.").removeprefix("np.").split("."):
         found = getattr(found, part, None)

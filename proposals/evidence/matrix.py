@@ -1,4 +1,4 @@
-"""What the examples cover, and what not."""
+"""Coverage of an operator version by the examples."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ What = Literal["output", "attribute", "input", "type", "corner"]
 
 
 class Cell(NamedTuple):
-    """One thing to cover, and the examples that do.
+    """Item to cover, and the examples that cover it.
 
     Attributes:
-        what: `output` that is given, `attribute` that is stated and that is left out, optional `input` that
-            is there and that is left out, element `type` of a variable, `corner` case.
-        item: which.
+        what: kind of item: `output`, `attribute` or optional `input` (each present or omitted), element
+            `type` of a type variable, or `corner` case.
+        item: name of the item.
         examples: names of the cases that cover it.
     """
 
@@ -32,65 +32,65 @@ class Cell(NamedTuple):
 
 
 def matrix(version: OperatorVersion, evidence: Evidence) -> tuple[Cell, ...]:
-    """Every cell, covered or not, by the cases that ran."""
+    """Return all items of a version with the successful cases that cover them, uncovered items included."""
     ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
     return tuple(
         Cell(what, item, tuple(each.case.name for each in ran if covers(each)))
-        for what, item, covers in _cells(version)
+        for what, item, covers in _coverage_tests(version)
     )
 
 
 Covers = Callable[[Outcome], bool]
 
 
-def _cells(version: OperatorVersion) -> Iterator[tuple[What, str, Covers]]:
+def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[What, str, Covers]]:
     for position, formal in enumerate(version.outputs):
-        yield "output", formal.name, _gives(position)
+        yield "output", formal.name, _has_output(position)
     for name, attribute in version.attributes.items():
-        yield "attribute", f"{name} stated", _states(name, True)
+        yield "attribute", f"{name} present", _has_attribute(name, True)
         if not attribute.required:
-            yield "attribute", f"{name} left out", _states(name, False)
+            yield "attribute", f"{name} omitted", _has_attribute(name, False)
     for position, formal in enumerate(version.inputs):
         if formal.option == "optional":
-            yield "input", f"{formal.name} there", _has(position, True)
-            yield "input", f"{formal.name} left out", _has(position, False)
+            yield "input", f"{formal.name} present", _has_input(position, True)
+            yield "input", f"{formal.name} omitted", _has_input(position, False)
     for variable, types in version.type_constraints.items():
         for each in types:
-            yield "type", f"{variable} = {each}", _binds(variable, each)
-    yield from (("corner", name, _meets(test)) for name, test in _corners(version))
+            yield "type", f"{variable} = {each}", _binds_type(variable, each)
+    yield from (("corner", name, _is_corner_case(test)) for name, test in _corner_cases(version))
 
 
-def _gives(position: int) -> Covers:
+def _has_output(position: int) -> Covers:
     return lambda each: bool(
         each.outputs and position < len(each.outputs) and each.outputs[position] is not None
     )
 
 
-def _states(name: str, wanted: bool) -> Covers:
-    return lambda each: (name in each.case.attributes) is wanted
+def _has_attribute(name: str, is_present: bool) -> Covers:
+    return lambda each: (name in each.case.attributes) is is_present
 
 
-def _has(position: int, wanted: bool) -> Covers:
+def _has_input(position: int, is_present: bool) -> Covers:
     def has(each: Outcome) -> bool:
         inputs = each.case.inputs
-        return (position < len(inputs) and inputs[position] is not None) is wanted
+        return (position < len(inputs) and inputs[position] is not None) is is_present
 
     return has
 
 
-def _binds(variable: str, type_text: str) -> Covers:
-    """An empty tensor shows nothing of its type."""
+def _binds_type(variable: str, type_text: str) -> Covers:
+    # An empty tensor exercises no arithmetic of its type.
     return lambda each: (
         f"tensor({bound_type(each.case, variable)})" == type_text
         and any(array.size for array in _arrays(each.case))
     )
 
 
-def _meets(test: Callable[[Case], bool]) -> Covers:
+def _is_corner_case(test: Callable[[Case], bool]) -> Covers:
     return lambda each: not each.case.retyped and test(each.case)
 
 
-def _corners(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:
+def _corner_cases(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:
     yield "empty tensor", lambda case: any(array.size == 0 for array in _arrays(case))
     yield "scalar", lambda case: bool(case.inputs) and case.inputs[0] is not None and case.inputs[0].ndim == 0
     axes = [name for name in version.attributes if name in ("axis", "axes")]
@@ -98,8 +98,8 @@ def _corners(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], b
         yield "negative axis", lambda case: any(_is_negative(case.attributes.get(name)) for name in axes)
     floats = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
     if any(floats & set(version.types_of(formal)) for formal in version.inputs):
-        yield "nan", lambda case: any(bool(np.isnan(array).any()) for array in _floating(case))
-        yield "inf", lambda case: any(bool(np.isinf(array).any()) for array in _floating(case))
+        yield "nan", lambda case: any(bool(np.isnan(array).any()) for array in _float_arrays(case))
+        yield "inf", lambda case: any(bool(np.isinf(array).any()) for array in _float_arrays(case))
 
 
 def _is_negative(value: object) -> bool:
@@ -111,5 +111,5 @@ def _arrays(case: Case) -> Iterator[Array]:
     return (each for each in case.inputs if each is not None)
 
 
-def _floating(case: Case) -> Iterator[Array]:
+def _float_arrays(case: Case) -> Iterator[Array]:
     return (each.astype(np.float64) for each in _arrays(case) if each.dtype.kind in "fV")

@@ -1,4 +1,4 @@
-"""What came out when a case was run."""
+"""Outcomes of running cases, and their comparison."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Verdict = Literal["agrees", "differs", "refused", "not run"]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A case in the reference: its outputs, or why it has none."""
+    """Outputs of a case, or the reason why running it failed."""
 
     case: Case
     outputs: Outputs | None
@@ -25,12 +25,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Compared:
-    """A case computed in two ways: whether both give the same, and if not how they differ.
+    """Comparison of two computations of a case.
 
     Attributes:
-        case: what was run.
-        verdict: `refused` is a conversion's answer, `not run` that of all runtimes.
-        reason: how they differ, or why it was refused or not run.
+        case: the case.
+        verdict: whether the outputs agree; `refused` if a conversion was refused, `not run` if no installed
+            runtime supports the model.
+        reason: description of the difference, or the reason for not running.
     """
 
     case: Case
@@ -39,13 +40,14 @@ class Compared:
 
 
 def compared(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> Compared:
-    """How far the outputs of a case are from what they should be."""
+    """Compare the outputs of a case with the expected ones, up to the first difference."""
     if len(expected) != len(found):
-        return Compared(case, "differs", f"{len(found)} outputs, not {len(expected)}")
-    for position, (one, other) in enumerate(zip(expected, found, strict=True)):
+        return Compared(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
+    for position, (expected_value, found_value) in enumerate(zip(expected, found, strict=True)):
+        # All further outputs belong to a variadic last one.
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
-        each = compare(formal.name, [one], [other], case.example.tolerance)
-        if each.reason:
-            kind = "" if one is None else f" ({element_type_of(one)})"
-            return Compared(case, "differs", f"{formal.name}{kind}: {each.reason}")
+        result = compare(formal.name, [expected_value], [found_value], case.example.tolerance)
+        if result.reason:
+            type_text = "" if expected_value is None else f" ({element_type_of(expected_value)})"
+            return Compared(case, "differs", f"{formal.name}{type_text}: {result.reason}")
     return Compared(case, "agrees")

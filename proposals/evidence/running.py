@@ -1,4 +1,4 @@
-"""Run a reference, a model in a runtime, and a model that holds the proposed operator."""
+"""Run references, and models with or without the proposed operator."""
 
 from __future__ import annotations
 
@@ -24,64 +24,72 @@ Outputs = tuple[Array | None, ...]
 
 
 class ReferenceFails(OpshiftError):
-    """The reference raises something, or gives what no operator can give."""
+    """Reference that raises an exception or returns invalid outputs."""
 
 
 @dataclass(frozen=True)
 class Proposed:
-    """An operator that no runtime has, and the reference that computes it."""
+    """Proposed operator version, which no runtime supports, and the reference that computes it."""
 
     version: OperatorVersion
     reference: Reference
 
 
-def run_reference(proposed: Proposed, inputs: tuple[Array | None, ...], stated: Mapping[str, Any]) -> Outputs:
-    """What the reference gives: inputs by position, attributes by name, `None` for one that is left open.
+def run_reference(proposed: Proposed, inputs: tuple[Array | None, ...], given: Mapping[str, Any]) -> Outputs:
+    """Return the outputs of the reference.
+
+    Args:
+        proposed: operator version and reference.
+        inputs: inputs by position; `None` for an omitted one.
+        given: attributes of the node; the others get their defaults, or `None`.
 
     Raises:
-        ReferenceFails: it raises something, or gives no arrays.
+        ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
+            that are not arrays.
     """
     declared = proposed.version.attributes
-    attributes = {name: stated.get(name, each.default) for name, each in declared.items()}
+    attributes = {name: given.get(name, each.default) for name, each in declared.items()}
+    # The reference may modify its inputs, which later runs still need.
     copies = [None if each is None else each.copy() for each in inputs]
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-            found = proposed.reference(*copies, **attributes)
-    except (Exception, SystemExit) as error:  # whatever it raises
+            results = proposed.reference(*copies, **attributes)
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
         raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error
-    outputs = found if isinstance(found, tuple) else (found,)
+    outputs = results if isinstance(results, tuple) else (results,)
     low, high = proposed.version.min_output, proposed.version.max_output
     if not low <= len(outputs) <= high:
-        raise ReferenceFails(f"the reference gives {len(outputs)} outputs, not {low} to {high}")
+        raise ReferenceFails(f"expected {low} to {high} outputs from the reference, got {len(outputs)}")
     for each in outputs:
         if each is not None and not isinstance(each, np.ndarray | np.generic):
-            raise ReferenceFails(f"the reference gives a {type(each).__name__}, not an array")
+            raise ReferenceFails(f"expected an array from the reference, got {type(each).__name__}")
     return tuple(None if each is None else np.asarray(each) for each in outputs)
 
 
 def run_model(
     model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed | None
 ) -> list[Any]:
-    """All outputs of a model, in onnxruntime or onnx.reference.
+    """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
-    Where it holds nodes of `proposed`, these run in the reference, and the rest node by node.
+    A model with nodes of `proposed` is run node by node, and these nodes by the reference.
 
     Raises:
-        CannotRun: no runtime takes it.
+        CannotRun: no installed runtime can run the model.
     """
     if proposed is not None and any(_is_proposed(node, model, proposed) for node in model.graph.node):
-        return _node_by_node(model, feeds, registry, proposed)
-    refused = CannotRun("there is no runtime", unsupported=True)
+        return _run_node_by_node(model, feeds, registry, proposed)
+    failure = CannotRun("no runtime is installed", unsupported=True)
     for opened in openers("auto"):
         try:
             return opened(Source(model, None), registry).run(dict(feeds))
         except CannotRun as error:
-            refused = error if refused.unsupported else refused
-    raise refused
+            # An error in one runtime is more informative than missing support in another.
+            failure = error if failure.unsupported else failure
+    raise failure
 
 
 def _is_proposed(node: Any, model: Any, proposed: Proposed) -> bool:
-    """Whether a node is of the proposed version, and not of one before it."""
+    """Return whether a node belongs to the proposed version and not to an earlier one."""
     version = proposed.version
     if (canonical_domain(node.domain), node.op_type) != (version.domain, version.name):
         return False
@@ -89,7 +97,7 @@ def _is_proposed(node: Any, model: Any, proposed: Proposed) -> bool:
     return bool(opsets[version.domain] >= version.since_version)
 
 
-def _node_by_node(
+def _run_node_by_node(
     model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed
 ) -> list[Any]:
     values: dict[str, Any] = {**feeds, **_initializers(model)}
@@ -97,45 +105,45 @@ def _node_by_node(
         if _is_proposed(node, model, proposed):
             inputs = tuple(values[name] if name else None for name in node.input)
             try:
-                found: Any = run_reference(proposed, inputs, _stated(node))
+                results: Any = run_reference(proposed, inputs, _attributes_of(node))
             except ReferenceFails as error:
                 raise CannotRun(error.reason) from error
         else:
-            found = _alone(model, node, values, registry)
-        values.update((name, value) for name, value in zip(node.output, found, strict=False) if name)
+            results = _run_single_node(model, node, values, registry)
+        values.update((name, value) for name, value in zip(node.output, results, strict=False) if name)
     return [values[each.name] for each in model.graph.output]
 
 
-def _alone(model: Any, node: Any, values: Mapping[str, Any], registry: Registry) -> list[Any]:
-    alone = ModelProto(ir_version=model.ir_version)
-    alone.opset_import.extend(model.opset_import)
-    alone.graph.node.add().CopyFrom(node)
-    alone.graph.name = "node"
+def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry: Registry) -> list[Any]:
+    model_of_node = ModelProto(ir_version=model.ir_version)
+    model_of_node.opset_import.extend(model.opset_import)
+    model_of_node.graph.node.add().CopyFrom(node)
+    model_of_node.graph.name = "node"
     for name in dict.fromkeys(filter(None, node.input)):
-        alone.graph.input.add(name=name)
+        model_of_node.graph.input.add(name=name)
     for name in filter(None, node.output):
-        alone.graph.output.add(name=name)
+        model_of_node.graph.output.add(name=name)
     (opened,) = openers("reference")
-    feeds = {each.name: values[each.name] for each in alone.graph.input}
-    found = iter(opened(Source(alone, None), registry).run(feeds))
-    return [next(found) if name else None for name in node.output]
+    feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
+    results = iter(opened(Source(model_of_node, None), registry).run(feeds))
+    return [next(results) if name else None for name in node.output]
 
 
 def _initializers(model: Any) -> dict[str, Array]:
-    held = ((each.name, read_tensor(each)) for each in model.graph.initializer)
-    return {name: _array(tensor) for name, tensor in held if tensor is not None}
+    tensors = ((each.name, read_tensor(each)) for each in model.graph.initializer)
+    return {name: _array(tensor) for name, tensor in tensors if tensor is not None}
 
 
 def _array(tensor: Tensor) -> Array:
-    return np.asarray([_text(each) for each in tensor.values], dtype_of(tensor.element_type)).reshape(
+    return np.asarray([_decode(each) for each in tensor.values], dtype_of(tensor.element_type)).reshape(
         tensor.dims
     )
 
 
-def _stated(node: Any) -> dict[str, Any]:
+def _attributes_of(node: Any) -> dict[str, Any]:
     view = Node.of(node)
-    return {name: _text(view.attribute(name)) for name in view.attributes}
+    return {name: _decode(view.attribute(name)) for name in view.attributes}
 
 
-def _text(value: Any) -> Any:
+def _decode(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value

@@ -1,4 +1,4 @@
-"""What a shape rule says of a case."""
+"""Shapes that a shape rule infers for a case."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from opshift.registry.models import OperatorVersion
 from opshift.registry.shapes import RULES, Shape
 
 
-class _Context:
-    """A case as shape rules see it; every input may be a constant."""
+class _CaseContext:
+    """Context of a shape rule for a case; every input counts as a constant."""
 
     def __init__(self, case: Case, output_count: int) -> None:
         self.inputs = [None if each is None else tuple(each.shape) for each in case.inputs]
@@ -31,14 +31,14 @@ class _Context:
         return tuple(value) if isinstance(value, list) else value
 
     def constant(self, position: int) -> tuple[Any, ...] | None:
-        found = self._case.inputs[position] if position < self.input_count else None
-        return None if found is None else tuple(found.ravel().tolist())
+        array = self._case.inputs[position] if position < self.input_count else None
+        return None if array is None else tuple(array.ravel().tolist())
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         return None
 
 
 def inferred_shapes(case: Case, output_count: int) -> Sequence[Shape | None]:
-    """The shape of each output by the rule that the definition names; it has one."""
-    found = list(RULES[case.version.shape](_Context(case, output_count)))
-    return [*found, *[None] * (output_count - len(found))]
+    """Return the inferred shape of each output; the definition has to name an existing shape rule."""
+    shapes = list(RULES[case.version.shape](_CaseContext(case, output_count)))
+    return [*shapes, *[None] * (output_count - len(shapes))]

@@ -1,4 +1,4 @@
-"""The steps of a proposal, run: nodes are converted over them, and compute the same before and after."""
+"""Run the steps of a proposal: convert the cases, and compare the outputs before and after."""
 
 from __future__ import annotations
 
@@ -22,61 +22,73 @@ Direction = Literal["up", "down"]
 
 @dataclass(frozen=True)
 class Walked:
-    """A case taken over the proposal's step in one direction."""
+    """Comparison of a case before and after conversion in one direction."""
 
     direction: Direction
     compared: Compared
 
 
 def walk(case: Case, outputs: Outputs, draft: Defined, proposed: Proposed) -> Iterator[Walked]:
-    """A case of the proposed version goes down and, what came of it, up again; an older one goes up.
+    """Convert and run a case of the proposed version down and up again, and a case of an older version up.
 
-    Where it has several inputs, once with all of them computed and once with constants but for the first.
+    A case with several inputs is also converted with all inputs except the first as initializers, because
+    adapters treat constants differently.
     """
-    model = node_model(case, outputs, _home(case, draft))
-    yield from _walk(model, case, outputs, draft, proposed)
+    model = node_model(case, outputs, _opset_of_case(case, draft))
+    yield from _convert_and_compare(model, case, outputs, draft, proposed)
     if len(feeds_of(case)) > 1:
-        yield from _walk(with_constants(model, case), case, outputs, draft, proposed)
+        yield from _convert_and_compare(with_constants(model, case), case, outputs, draft, proposed)
 
 
-def _walk(model: Any, case: Case, outputs: Outputs, draft: Defined, proposed: Proposed) -> Iterator[Walked]:
-    known = [each for each in outputs if each is not None]
-    if _home(case, draft) < draft.opset:
-        yield Walked("up", _told(case, known, _converted(model, draft.opset, draft), draft, proposed))
+def _convert_and_compare(
+    model: Any, case: Case, outputs: Outputs, draft: Defined, proposed: Proposed
+) -> Iterator[Walked]:
+    expected = [each for each in outputs if each is not None]
+    if _opset_of_case(case, draft) < draft.opset:
+        yield Walked(
+            "up", _compare_converted(case, expected, _convert(model, draft.opset, draft), draft, proposed)
+        )
         return
-    down = _converted(model, draft.opset - 1, draft)
-    yield Walked("down", _told(case, known, down, draft, proposed))
+    down = _convert(model, draft.opset - 1, draft)
+    yield Walked("down", _compare_converted(case, expected, down, draft, proposed))
     if not isinstance(down, str):
-        yield Walked("up", _told(case, known, _converted(down, draft.opset, draft), draft, proposed))
+        yield Walked(
+            "up", _compare_converted(case, expected, _convert(down, draft.opset, draft), draft, proposed)
+        )
 
 
 def run_older(case: Case, draft: Defined) -> Outputs:
-    """What a version that is published gives, in a runtime that has it.
+    """Return the outputs of a case of a published version, computed by a runtime.
 
     Raises:
-        CannotRun: there is none.
+        CannotRun: no installed runtime supports the version.
     """
+    # Only the number of outputs matters here; their types are cleared below.
     placeholders = (case.inputs[0],) * case.version.min_output
-    model = node_model(case, placeholders, _home(case, draft))
+    model = node_model(case, placeholders, _opset_of_case(case, draft))
     for value in model.graph.output:
-        value.ClearField("type")  # runtimes infer it
+        value.ClearField("type")  # unknown before the run; runtimes infer it
     return tuple(run_model(model, feeds_of(case), draft.registry, None))
 
 
-def _home(case: Case, draft: Defined) -> int:
-    """The opset at which the model of a case stands: the proposal's, or the one before it."""
+def _opset_of_case(case: Case, draft: Defined) -> int:
+    """Return the opset for the model of a case: the last one in which its version is in effect.
+
+    For the proposed version this is the proposal's opset.
+    """
     if case.version.since_version == draft.opset:
         return draft.opset
-    later = [each.since_version for each in draft.operator.versions]
-    after = next((each for each in later if each > case.version.since_version), draft.opset)
-    return after - 1
+    since_versions = [each.since_version for each in draft.operator.versions]
+    next_version = next((each for each in since_versions if each > case.version.since_version), draft.opset)
+    return next_version - 1
 
 
-def _converted(model: Any, opset: int, draft: Defined) -> Any:
-    """The model at another opset of the operator's domain; a reason if it is refused."""
+def _convert(model: Any, opset: int, draft: Defined) -> Any:
+    """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
     domain = draft.operator.domain
     target = {domain: opset}
     if domain != DEFAULT_DOMAIN:
+        # The target has to name every domain; ai.onnx stays at its opset.
         target[DEFAULT_DOMAIN] = next(each.version for each in model.opset_import if not each.domain)
     try:
         return convert_version(model, target, ir_version="keep", registry=draft.staged)
@@ -86,14 +98,14 @@ def _converted(model: Any, opset: int, draft: Defined) -> Any:
         return error.reason
 
 
-def _told(
+def _compare_converted(
     case: Case, expected: Sequence[Any], converted: Any, draft: Defined, proposed: Proposed
 ) -> Compared:
     if isinstance(converted, str):
         return Compared(case, "refused", converted)
     try:
-        wanted = {each.name for each in converted.graph.input}
-        feeds = {name: array for name, array in feeds_of(case).items() if name in wanted}
+        input_names = {each.name for each in converted.graph.input}
+        feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
         found = run_model(converted, feeds, draft.registry, proposed)
     except CannotRun as error:
         return Compared(case, "not run" if error.unsupported else "differs", error.reason)

@@ -1,1 +1,1 @@
-"""The rules that a proposal has to keep, a module for each group."""
+"""Rules for proposals, one module per group."""

@@ -1,4 +1,4 @@
-"""What a function body has to keep to."""
+"""Rules for function bodies."""
 
 from __future__ import annotations
 
@@ -25,124 +25,146 @@ FUNCTIONS = "ONNX, IR specification: functions"
     "body.names",
     Level.ERROR,
     source=FUNCTIONS,
-    remedy="name inputs, outputs and attributes as the operator does",
+    remedy="use the operator's names of inputs, outputs and attributes",
 )
 def names_are_given(draft: Defined) -> Iterator[Flaw]:
-    """The body reads what is there, makes every output once, and declares what it imports."""
-    for flaw in body_flaws(draft.version):
-        keys = () if flaw.node is None else ("nodes", flaw.node)
-        yield Flaw(flaw.reason, OPERATOR, _body(draft, *keys))
+    """The body reads only defined values, defines each value once, and imports every domain it uses."""
+    for problem in body_flaws(draft.version):
+        keys = () if problem.node is None else ("nodes", problem.node)
+        yield Flaw(problem.reason, OPERATOR, _body_keys(draft, *keys))
 
 
 @rule(
-    "body.operators", Level.ERROR, source=FUNCTIONS, remedy="use operators that the opset has, as it has them"
+    "body.operators",
+    Level.ERROR,
+    source=FUNCTIONS,
+    remedy="use operators of the imported opsets, with the number of inputs and outputs they allow",
 )
 def operators_exist(draft: Defined) -> Iterator[Flaw]:
-    """Every node of the body is an operator of the opset that the body states, and not deprecated there."""
-    for position, node, operator in _resolved(draft):
-        keys = _body(draft, "nodes", position)
+    """Every node of the body is a valid, non-deprecated operator of an opset that the body imports."""
+    for position, node, operator in _resolve_nodes(draft):
+        keys = _body_keys(draft, "nodes", position)
         if isinstance(operator, ResolveError):
             yield Flaw(f"{operator.reason}", OPERATOR, keys, operator.remedy)
             continue
-        yield from (Flaw(reason, OPERATOR, keys) for reason in _misfits(node, operator))
+        yield from (Flaw(reason, OPERATOR, keys) for reason in _signature_mismatches(node, operator))
 
 
-@rule("body.attributes", Level.ERROR, source=FUNCTIONS, remedy="give each attribute a value of its type")
+@rule(
+    "body.attributes",
+    Level.ERROR,
+    source=FUNCTIONS,
+    remedy="give each attribute a value of its declared type",
+)
 def attributes_have_their_types(draft: Defined) -> Iterator[Flaw]:
-    """Attributes of the body's nodes exist, are all there, and have values of their types."""
-    for position, node, operator in _resolved(draft):
+    """Nodes of the body have all required and no unknown attributes, with values of the declared types."""
+    for position, node, operator in _resolve_nodes(draft):
         if isinstance(operator, ResolveError):
-            continue
-        keys = _body(draft, "nodes", position)
+            continue  # reported by body.operators
+        keys = _body_keys(draft, "nodes", position)
         for name in operator.required_attributes:
             if name not in node.attributes:
-                yield Flaw(f"{node.op_type} requires {name!r}", OPERATOR, keys)
+                yield Flaw(f"{node.op_type} lacks the required attribute {name!r}", OPERATOR, keys)
         for name, value in node.attributes.items():
-            reason = _wrong(name, value, operator.attributes.get(name), draft.version)
+            reason = _attribute_problem(name, value, operator.attributes.get(name), draft.version)
             if reason:
                 yield Flaw(f"{node.op_type}: {reason}", OPERATOR, (*keys, "attributes", name))
 
 
-@rule("body.opset", Level.ERROR, source="docs/proposals.md", remedy="write it for the opset before")
+@rule("body.opset", Level.ERROR, source="docs/proposals.md", remedy="write the body for an earlier opset")
 def body_is_older(draft: Defined) -> Iterator[Flaw]:
-    """The body is written for opsets before the one that the operator enters.
+    """The body imports opsets older than the opset that introduces the operator.
 
-    Then a model can be taken to them.
+    Models can then be downgraded by expanding the operator into its body.
     """
     body = draft.version.body
-    stated = body.opset_imports.get(draft.operator.domain, 0) if body else 0
-    if stated >= draft.version.since_version:
-        keys = _body(draft, "opset_imports", draft.operator.domain)
-        yield Flaw(f"the body is written for opset {stated} itself", OPERATOR, keys)
+    imported = body.opset_imports.get(draft.operator.domain, 0) if body else 0
+    if imported >= draft.version.since_version:
+        keys = _body_keys(draft, "opset_imports", draft.operator.domain)
+        yield Flaw(
+            f"the body imports opset {imported}, but the operator enters opset {draft.version.since_version}",
+            OPERATOR,
+            keys,
+        )
 
 
 @rule(
     "body.agrees",
     Level.ERROR,
     source="ONNX, Adding New Operator: function body",
-    remedy="correct the body, or the reference",
+    remedy="correct the body or the reference",
 )
 def body_agrees_with_the_reference(draft: Ran) -> Iterator[Flaw]:
-    """The body gives what the reference gives, on every example, in every element type.
+    """The body computes the same outputs as the reference for every example and element type.
 
-    Of a function there are two definitions; a runtime may take either.
+    A function has two definitions, and a runtime may implement either.
     """
     for each in draft.evidence.bodies:
         if each.verdict == "differs":
-            yield Flaw(f"{each.case.name}: {each.reason}", OPERATOR, _body(draft))
+            yield Flaw(f"{each.case.name}: {each.reason}", OPERATOR, _body_keys(draft))
 
 
-@rule("body.runs", Level.ERROR, source="docs/proposals.md", remedy="add an example that a runtime can run")
+@rule(
+    "body.runs",
+    Level.ERROR,
+    source="docs/proposals.md",
+    remedy="add an example that an installed runtime supports",
+)
 def body_runs(draft: Ran) -> Iterator[Flaw]:
-    """Some example runs in the body, in a runtime that is installed."""
+    """An installed runtime can run the body on at least one example."""
     reasons = [each.reason for each in draft.evidence.bodies if each.verdict == "not run"]
     if reasons and len(reasons) == len(draft.evidence.bodies):
-        yield Flaw(f"no runtime ran the body: {reasons[0]}", OPERATOR, _body(draft))
+        yield Flaw(f"no installed runtime can run the body: {reasons[0]}", OPERATOR, _body_keys(draft))
 
 
 @rule(
     "body.types",
     Level.WARNING,
     source="docs/proposals.md",
-    remedy="compare it by other means, or leave the type to a later version",
+    remedy="compare the results by other means, or leave the type to a later version",
 )
 def body_runs_in_every_type(draft: Ran) -> Iterator[Flaw]:
-    """Some runtime that is installed runs the body in every element type.
+    """An installed runtime can run the body in every element type.
 
-    Where none does, nothing shows that the body agrees with the reference.
+    Otherwise there is no evidence that the body agrees with the reference in that type.
     """
-    ran = {each.case.retyped for each in draft.evidence.bodies if each.verdict != "not run"}
-    left = {each.case.retyped: each.reason for each in draft.evidence.bodies if each.case.retyped not in ran}
-    for element_type, reason in left.items() if ran else ():
-        yield Flaw(f"{element_type or 'the stated type'}: {reason}", OPERATOR, _body(draft))
+    types_run = {each.case.retyped for each in draft.evidence.bodies if each.verdict != "not run"}
+    types_not_run = {
+        each.case.retyped: each.reason for each in draft.evidence.bodies if each.case.retyped not in types_run
+    }
+    for element_type, reason in types_not_run.items() if types_run else ():
+        yield Flaw(f"{element_type or 'element type of the example'}: {reason}", OPERATOR, _body_keys(draft))
 
 
 @rule(
     "body.opsets",
     Level.WARNING,
     source="ONNX, IR specification: functions",
-    remedy="use operators that the converter can bring to newer opsets",
+    remedy="use operators that the converter can upgrade",
 )
 def body_moves_with_the_opsets(draft: Ran) -> Iterator[Flaw]:
-    """The body can be brought from the opsets that it is written for to the newest ones.
+    """The body can be upgraded from the opsets that it imports to the newest opsets.
 
-    A function outlives the opset that its body was written for.
+    A function outlives the opsets that its body was written for.
     """
-    first = next((each for each in draft.evidence.outcomes if each.outputs and each.case.version.body), None)
-    if first is None or first.outputs is None or any(body_flaws(draft.version)):
+    outcome = next(
+        (each for each in draft.evidence.outcomes if each.outputs and each.case.version.body), None
+    )
+    if outcome is None or outcome.outputs is None or any(body_flaws(draft.version)):
         return
     try:
-        model = body_model(first.case, first.outputs, draft.registry)
+        model = body_model(outcome.case, outcome.outputs, draft.registry)
         newest = {each.domain: draft.registry.newest_opset(each.domain) for each in model.opset_import}
         convert_version(model, newest, ir_version="keep", registry=draft.registry)
     except (OpshiftError, KeyError) as error:
-        yield Flaw(f"it cannot be brought to the newest opsets: {error}", OPERATOR, _body(draft))
+        yield Flaw(f"the body cannot be upgraded to the newest opsets: {error}", OPERATOR, _body_keys(draft))
 
 
-def _resolved(draft: Defined) -> Iterator[tuple[int, BodyNode, OperatorVersion | ResolveError]]:
+def _resolve_nodes(draft: Defined) -> Iterator[tuple[int, BodyNode, OperatorVersion | ResolveError]]:
     body = draft.version.body
     for position, node in enumerate(body.nodes if body else ()):
         assert body is not None
+        # A domain without an import is reported by body.names.
         if node.domain in body.opset_imports:
             try:
                 opset = body.opset_imports[node.domain]
@@ -151,24 +173,38 @@ def _resolved(draft: Defined) -> Iterator[tuple[int, BodyNode, OperatorVersion |
                 yield position, node, error
 
 
-def _misfits(node: BodyNode, operator: OperatorVersion) -> Iterator[str]:
+def _signature_mismatches(node: BodyNode, operator: OperatorVersion) -> Iterator[str]:
     if operator.deprecated:
         yield f"{operator.id} is deprecated"
     if not operator.min_input <= len(node.inputs) <= operator.max_input:
-        yield f"{operator.id} takes {operator.min_input} inputs or more, and not {len(node.inputs)}"
+        yield (
+            f"{operator.id} does not accept {len(node.inputs)} inputs: it has {len(operator.inputs)}, "
+            f"at least {operator.min_input} of them required"
+        )
     if not operator.min_output <= len(node.outputs) <= operator.max_output:
-        yield f"{operator.id} has not {len(node.outputs)} outputs"
+        yield (
+            f"{operator.id} does not produce {len(node.outputs)} outputs: it has {len(operator.outputs)}, "
+            f"at least {operator.min_output} of them required"
+        )
 
 
-def _wrong(name: str, value: Any, declared: Attribute | None, version: OperatorVersion) -> str:
+def _attribute_problem(name: str, value: Any, declared: Attribute | None, version: OperatorVersion) -> str:
     if declared is None:
-        return f"it has no attribute {name!r}"
+        return f"unknown attribute {name!r}"
     if isinstance(value, FromAttribute):
-        given = version.attributes.get(value.attribute)
-        same = given is None or given.type == declared.type
-        return "" if same else f"{name!r} is {declared.type}, and {value.attribute!r} is not"
-    return "" if is_of(value, declared) else f"{name!r} is {declared.type}; {value!r} is not"
+        outer = version.attributes.get(value.attribute)
+        has_same_type = outer is None or outer.type == declared.type
+        return (
+            ""
+            if has_same_type
+            else f"{name!r} has type {declared.type}, the operator's attribute {value.attribute!r} has not"
+        )
+    return (
+        ""
+        if is_of(value, declared)
+        else f"expected a value of type {declared.type} for {name!r}, got {value!r}"
+    )
 
 
-def _body(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
+def _body_keys(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
     return ("versions", draft.position, "body", *keys)

@@ -1,4 +1,4 @@
-"""What running a proposal has to show."""
+"""Rules for the evidence from running a proposal."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ TESTS = "ONNX, Adding New Operator: tests"
     "examples.format",
     Level.ERROR,
     source="docs/proposals.md",
-    remedy="write them as `opshift proposal new` does",
+    remedy="follow the template of `opshift proposal new`",
 )
 def examples_are_readable(draft: Written) -> Iterator[Flaw]:
-    """`examples.yaml` is YAML with the keys of examples."""
+    """`examples.yaml` is valid YAML with the keys of examples."""
+    # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
     yield from ()
 
 
 @rule("examples.present", Level.ERROR, source=TESTS, remedy="add examples to examples.yaml")
 def there_are_examples(draft: Ran) -> Iterator[Flaw]:
-    """There is an example, with another name than every other.
+    """There is at least one example, and the names of examples are unique.
 
-    Examples are what everything is run on.
+    The reference, the body and the adapters are run on the examples.
     """
     names = [each.name for each in draft.folder.examples]
     if not names:
-        yield Flaw("there is no example", EXAMPLES)
+        yield Flaw("examples.yaml has no examples", EXAMPLES)
     for position, name in enumerate(names):
         if name in names[:position]:
-            yield Flaw(f"two examples are called {name!r}", EXAMPLES, ("examples", position))
+            yield Flaw(f"two examples have the name {name!r}", EXAMPLES, ("examples", position))
 
 
 @rule(
     "examples.legal",
     Level.ERROR,
     source=TESTS,
-    remedy="give it the inputs and attributes that the operator has",
+    remedy="match the inputs and attributes of the operator",
 )
 def examples_are_nodes(draft: Ran) -> Iterator[Flaw]:
-    """Every example is a legal node of the operator, and its values are of their types."""
+    """Every example is a valid node of the operator with values of the declared types."""
     for position, reason in draft.evidence.bad_examples:
         yield Flaw(f"{draft.folder.examples[position].name}: {reason}", EXAMPLES, ("examples", position))
 
@@ -62,14 +63,14 @@ def examples_are_nodes(draft: Ran) -> Iterator[Flaw]:
 def reference_can_be_loaded(draft: Ran) -> Iterator[Flaw]:
     """`reference.py` defines the function `reference`.
 
-    It says what the operator computes, in a language that can be run.
+    The function is an executable specification of the operator.
     """
     error = draft.evidence.reference_error
     if error is not None:
         yield Flaw(error.reason, REFERENCE, remedy=error.remedy)
 
 
-@rule("reference.runs", Level.ERROR, source=REFERENCES, remedy="let it take this example too, in every type")
+@rule("reference.runs", Level.ERROR, source=REFERENCES, remedy="support this example in every element type")
 def reference_runs(draft: Ran) -> Iterator[Flaw]:
     """The reference runs on every example, in every element type."""
     for each in draft.evidence.outcomes:
@@ -77,20 +78,20 @@ def reference_runs(draft: Ran) -> Iterator[Flaw]:
             yield Flaw(f"{each.case.name}: {each.failure}", EXAMPLES, each.case.keys)
 
 
-@rule("reference.expected", Level.ERROR, source=REFERENCES, remedy="correct the reference, or the example")
+@rule("reference.expected", Level.ERROR, source=REFERENCES, remedy="correct the reference or the example")
 def reference_gives_what_is_expected(draft: Ran) -> Iterator[Flaw]:
-    """The reference gives the outputs that an example states.
+    """The reference computes the outputs that the examples declare.
 
-    These were worked out by other means, by hand or by a framework.
+    These come from an independent source, such as a calculation by hand or a framework.
     """
     for each in draft.evidence.expected:
         if each.verdict == "differs":
             yield Flaw(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
 
 
-@rule("reference.types", Level.ERROR, source=REFERENCES, remedy="let it give the types of the signature")
+@rule("reference.types", Level.ERROR, source=REFERENCES, remedy="return arrays of the types in the signature")
 def types_agree(draft: Ran) -> Iterator[Flaw]:
-    """What the reference gives has the element types of the signature."""
+    """The outputs of the reference have the element types of the signature."""
     for case, outputs in _reference_runs(draft):
         for position, array in enumerate(outputs):
             formal = formal_of(case.version.outputs, position)
@@ -99,7 +100,10 @@ def types_agree(draft: Ran) -> Iterator[Flaw]:
             bound = bound_type(case, formal.type)
             allowed = (f"tensor({bound})",) if bound else case.version.types_of(formal)
             if f"tensor({element_type_of(array)})" not in allowed:
-                reason = f"{case.name}: {formal.name} is {element_type_of(array)}, not {' or '.join(allowed)}"
+                reason = (
+                    f"{case.name}: expected {' or '.join(allowed)} for {formal.name}, "
+                    f"got {element_type_of(array)}"
+                )
                 yield Flaw(reason, EXAMPLES, case.keys)
 
 
@@ -110,20 +114,21 @@ def types_agree(draft: Ran) -> Iterator[Flaw]:
     remedy="name another rule, or correct the reference",
 )
 def shapes_agree(draft: Ran) -> Iterator[Flaw]:
-    """The shape rule gives the shapes that come out.
+    """The shape rule infers the shapes of the outputs that the reference computes.
 
-    A dimension that the rule leaves open agrees with any.
+    An unknown dimension agrees with every value.
     """
-    for case, outputs in _with_shape_rule(draft):
+    for case, outputs in _runs_with_shape_rule(draft):
         for array, shape in zip(outputs, inferred_shapes(case, len(outputs)), strict=True):
             if array is None or shape is None:
                 continue
-            fits = len(shape) == array.ndim and all(
+            is_compatible = len(shape) == array.ndim and all(
                 one in (None, other) for one, other in zip(shape, array.shape, strict=True)
             )
-            if not fits:
+            if not is_compatible:
                 yield Flaw(
-                    f"{case.name}: {_dims(shape)} by the rule, {_dims(array.shape)} came out",
+                    f"{case.name}: the rule infers {_shape_text(shape)}, "
+                    f"the reference returns {_shape_text(array.shape)}",
                     OPERATOR,
                     ("shape",),
                 )
@@ -133,74 +138,76 @@ def shapes_agree(draft: Ran) -> Iterator[Flaw]:
     "shape.rank",
     Level.ERROR,
     source="ONNX, Adding New Operator: shape inference",
-    remedy="name a rule that tells at least the rank",
+    remedy="name a rule that infers at least the rank",
 )
 def ranks_are_told(draft: Ran) -> Iterator[Flaw]:
-    """The shape rule tells the rank of the first output of some example, at least."""
-    told = [inferred_shapes(case, len(outputs))[0] for case, outputs in _with_shape_rule(draft) if outputs]
-    if told and all(each is None for each in told):
-        yield Flaw(f"the rule {draft.version.shape!r} tells nothing of any example", OPERATOR, ("shape",))
+    """The shape rule infers at least the rank of the first output of one example."""
+    ranks = [
+        inferred_shapes(case, len(outputs))[0] for case, outputs in _runs_with_shape_rule(draft) if outputs
+    ]
+    if ranks and all(each is None for each in ranks):
+        yield Flaw(f"the rule {draft.version.shape!r} infers no rank for any example", OPERATOR, ("shape",))
 
 
 @rule(
     "reference.numpy",
     Level.ERROR,
     source="ONNX, Adding New Operator: numpy naming",
-    remedy="follow numpy, or take its name out",
+    remedy="follow numpy, or remove the name of the function",
 )
 def it_is_as_in_numpy(draft: Ran) -> Iterator[Flaw]:
-    """Where a numpy function is named, the reference gives what it gives.
+    """The reference computes the same outputs as the numpy function that the proposal names.
 
-    Compared on the examples that leave no input out and state no attribute; there has to be one.
+    They are compared for the examples without omitted inputs and without attributes; at least one is needed.
     """
     found = draft.evidence.numpy
     if draft.proposal.numpy and draft.evidence.outcomes and all(each.verdict == "not run" for each in found):
-        why = f": {found[0].reason}" if found else ""
-        yield Flaw(f"no example could be compared with {draft.proposal.numpy}{why}", EXAMPLES, ("examples",))
+        cause = f": {found[0].reason}" if found else ""
+        yield Flaw(f"no example can be compared with {draft.proposal.numpy}{cause}", EXAMPLES, ("examples",))
     for each in draft.evidence.numpy:
         if each.verdict == "differs":
             yield Flaw(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
 
 
-@rule("coverage.outputs", Level.ERROR, source=TESTS, remedy="add an example that has it")
+@rule("coverage.outputs", Level.ERROR, source=TESTS, remedy="add an example with this output")
 def outputs_are_covered(draft: Ran) -> Iterator[Flaw]:
-    """Every output is given in an example."""
-    yield from _uncovered(draft, "output")
+    """Every output is produced in an example."""
+    yield from _uncovered_items(draft, "output")
 
 
-@rule("coverage.attributes", Level.ERROR, source=TESTS, remedy="add an example with it")
+@rule("coverage.attributes", Level.ERROR, source=TESTS, remedy="add such an example")
 def attributes_are_covered(draft: Ran) -> Iterator[Flaw]:
-    """Every attribute is stated in an example and, if it may be, left out in another."""
-    yield from _uncovered(draft, "attribute")
+    """Every attribute is present in an example and, if it is optional, omitted in another."""
+    yield from _uncovered_items(draft, "attribute")
 
 
-@rule("coverage.inputs", Level.ERROR, source=TESTS, remedy="add an example with it")
+@rule("coverage.inputs", Level.ERROR, source=TESTS, remedy="add such an example")
 def inputs_are_covered(draft: Ran) -> Iterator[Flaw]:
-    """Every optional input is there in an example, and left out in another."""
-    yield from _uncovered(draft, "input")
+    """Every optional input is present in an example, and omitted in another."""
+    yield from _uncovered_items(draft, "input")
 
 
 @rule("coverage.types", Level.WARNING, source=TESTS, remedy="add an example in this type")
 def types_are_covered(draft: Ran) -> Iterator[Flaw]:
-    """Every element type runs in an example, at least in one that was brought to it."""
-    yield from _uncovered(draft, "type")
+    """Every element type is exercised by an example, or by an example converted to that type."""
+    yield from _uncovered_items(draft, "type")
 
 
-@rule("coverage.corners", Level.WARNING, source=TESTS, remedy="add an example of it")
+@rule("coverage.corners", Level.WARNING, source=TESTS, remedy="add an example of this case")
 def corners_are_covered(draft: Ran) -> Iterator[Flaw]:
-    """There are examples of corner cases: empty, scalar, negative axis, nan, inf."""
-    yield from _uncovered(draft, "corner")
+    """The examples cover the corner cases: empty tensor, scalar, negative axis, nan, inf."""
+    yield from _uncovered_items(draft, "corner")
 
 
-def _uncovered(draft: Ran, what: What) -> Iterator[Flaw]:
+def _uncovered_items(draft: Ran, what: What) -> Iterator[Flaw]:
     if not any(each.outputs for each in draft.evidence.outcomes):
-        return
+        return  # nothing could be run, which other rules report
     for each in matrix(implemented(draft), draft.evidence):
         if each.what == what and not each.examples:
             yield Flaw(f"no example covers {each.item}", EXAMPLES, ("examples",))
 
 
-def _with_shape_rule(draft: Ran) -> Iterator[tuple[Case, Outputs]]:
+def _runs_with_shape_rule(draft: Ran) -> Iterator[tuple[Case, Outputs]]:
     return (each for each in _reference_runs(draft) if each[0].version.shape in RULES)
 
 
@@ -211,5 +218,5 @@ def _reference_runs(draft: Ran) -> Iterator[tuple[Case, Outputs]]:
             yield each.case, each.outputs
 
 
-def _dims(shape: tuple[int | None, ...]) -> str:
+def _shape_text(shape: tuple[int | None, ...]) -> str:
     return "(" + ", ".join("?" if each is None else str(each) for each in shape) + ")"

@@ -1,4 +1,4 @@
-"""In which opset a proposal may stand, and what of a file is settled."""
+"""Rules for the opset of a proposal and for published versions."""
 
 from __future__ import annotations
 
@@ -16,48 +16,60 @@ VERSIONING = "ONNX, Versioning: operator sets"
 PREVIEW = "ONNX, Experimental and preview operators"
 
 
-@rule("opset.released", Level.ERROR, source=VERSIONING, remedy="give it the number of the next opset")
+@rule("opset.released", Level.ERROR, source=VERSIONING, remedy="use the number of the next opset")
 def opset_is_not_released(draft: Defined) -> Iterator[Flaw]:
-    """Nothing enters an opset that is released.
+    """A proposal does not change a released opset.
 
-    Whoever implements a released opset has implemented all of it.
+    Runtimes that implement a released opset have to remain complete.
     """
     released = released_opset(draft.registry, draft.operator.domain)
-    is_known = draft.published is not None and draft.opset in _ages(draft.published.versions)
+    is_known = draft.published is not None and draft.opset in _since_versions(draft.published.versions)
     if draft.opset <= released and not is_known and not _is_preview(draft):
-        yield Flaw(f"opset {draft.opset} of {draft.operator.domain} is released", OPERATOR, _keys(draft))
+        yield Flaw(
+            f"opset {draft.opset} of {draft.operator.domain} is already released",
+            OPERATOR,
+            _opset_keys(draft),
+        )
 
 
-@rule("opset.next", Level.ERROR, source=VERSIONING, remedy="give it the number of the next opset")
+@rule("opset.next", Level.ERROR, source=VERSIONING, remedy="use the number of the next opset")
 def opset_is_the_next(draft: Defined) -> Iterator[Flaw]:
-    """What is proposed enters the next opset.
+    """A proposal enters the next opset.
 
     Opsets are numbered without gaps.
     """
-    wanted = next_opset(draft.registry, draft.operator.domain)
-    if draft.opset > wanted and not _is_preview(draft):
-        yield Flaw(f"it enters opset {draft.opset}; the next is {wanted}", OPERATOR, _keys(draft))
+    expected = next_opset(draft.registry, draft.operator.domain)
+    if draft.opset > expected and not _is_preview(draft):
+        yield Flaw(
+            f"the proposal enters opset {draft.opset}, but the next opset is {expected}",
+            OPERATOR,
+            _opset_keys(draft),
+        )
 
 
-@rule("opset.published", Level.ERROR, source=VERSIONING, remedy="leave it as it is, and add a version")
+@rule(
+    "opset.published",
+    Level.ERROR,
+    source=VERSIONING,
+    remedy="restore the published version, and add a new one",
+)
 def published_versions_stay(draft: Defined) -> Iterator[Flaw]:
-    """A version that is published is not changed, and none is left out.
+    """Published versions are neither changed nor omitted.
 
-    Models were made with it; what it means must not change under them. What is to change takes a version
-    of its own.
+    Existing models rely on them. Every change needs a new version.
     """
     if draft.published is None or draft.introduces:
         return
     proposed = {each.since_version: (i, each) for i, each in enumerate(draft.operator.versions)}
     for old in draft.published.versions:
         if old.since_version not in proposed:
-            yield Flaw(f"version {old.since_version} is left out", OPERATOR, ("versions",))
+            yield Flaw(f"the published version {old.since_version} is missing", OPERATOR, ("versions",))
             continue
         position, new = proposed[old.since_version]
-        if _settled(old) != _settled(new):
+        if _immutable_part(old) != _immutable_part(new):
             keys = ("versions", position)
             yield Flaw(
-                f"version {old.since_version}, which is published, is changed: {_what(old, new)}",
+                f"the published version {old.since_version} is changed: {_changed_fields(old, new)}",
                 OPERATOR,
                 keys,
             )
@@ -65,52 +77,56 @@ def published_versions_stay(draft: Defined) -> Iterator[Flaw]:
 
 @rule("opset.version", Level.ERROR, source=VERSIONING, remedy="append the new version at the end of the file")
 def an_update_adds_one_version(draft: Defined) -> Iterator[Flaw]:
-    """An update or deprecation adds one version; a removal adds none."""
+    """An update or deprecation adds exactly one version; a removal adds none."""
     if draft.published is None or draft.introduces:
         return
     added = len(draft.operator.versions) - len(draft.published.versions)
-    wanted = 0 if draft.proposal.kind == "removal" else 1
-    if added != wanted:
-        yield Flaw(f"it adds {added} versions, not {wanted}", OPERATOR, ("versions",))
+    expected = 0 if draft.proposal.kind == "removal" else 1
+    if added != expected:
+        yield Flaw(f"expected {expected} new versions, got {added}", OPERATOR, ("versions",))
 
 
-@rule("preview.version", Level.ERROR, source=PREVIEW, remedy="make it version 1, with status EXPERIMENTAL")
+@rule("preview.version", Level.ERROR, source=PREVIEW, remedy="use version 1 and status EXPERIMENTAL")
 def preview_operators_are_experimental(draft: Defined) -> Iterator[Flaw]:
-    """In a preview domain everything is experimental, and of version 1; elsewhere nothing new is.
+    """Operators of preview domains are experimental and have version 1; all others are stable.
 
-    It may change or go at any time, so nothing about its versions can be relied on.
+    Experimental operators may change or disappear at any time, so their versions carry no guarantee.
     """
     is_preview = _is_preview(draft)
     is_experimental = draft.version.status == "EXPERIMENTAL"
     if is_preview != is_experimental:
         kind = "experimental" if is_experimental else "stable"
-        yield Flaw(f"it is {kind}, in {draft.operator.domain}", OPERATOR, _keys(draft))
+        yield Flaw(
+            f"the operator is {kind}, in the domain {draft.operator.domain}", OPERATOR, _opset_keys(draft)
+        )
     if is_preview and draft.version.since_version != 1:
-        yield Flaw(f"it is of version {draft.version.since_version}", OPERATOR, _keys(draft))
+        yield Flaw(
+            f"the operator has version {draft.version.since_version}, not 1", OPERATOR, _opset_keys(draft)
+        )
 
 
 def _is_preview(draft: Defined) -> bool:
     return "preview" in draft.operator.domain.split(".")
 
 
-def _ages(versions: tuple[OperatorVersion, ...]) -> set[int]:
+def _since_versions(versions: tuple[OperatorVersion, ...]) -> set[int]:
     return {each.since_version for each in versions}
 
 
-def _settled(version: OperatorVersion) -> OperatorVersion:
-    """What is settled: all but that it may be removed."""
+def _immutable_part(version: OperatorVersion) -> OperatorVersion:
+    """Return the version without its removal, the only part of a published version that may be added."""
     return replace(version, removal=None)
 
 
-def _what(old: OperatorVersion, new: OperatorVersion) -> str:
+def _changed_fields(old: OperatorVersion, new: OperatorVersion) -> str:
     names = (
         field.name
         for field in fields(old)
-        if getattr(_settled(old), field.name) != getattr(_settled(new), field.name)
+        if getattr(_immutable_part(old), field.name) != getattr(_immutable_part(new), field.name)
     )
     return ", ".join(names)
 
 
-def _keys(draft: Defined) -> tuple[int | str, ...]:
+def _opset_keys(draft: Defined) -> tuple[int | str, ...]:
     removal = ("removal", "removed_in") if draft.version.removal else ("since_version",)
     return ("versions", draft.position, *removal)

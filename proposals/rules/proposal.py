@@ -1,4 +1,4 @@
-"""What `proposal.yaml` has to answer."""
+"""Rules for `proposal.yaml`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from opshift.proposals.rules.table import Flaw, rule
 
 ADDING = "ONNX, Adding New Operator"
 LEAST = 20
-"""Fewer characters are no answer."""
+"""Number of characters below which an answer counts as missing."""
 
 
 def is_link(text: str) -> bool:
-    """Whether a text is the address of a page."""
+    """Return whether a text is a web address."""
     return text.startswith(("https://", "http://")) and "." in text and " " not in text
 
 
@@ -23,13 +23,14 @@ def is_link(text: str) -> bool:
     "proposal.format",
     Level.ERROR,
     source="docs/proposals.md",
-    remedy="write it as `opshift proposal new` does",
+    remedy="follow the template of `opshift proposal new`",
 )
 def proposal_is_readable(draft: Written) -> Iterator[Flaw]:
-    """`proposal.yaml` is YAML with the keys of a proposal.
+    """`proposal.yaml` is valid YAML with the keys of a proposal.
 
-    What cannot be read cannot be reviewed; a misspelled key would be an answer that nobody sees.
+    An unknown key is an error, because the content of a misspelled key would be ignored.
     """
+    # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
     yield from ()
 
 
@@ -37,32 +38,37 @@ def proposal_is_readable(draft: Written) -> Iterator[Flaw]:
     "proposal.motivation",
     Level.ERROR,
     source=ADDING,
-    remedy="say who needs it, for what, and what they do today",
+    remedy="describe who needs it, for which purpose, and what they use today",
 )
 def motivation_is_given(draft: Written) -> Iterator[Flaw]:
-    """The motivation says what the proposal is for.
+    """The motivation describes the purpose of the proposal.
 
-    The set stays small only if every operator in it has a reason that others can weigh.
+    The operator set stays small only if reviewers can weigh the reason for each operator.
     """
     if len(draft.proposal.motivation.strip()) < LEAST:
-        yield Flaw("the motivation is missing, or too short to be one", keys=("motivation",))
+        yield Flaw(f"the motivation has fewer than {LEAST} characters", keys=("motivation",))
 
 
-@rule("proposal.model", Level.ERROR, source=ADDING, remedy="link a public model, or the paper of one")
+@rule("proposal.model", Level.ERROR, source=ADDING, remedy="link a public model, or a paper about one")
 def model_is_linked(draft: Written) -> Iterator[Flaw]:
-    """A public model that needs the operator is linked.
+    """The proposal links a public model that needs the operator.
 
-    An operator is added for models that exist, not for those that might.
+    Operators are added for existing models, not for hypothetical ones.
     """
     if draft.introduces and not is_link(draft.proposal.model):
         yield Flaw("no public model is linked", keys=("model",))
 
 
-@rule("proposal.frameworks", Level.ERROR, source=ADDING, remedy="name a framework that has it, with a link")
+@rule(
+    "proposal.frameworks",
+    Level.ERROR,
+    source=ADDING,
+    remedy="name a framework with an equivalent function, and link it",
+)
 def a_framework_has_it(draft: Written) -> Iterator[Flaw]:
-    """At least one well-known framework has the operator, and each that is named is linked.
+    """At least one well-known framework has an equivalent function, and each named function is linked.
 
-    What a framework has is known to be wanted, and its documentation settles what it means.
+    An implementation in a framework shows demand, and its documentation defines the semantics.
     """
     if draft.introduces and not draft.proposal.frameworks:
         yield Flaw("no framework is named", keys=("frameworks",))
@@ -75,48 +81,51 @@ def a_framework_has_it(draft: Written) -> Iterator[Flaw]:
     "proposal.differences",
     Level.WARNING,
     source=ADDING,
-    remedy="say in `differs` how it differs, or `nothing`",
+    remedy="describe the differences in `differs`, or write `nothing`",
 )
 def differences_are_stated(draft: Written) -> Iterator[Flaw]:
-    """Of each framework it is said where it differs.
+    """The proposal describes how each framework differs from the operator.
 
     The definition has to serve all of them; where they disagree, reviewers decide.
     """
     for position, each in enumerate(draft.proposal.frameworks):
         if not each.differs:
-            yield Flaw(f"how {each.name} differs is not said", keys=("frameworks", position))
+            yield Flaw(f"the differences to {each.name} are not described", keys=("frameworks", position))
 
 
 @rule("proposal.formula", Level.ERROR, source=ADDING, remedy="write the formula, or pseudocode")
 def formula_is_given(draft: Written) -> Iterator[Flaw]:
     """A new operator has a formula or pseudocode.
 
-    Prose leaves open what a formula decides.
+    A formula is unambiguous where prose is not.
     """
     if draft.introduces and not draft.proposal.formula.strip():
-        yield Flaw("there is no formula", keys=("formula",))
+        yield Flaw("the proposal has no formula", keys=("formula",))
 
 
 @rule("proposal.source", Level.ERROR, source=ADDING, remedy="link the paper, or a framework's documentation")
 def source_is_linked(draft: Written) -> Iterator[Flaw]:
-    """It is linked where a new operator's formula comes from.
+    """The source of a new operator's formula is linked.
 
-    So that reviewers can compare.
+    Reviewers compare the formula with its source.
     """
     if draft.introduces and not is_link(draft.proposal.source):
-        yield Flaw("the formula has no source", keys=("source",))
+        yield Flaw("the source of the formula is not linked", keys=("source",))
 
 
 @rule(
-    "proposal.alternatives", Level.WARNING, source=ADDING, remedy="say what else was considered, and why not"
+    "proposal.alternatives",
+    Level.WARNING,
+    source=ADDING,
+    remedy="name what else was considered, and why it was rejected",
 )
 def alternatives_are_weighed(draft: Written) -> Iterator[Flaw]:
-    """Alternatives are named.
+    """The proposal discusses alternatives.
 
-    Often one of them is the better proposal.
+    An alternative may turn out to be the better proposal.
     """
     if len(draft.proposal.alternatives.strip()) < LEAST:
-        yield Flaw("no alternative is named", keys=("alternatives",))
+        yield Flaw(f"the alternatives have fewer than {LEAST} characters", keys=("alternatives",))
 
 
 @rule(
@@ -128,76 +137,79 @@ def alternatives_are_weighed(draft: Written) -> Iterator[Flaw]:
 def certificate_is_given(draft: Written) -> Iterator[Flaw]:
     """The author certifies the origin of the contribution.
 
-    `certificate` holds the author's name and address, as a Signed-off-by line would.
+    `certificate` contains the author's name and address, like a Signed-off-by line.
     """
-    stated, author = draft.proposal.certificate, draft.proposal.author
-    if stated != f"{author.name} <{author.email}>" or "@" not in author.email:
-        yield Flaw(f"the certificate is not that of {author.name or 'an author'}", keys=("certificate",))
+    certificate, author = draft.proposal.certificate, draft.proposal.author
+    if certificate != f"{author.name} <{author.email}>" or "@" not in author.email:
+        yield Flaw(f"the certificate does not match the author {author.name!r}", keys=("certificate",))
 
 
 @rule("proposal.numpy", Level.ERROR, source=ADDING, remedy="name a function of numpy, or leave numpy empty")
 def numpy_function_exists(draft: Written) -> Iterator[Flaw]:
-    """The numpy function that is named exists.
+    """The numpy function that the proposal names exists.
 
-    An operator that is named as a numpy function is has its meaning.
+    An operator with the name of a numpy function has to have the same semantics.
     """
     from opshift.proposals.evidence.evidence import numpy_function
 
     name = draft.proposal.numpy
     if name and numpy_function(name) is None:
-        yield Flaw(f"there is no {name}", keys=("numpy",))
+        yield Flaw(f"unknown numpy function {name!r}", keys=("numpy",))
 
 
 @rule(
     "proposal.primitive",
     Level.ERROR,
     source=f"{ADDING}: functions first",
-    remedy="give it a body (kind new-function), or say in primitive_reason why others cannot express it",
+    remedy="add a body (kind new-function), or explain in primitive_reason why no body is possible",
 )
 def primitive_has_a_reason(draft: Defined) -> Iterator[Flaw]:
-    """An operator that others can express is a function.
+    """An operator that existing operators can express is a function.
 
-    A function runs wherever its body does. An operator without one asks work of every runtime.
+    A function runs in every runtime that supports its body; other operators need an implementation in each.
     """
     is_primitive = draft.introduces and draft.version.body is None
     if is_primitive and len(draft.proposal.primitive_reason.strip()) < LEAST:
-        yield Flaw("it has no body, and no reason for that", keys=("primitive_reason",))
+        yield Flaw("the operator has neither a body nor a reason for having none", keys=("primitive_reason",))
 
 
-@rule("proposal.near", Level.INFO, source=ADDING, remedy="compare it with these under alternatives")
+@rule("proposal.near", Level.INFO, source=ADDING, remedy="compare the operator with these under alternatives")
 def near_operators_are_known(draft: Defined) -> Iterator[Flaw]:
-    """Operators of a similar name or the same signature are looked at.
+    """The alternatives mention existing operators with a similar name or the same signature.
 
-    Perhaps one of them does it already, or can with one more attribute.
+    One of them may already serve the purpose, or may with an additional attribute.
     """
-    found = near_operators(draft) if draft.introduces else []
-    named = [each for each in found if each not in draft.proposal.alternatives]
-    if named:
-        yield Flaw(f"there is {', '.join(named)} already", keys=("alternatives",))
+    similar = near_operators(draft) if draft.introduces else []
+    unmentioned = [each for each in similar if each not in draft.proposal.alternatives]
+    if unmentioned:
+        yield Flaw(f"similar operators exist: {', '.join(unmentioned)}", keys=("alternatives",))
 
 
 @rule(
     "proposal.kind",
     Level.ERROR,
     source="docs/proposals.md",
-    remedy="choose the kind that the definition shows",
+    remedy="choose the kind that matches the definition",
 )
 def kind_fits(draft: Defined) -> Iterator[Flaw]:
-    """The definition is what the kind says.
+    """The definition matches the kind of the proposal.
 
-    The kind decides which rules count.
+    The kind decides which rules apply.
     """
     kind, version = draft.proposal.kind, draft.version
-    wrong = {
+    mismatched = {
         "new-function": version.body is None,
         "new-operator": version.body is not None,
         "deprecation": version.deprecation is None,
         "removal": version.removal is None,
         "update": version.deprecation is not None or version.removal is not None,
     }.get(kind, False)
-    if wrong:
-        yield Flaw(f"the last version of operator.yaml is no {kind}", keys=("kind",))
+    if mismatched:
+        yield Flaw(f"the last version of operator.yaml does not match the kind {kind}", keys=("kind",))
     if draft.introduces and draft.previous is not None:
-        yield Flaw(f"a {kind} has one version, not {draft.position + 1}", keys=("kind",))
+        yield Flaw(f"expected one version for the kind {kind}, got {draft.position + 1}", keys=("kind",))
     if not draft.introduces and draft.published is None:
-        yield Flaw(f"there is no {draft.operator.name} to which a {kind} could be made", keys=("kind",))
+        yield Flaw(
+            f"the kind {kind} needs a published operator, and {draft.operator.name} does not exist",
+            keys=("kind",),
+        )

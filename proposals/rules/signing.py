@@ -1,4 +1,4 @@
-"""Who has to consent."""
+"""Rules for sign-offs and acceptance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from opshift.proposals.rules.table import Flaw, rule
 from opshift.proposals.signing import NEEDED, same_person, valid_sign_offs
 
 APPROVED = 92
-"""How many days an approval of an experiment lasts."""
+"""Days after which a sign-off of a preview operator expires: three months."""
 REVIEW = "ONNX, Adding New Operator: review"
 
 
-@rule("sign-off.author", Level.ERROR, source=REVIEW, remedy="take it out; others sign off")
+@rule("sign-off.author", Level.ERROR, source=REVIEW, remedy="remove it, and ask other people to sign off")
 def the_author_does_not_sign_off(draft: Written) -> Iterator[Flaw]:
-    """Nobody signs off a proposal of their own."""
+    """The author does not sign off the proposal."""
     for position, each in enumerate(draft.proposal.sign_offs):
         if same_person(each.name, draft.proposal.author.name):
             yield Flaw(f"{each.name} is the author", keys=("sign_offs", position))
@@ -29,70 +29,82 @@ def the_author_does_not_sign_off(draft: Written) -> Iterator[Flaw]:
     "sign-off.void",
     Level.WARNING,
     source="docs/proposals.md",
-    remedy="ask for a new one, or take back the change",
+    remedy="request a new sign-off, or revert the change",
 )
 def sign_offs_are_of_this_content(draft: Written) -> Iterator[Flaw]:
-    """A sign-off is of the content as it is.
+    """Every sign-off refers to the current content.
 
-    It holds the content's fingerprint; every later change of what was reviewed makes it void.
+    A sign-off contains the fingerprint of the content, so every later change invalidates it.
     """
     current = fingerprint(draft.folder)
     valid = {each.name for each in valid_sign_offs(draft.folder)}
     for position, each in enumerate(draft.proposal.sign_offs):
         if each.fingerprint != current and each.name not in valid:
-            yield Flaw(f"{each.name} signed off other content", keys=("sign_offs", position))
+            yield Flaw(
+                f"{each.name} signed off a different version of the content", keys=("sign_offs", position)
+            )
 
 
-@rule("sign-off.twice", Level.WARNING, source=REVIEW, remedy="take one of them out")
+@rule("sign-off.twice", Level.WARNING, source=REVIEW, remedy="remove one of the two sign-offs")
 def nobody_signs_off_twice(draft: Written) -> Iterator[Flaw]:
-    """Everybody signs off a content once."""
-    seen: list[tuple[str, str]] = []
+    """A person signs off the same content once."""
+    earlier: list[tuple[str, str]] = []
     for position, each in enumerate(draft.proposal.sign_offs):
-        if any(same_person(each.name, name) and each.fingerprint == of for name, of in seen):
-            yield Flaw(f"{each.name} signed off twice", keys=("sign_offs", position))
-        seen.append((each.name, each.fingerprint))
+        if any(
+            same_person(each.name, name) and each.fingerprint == signed_fingerprint
+            for name, signed_fingerprint in earlier
+        ):
+            yield Flaw(f"{each.name} signed off the same content twice", keys=("sign_offs", position))
+        earlier.append((each.name, each.fingerprint))
 
 
 @rule(
-    "sign-off.count", Level.ERROR, source=REVIEW, remedy="`opshift proposal sign --name ...`", gate="accept"
+    "sign-off.count",
+    Level.ERROR,
+    source=REVIEW,
+    remedy="run `opshift proposal sign --name ...`",
+    gate="accept",
 )
 def two_have_signed_off(draft: Written) -> Iterator[Flaw]:
-    """At least two others than the author sign off the content before it is accepted."""
+    """At least two people other than the author sign off the content before it is accepted."""
     count = len(valid_sign_offs(draft.folder))
     if count < NEEDED:
-        yield Flaw(f"it has {count} valid sign-offs, and needs {NEEDED}", keys=("sign_offs",))
+        yield Flaw(f"expected {NEEDED} valid sign-offs, got {count}", keys=("sign_offs",))
 
 
 @rule(
     "preview.approval",
     Level.ERROR,
     source="ONNX, Experimental and preview operators",
-    remedy="ask for new sign-offs",
+    remedy="request new sign-offs",
     gate="accept",
 )
 def preview_approvals_are_recent(draft: Written) -> Iterator[Flaw]:
-    """What enters a preview domain was signed off within the last three months.
+    """Operators of preview domains were signed off within the last three months.
 
-    An experiment that nobody has looked at for so long is no longer one that anybody waits for.
+    An older approval suggests that the experiment is no longer pursued.
     """
     if "preview" not in draft.proposal.operator.domain.split("."):
         return
     for each in valid_sign_offs(draft.folder):
         if _days_since(each.date) > APPROVED:
             position = draft.proposal.sign_offs.index(each)
-            yield Flaw(f"{each.name} signed off on {each.date}", keys=("sign_offs", position))
+            yield Flaw(
+                f"{each.name} signed off on {each.date}, not within the last {APPROVED} days",
+                keys=("sign_offs", position),
+            )
 
 
 def _days_since(day: str) -> float:
-    """How long ago a date is; forever if it is none."""
+    """Return the number of days since a date; infinity if the text is not a date."""
     try:
         return (date.today() - date.fromisoformat(day)).days
     except ValueError:
         return math.inf
 
 
-@rule("proposal.open", Level.ERROR, source="docs/proposals.md", remedy="make a new proposal", gate="accept")
+@rule("proposal.open", Level.ERROR, source="docs/proposals.md", remedy="start a new proposal", gate="accept")
 def it_is_open(draft: Written) -> Iterator[Flaw]:
-    """What is accepted or withdrawn is not accepted again."""
+    """Accepted and withdrawn proposals are not accepted again."""
     if draft.proposal.state in ("accepted", "withdrawn"):
-        yield Flaw(f"the proposal is {draft.proposal.state}", keys=("state",))
+        yield Flaw(f"the proposal is already {draft.proposal.state}", keys=("state",))

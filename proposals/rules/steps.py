@@ -1,4 +1,4 @@
-"""How models are moved over what is proposed."""
+"""Rules for the conversion of models across the proposed version."""
 
 from __future__ import annotations
 
@@ -19,77 +19,82 @@ from opshift.registry.rules import is_derivable
 from opshift.registry.steps import Answer, Refuse
 
 VERSIONING = "ONNX, Adding New Operator: version conversion"
-REFUSE = "answer it, or refuse it with the reason: {refuse: why}"
+REFUSE = "declare the conversion, or refuse it with a reason: {refuse: reason}"
 
 
 @rule(
-    "steps.change", Level.ERROR, source="README, Adding an operator version", remedy="say it in step.change"
+    "steps.change",
+    Level.ERROR,
+    source="README, Adding an operator version",
+    remedy="describe it in step.change",
 )
 def the_change_is_told(draft: Defined) -> Iterator[Flaw]:
-    """A new version says what changed, and what that means for a model that is moved."""
+    """A new version describes what changed and how that affects converted models."""
     step = draft.version.step
-    if _is_added(draft) and not (step and step.change.strip()):
-        yield Flaw("what changed is not said", OPERATOR, _step(draft))
+    if _adds_version(draft) and not (step and step.change.strip()):
+        yield Flaw("the change is not described", OPERATOR, _step_keys(draft))
 
 
-@rule("steps.up", Level.ERROR, source=VERSIONING, remedy="write the way up: compatible, verbs, or an adapter")
+@rule("steps.up", Level.ERROR, source=VERSIONING, remedy="declare `up` as compatible, verbs or an adapter")
 def there_is_a_way_up(draft: Defined) -> Iterator[Flaw]:
-    """Models of the version before are brought to the new one.
+    """Models of the previous version can be upgraded to the new one.
 
-    Without that, everybody who has a model of the old version is left behind.
+    Otherwise existing models could not use newer opsets.
     """
-    if not _is_added(draft) or draft.previous is None:
+    if not _adds_version(draft) or draft.previous is None:
         return
-    answer = draft.version.step.up if draft.version.step else None
-    if answer is None and not is_derivable(draft.previous, draft.version):
-        yield Flaw("there is no way up", OPERATOR, _step(draft, "up"))
-    if isinstance(answer, Refuse):
-        yield Flaw("every model is refused on the way up", OPERATOR, _step(draft, "up"))
+    action = draft.version.step.up if draft.version.step else None
+    if action is None and not is_derivable(draft.previous, draft.version):
+        yield Flaw("no upgrade is declared", OPERATOR, _step_keys(draft, "up"))
+    if isinstance(action, Refuse):
+        yield Flaw("the upgrade refuses every model", OPERATOR, _step_keys(draft, "up"))
 
 
 @rule("steps.down", Level.ERROR, source=VERSIONING, remedy=REFUSE)
 def the_way_down_is_answered(draft: Defined) -> Iterator[Flaw]:
-    """Models of what is proposed go down, or it is said why they cannot.
+    """The downgrade to the previous opset is declared, or refused with a reason.
 
-    A runtime takes years to know a new opset; until then the way down is how models reach it.
+    Runtimes support new opsets late; until then they can only run downgraded models.
     """
     version, previous = draft.version, draft.previous
     if previous is None:
         if version.before is None and not _is_first_of_domain(draft):
             yield Flaw(
-                "how it is expressed in the opset before is not answered", OPERATOR, _version(draft, "before")
+                "no downgrade to the previous opset is declared in `before`",
+                OPERATOR,
+                _version_keys(draft, "before"),
             )
-    elif _is_added(draft):
-        answer = version.step.down if version.step else None
-        if answer is None and not is_derivable(previous, version):
-            yield Flaw("the way down is not answered", OPERATOR, _step(draft, "down"))
+    elif _adds_version(draft):
+        action = version.step.down if version.step else None
+        if action is None and not is_derivable(previous, version):
+            yield Flaw("no downgrade is declared", OPERATOR, _step_keys(draft, "down"))
 
 
 @rule(
     "steps.class",
     Level.INFO,
     source="ONNX, Versioning: what a change does",
-    remedy="weigh it: the more nodes change, the better the reason has to be",
+    remedy="make sure that the benefit justifies the changes to existing models",
 )
 def nodes_stay_as_they_are(draft: Defined) -> Iterator[Flaw]:
-    """Nodes of the version before stand as they are in the new one.
+    """Nodes of the previous version are valid unchanged in the new one.
 
-    What asks every model to be rewritten costs more than what only adds.
+    A change that requires rewriting every model costs more than an addition.
     """
-    if _is_added(draft) and draft.previous is not None:
-        found = class_of(classify(draft.previous, draft.version))
-        if found not in BACKWARD:
-            yield Flaw(f"{found}: {found.meaning}", OPERATOR, _step(draft))
+    if _adds_version(draft) and draft.previous is not None:
+        change_class = class_of(classify(draft.previous, draft.version))
+        if change_class not in BACKWARD:
+            yield Flaw(f"{change_class}: {change_class.meaning}", OPERATOR, _step_keys(draft))
 
 
 @rule(
     "steps.adapters",
     Level.ERROR,
     source="README, Adding an operator version",
-    remedy="see the line that is named",
+    remedy="fix the error at this line",
 )
 def adapters_can_be_loaded(draft: Ran) -> Iterator[Flaw]:
-    """`adapters.py` can be run, and claims no step that has an adapter."""
+    """`adapters.py` can be executed, and registers no step that already has an adapter."""
     if draft.adapters_error is not None:
         yield Flaw(draft.adapters_error.reason, ADAPTERS, remedy=draft.adapters_error.remedy)
 
@@ -98,31 +103,31 @@ def adapters_can_be_loaded(draft: Ran) -> Iterator[Flaw]:
     "steps.sound",
     Level.ERROR,
     source="README, Adding an operator version",
-    remedy="make the step what the definitions allow",
+    remedy="declare a step that the definitions allow",
 )
 def steps_are_sound(draft: Ran) -> Iterator[Flaw]:
-    """The definitions do not refute a step, and every adapter that is declared is written.
+    """The definitions do not contradict a step, and every declared adapter exists.
 
-    `compatible` and the verbs are claims; two definitions can show them wrong.
+    `compatible` and the verbs are claims that a comparison of two definitions can refute.
     """
     if draft.adapters_error is not None:
-        return
+        return  # the missing adapters would cause misleading findings
     try:
         lineage(draft.operator, registered())
     except DefinitionError as error:
-        yield Flaw(error.reason, OPERATOR, _step(draft))
+        yield Flaw(error.reason, OPERATOR, _step_keys(draft))
 
 
 @rule(
     "steps.agree",
     Level.ERROR,
     source=VERSIONING,
-    remedy="correct the step, or refuse the node that it cannot take",
+    remedy="correct the step, or refuse the nodes that it cannot convert",
 )
 def numbers_stay_the_same(draft: Ran) -> Iterator[Flaw]:
-    """A model computes the same before and after a step.
+    """A model computes the same outputs before and after a step.
 
-    Every example goes down, and what came of it up again; examples of older versions go up.
+    Every example is downgraded, and the result upgraded again; examples of older versions are upgraded.
     """
     for each in draft.evidence.steps:
         if each.compared.verdict == "differs":
@@ -130,18 +135,18 @@ def numbers_stay_the_same(draft: Ran) -> Iterator[Flaw]:
             yield Flaw(f"{each.direction}, {case.name}: {each.compared.reason}", EXAMPLES, case.keys)
 
 
-@rule("steps.tested", Level.ERROR, source=VERSIONING, remedy="add an example that is taken over the step")
+@rule("steps.tested", Level.ERROR, source=VERSIONING, remedy="add an example that the step converts")
 def each_direction_is_tested(draft: Ran) -> Iterator[Flaw]:
-    """At least one example is run over each step that is not refused."""
-    for direction in _answered(draft):
-        walked = [each.compared for each in draft.evidence.steps if each.direction == direction]
-        if not any(each.verdict in ("agrees", "differs") for each in walked):
-            why = f": {walked[0].reason}" if walked else ""
-            yield Flaw(f"no example was run {direction}{why}", EXAMPLES, ("examples",))
+    """At least one example is converted and run in each direction that is not refused."""
+    for direction in _supported_directions(draft):
+        comparisons = [each.compared for each in draft.evidence.steps if each.direction == direction]
+        if not any(each.verdict in ("agrees", "differs") for each in comparisons):
+            cause = f": {comparisons[0].reason}" if comparisons else ""
+            yield Flaw(f"no example was converted {direction} and run{cause}", EXAMPLES, ("examples",))
 
 
-def _answered(draft: Defined) -> tuple[Direction, ...]:
-    """The directions that are not refused."""
+def _supported_directions(draft: Defined) -> tuple[Direction, ...]:
+    """Return the declared directions that are not refused."""
     version, step = draft.version, draft.version.step
     if version.removal is not None:
         return () if isinstance(version.removal.up, Refuse) else ("up",)
@@ -149,15 +154,15 @@ def _answered(draft: Defined) -> tuple[Direction, ...]:
         return ("up",)
     if draft.previous is None:
         return () if version.before is None or isinstance(version.before, Refuse) else ("down",)
-    ways: tuple[tuple[Direction, Answer | None], ...] = (
+    actions: tuple[tuple[Direction, Answer | None], ...] = (
         ("up", step.up if step else None),
         ("down", step.down if step else None),
     )
-    return tuple(each for each, answer in ways if answer is not None and not isinstance(answer, Refuse))
+    return tuple(each for each, action in actions if action is not None and not isinstance(action, Refuse))
 
 
-def _is_added(draft: Defined) -> bool:
-    """Whether the last version is one that the registry has not, behind others."""
+def _adds_version(draft: Defined) -> bool:
+    """Return whether the last version follows another one and is not published yet."""
     published = draft.published.versions if draft.published else ()
     is_known = any(each.since_version == draft.version.since_version for each in published)
     return draft.previous is not None and not is_known
@@ -167,9 +172,9 @@ def _is_first_of_domain(draft: Defined) -> bool:
     return draft.version.since_version == 1
 
 
-def _step(draft: Defined, *keys: str) -> tuple[int | str, ...]:
-    return _version(draft, "step", *keys)
+def _step_keys(draft: Defined, *keys: str) -> tuple[int | str, ...]:
+    return _version_keys(draft, "step", *keys)
 
 
-def _version(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
+def _version_keys(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
     return ("versions", draft.position, *keys)

@@ -1,4 +1,4 @@
-"""The table of rules: a rule is a function that tells what is wrong with what its parameter names."""
+"""Table of rules. A rule is a function that yields the problems of a proposal."""
 
 from __future__ import annotations
 
@@ -18,11 +18,18 @@ from opshift.proposals.folder import PROPOSAL
 from opshift.registry.errors import OpshiftError, Place
 
 Gate = Literal["check", "accept"]
-"""When a rule counts: from the first check on, or only when the proposal is to be accepted."""
+"""When a rule applies: in every check, or only on acceptance."""
 
 
 class Flaw(NamedTuple):
-    """One way in which a proposal breaks a rule: what is wrong, in which file, at which keys."""
+    """Violation of a rule, before it becomes a finding.
+
+    Attributes:
+        reason: description of the problem.
+        file: file of the proposal.
+        keys: path of the item in a YAML file.
+        remedy: replaces the remedy of the rule if it is not empty.
+    """
 
     reason: str
     file: str = PROPOSAL
@@ -36,18 +43,18 @@ AnyJudge = TypeVar("AnyJudge", bound=Judge)
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule.
+    """Rule for proposals.
 
     Attributes:
-        id: its name, as `body.agrees`.
-        level: how grave it is to break it.
-        title: what it asks for, in one sentence.
-        about: what it is for.
-        source: where it comes from.
-        remedy: what to do where it is broken.
-        gate: when it counts.
-        subject: the class of what it judges.
-        judge: the flaws of one such thing.
+        id: identifier, such as `body.agrees`.
+        level: severity of a violation.
+        title: requirement in one sentence.
+        about: rationale of the requirement; may be empty.
+        source: document that the rule derives from.
+        remedy: how to fix a violation.
+        gate: when the rule applies.
+        subject: stage of the proposal that is checked.
+        judge: function that yields the problems of a subject.
     """
 
     id: str
@@ -61,35 +68,39 @@ class Rule:
     judge: Judge
 
     def findings(self, subject: Any) -> Iterable[Finding]:
-        """What is wrong with a thing of the rule's class."""
+        """Return the findings for a subject of the rule's class."""
         return [
-            self.finding(flaw, subject.folder.place(flaw.file, *flaw.keys)) for flaw in self.judge(subject)
+            self.finding(problem, subject.folder.place(problem.file, *problem.keys))
+            for problem in self.judge(subject)
         ]
 
-    def finding(self, flaw: Flaw, place: Place) -> Finding:
-        """The finding that tells of a flaw."""
-        return Finding(self.id, self.level, place, flaw.reason, flaw.remedy or self.remedy)
+    def finding(self, problem: Flaw, place: Place) -> Finding:
+        """Return the finding for a problem at a place."""
+        return Finding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
 
 
-_registered: dict[str, Rule] = {}
+_rules: dict[str, Rule] = {}
 
 
 def rule(
     name: str, level: Level, *, source: str, remedy: str, gate: Gate = "check"
 ) -> Callable[[AnyJudge], AnyJudge]:
-    """Register a function as a rule. Its docstring's first line is the title, the rest what it is for.
+    """Return a decorator that registers a function as a rule.
+
+    The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
+    parameter determines the subject.
 
     Raises:
-        OpshiftError: there is a rule of this name already.
+        OpshiftError: a rule with this name already exists.
     """
 
     def register(judge: AnyJudge) -> AnyJudge:
-        if name in _registered:
-            raise OpshiftError(f"{name} is the name of two rules")
+        if name in _rules:
+            raise OpshiftError(f"duplicate rule {name!r}")
         title, _, about = inspect.cleandoc(judge.__doc__ or "").partition("\n")
         subject = next(iter(get_type_hints(judge).values()))
         about = " ".join(about.split())
-        _registered[name] = Rule(name, level, title, about, source, remedy, gate, subject, judge)
+        _rules[name] = Rule(name, level, title, about, source, remedy, gate, subject, judge)
         return judge
 
     return register
@@ -97,10 +108,12 @@ def rule(
 
 @cache
 def rule_table() -> Mapping[str, Rule]:
-    """Every rule of this package by name, sorted; modules are found, not listed.
+    """Return every rule by name, sorted.
+
+    The modules of the package are discovered, so a new module needs no registration.
 
     Raises:
-        UsageError: numpy is not installed, which those for evidence need.
+        UsageError: numpy, which the evidence rules need, is not installed.
     """
     package = importlib.import_module("opshift.proposals.rules")
     for module in pkgutil.iter_modules(package.__path__, "opshift.proposals.rules."):
@@ -110,4 +123,4 @@ def rule_table() -> Mapping[str, Rule]:
             if error.name != "numpy":
                 raise
             raise UsageError("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    return MappingProxyType(dict(sorted(_registered.items())))
+    return MappingProxyType(dict(sorted(_rules.items())))

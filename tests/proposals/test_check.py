@@ -55,11 +55,11 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
             "function",
             (text(OPERATOR, "same_as_first", "scalar"),),
             {"shape.agrees"},
-            "came out",
+            "the rule infers",
             id="a wrong shape rule",
         ),
         pytest.param(
-            "function", (NO_WAY_DOWN,), {"steps.down"}, "not answered", id="no reason for a missing way down"
+            "function", (NO_WAY_DOWN,), {"steps.down"}, "no downgrade", id="no reason for a missing way down"
         ),
         pytest.param(
             "function",

@@ -29,7 +29,7 @@ def _page(name: str) -> str:
         pytest.param("global_max_pool", "| corner | scalar | **none** |", id="what is not covered"),
         pytest.param("global_max_pool", "* replaced by ReduceMax", id="the replacement"),
         pytest.param("elu_alpha", "* input added: alpha: nothing -> optional (", id="what differs"),
-        pytest.param("elu_alpha", "0 of 2 sign-offs, for the content", id="the sign-offs"),
+        pytest.param("elu_alpha", "0 of 2 sign-offs, for content", id="the sign-offs"),
     ],
 )
 def test_the_page_shows(name: str, shown: str) -> None:
