@@ -1,4 +1,4 @@
-"""Two versions of a model: what changed, and what that asks of the version."""
+"""Comparison of two model versions: reported changes and the version increase they require."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Signature = Mapping[str, tuple[int, Dims]]
 
 @dataclass(frozen=True)
 class Model:
-    """What a model of a test looks like; its nodes do not matter."""
+    """Parameters of a small model with one node."""
 
     inputs: Signature = field(default_factory=lambda: {"x": (FLOAT, ["N", 3]), "m": (FLOAT, ["N"])})
     outputs: Signature = field(default_factory=lambda: {"y": (FLOAT, ["N", 3])})
@@ -33,159 +33,171 @@ class Model:
     op: str = "Relu"
     opsets: Mapping[str, int] = field(default_factory=lambda: {"": 13})
     ir_version: int = 8
-    doc: str = ""
+    doc_string: str = ""
     weight: float = 1.0
     version: str = "1.0.0"
-    meanings: Mapping[str, str] = field(default_factory=dict)
-    props: Mapping[str, str] = field(default_factory=dict)
+    denotations: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
-    def built(self) -> onnx.ModelProto:
+    def build(self) -> onnx.ModelProto:
         values = {**self.defaults, "w": self.weight}
         graph = helper.make_graph(
             [helper.make_node(self.op, ["x"], ["y"])],
             "g",
-            [self._value(name, *each) for name, each in self.inputs.items()],
-            [self._value(name, *each) for name, each in self.outputs.items()],
+            [self._value_info(name, *each) for name, each in self.inputs.items()],
+            [self._value_info(name, *each) for name, each in self.outputs.items()],
             [numpy_helper.from_array(np.full(1, value, np.float32), name) for name, value in values.items()],
         )
         imports = [helper.make_opsetid(*each) for each in self.opsets.items()]
-        found = helper.make_model(
-            graph, opset_imports=imports, ir_version=self.ir_version, doc_string=self.doc
+        model = helper.make_model(
+            graph, opset_imports=imports, ir_version=self.ir_version, doc_string=self.doc_string
         )
-        found.model_version = pack_version(self.version)
-        helper.set_model_props(found, dict(self.props))
-        return found
+        model.model_version = pack_version(self.version)
+        helper.set_model_props(model, dict(self.metadata))
+        return model
 
-    def _value(self, name: str, element: int, dims: Dims) -> onnx.ValueInfoProto:
-        found = helper.make_tensor_value_info(name, element, dims)
-        found.type.denotation = self.meanings.get(name, "")
-        return found
+    def _value_info(self, name: str, element: int, dims: Dims) -> onnx.ValueInfoProto:
+        value_info = helper.make_tensor_value_info(name, element, dims)
+        value_info.type.denotation = self.denotations.get(name, "")
+        return value_info
 
 
-Entry = tuple[int, Dims]
-X: Entry = (FLOAT, ["N", 3])
-M: Entry = (FLOAT, ["N"])
-Y: Entry = (FLOAT, ["N", 3])
+TensorType = tuple[int, Dims]
+X: TensorType = (FLOAT, ["N", 3])
+M: TensorType = (FLOAT, ["N"])
+Y: TensorType = (FLOAT, ["N", 3])
 OLD = Model()
 
 
-def ins(**changes: Any) -> Model:
+def with_inputs(**changes: Any) -> Model:
     return replace(OLD, inputs={**OLD.inputs, **changes})
 
 
-def outs(**changes: Any) -> Model:
+def with_outputs(**changes: Any) -> Model:
     return replace(OLD, outputs={**OLD.outputs, **changes})
 
 
-def inputs_of(old: Dims, new: Dims) -> tuple[Model, Model]:
-    return ins(x=(FLOAT, old)), ins(x=(FLOAT, new))
+def input_shapes(old: Dims, new: Dims) -> tuple[Model, Model]:
+    return with_inputs(x=(FLOAT, old)), with_inputs(x=(FLOAT, new))
 
 
-def outputs_of(old: Dims, new: Dims) -> tuple[Model, Model]:
-    return outs(y=(FLOAT, old)), outs(y=(FLOAT, new))
+def output_shapes(old: Dims, new: Dims) -> tuple[Model, Model]:
+    return with_outputs(y=(FLOAT, old)), with_outputs(y=(FLOAT, new))
 
 
-WITH_Z = replace(ins(z=(FLOAT, [1])), defaults={"z": 1.0})
+WITH_DEFAULT = replace(with_inputs(z=(FLOAT, [1])), defaults={"z": 1.0})
 CASES: dict[str, tuple[Model, Model, set[str]]] = {
-    "nothing": (OLD, OLD, set()),
-    "an input more": (OLD, ins(z=(FLOAT, [1])), {"INPUT_ADDED"}),
-    "an input more with a default": (OLD, WITH_Z, {"INPUT_ADDED_WITH_DEFAULT"}),
-    "an input less": (ins(z=(FLOAT, [1])), OLD, {"INPUT_REMOVED"}),
-    "an input of another name": (
+    "no change": (OLD, OLD, set()),
+    "added input": (OLD, with_inputs(z=(FLOAT, [1])), {"INPUT_ADDED"}),
+    "added input with a default": (OLD, WITH_DEFAULT, {"INPUT_ADDED_WITH_DEFAULT"}),
+    "removed input": (with_inputs(z=(FLOAT, [1])), OLD, {"INPUT_REMOVED"}),
+    "renamed input": (
         OLD,
         replace(OLD, inputs={"x": X, "mask": M}),
         {"INPUT_RENAMED"},
     ),
-    "another input at the same place": (
+    "input replaced by a different one": (
         OLD,
         replace(OLD, inputs={"x": X, "k": (INT64, [])}),
         {"INPUT_ADDED", "INPUT_REMOVED"},
     ),
-    "inputs in another order": (OLD, replace(OLD, inputs={"m": M, "x": X}), {"INPUTS_REORDERED"}),
-    "an input put in front": (
+    "reordered inputs": (OLD, replace(OLD, inputs={"m": M, "x": X}), {"INPUTS_REORDERED"}),
+    "input added before the others": (
         OLD,
         replace(OLD, inputs={"z": (FLOAT, [1]), **OLD.inputs}, defaults={"z": 1.0}),
         {"INPUT_ADDED_WITH_DEFAULT", "INPUTS_REORDERED"},
     ),
-    "a default less": (WITH_Z, ins(z=(FLOAT, [1])), {"INPUT_DEFAULT_REMOVED"}),
-    "a default more": (ins(z=(FLOAT, [1])), WITH_Z, {"INPUT_DEFAULT_ADDED"}),
-    "another default": (WITH_Z, replace(WITH_Z, defaults={"z": 2.0}), {"INPUT_DEFAULT_CHANGED"}),
-    "text for numbers": (OLD, ins(x=(TEXT, ["N", 3])), {"INPUT_TYPE_CHANGED"}),
-    "a wider input": (ins(x=(HALF, ["N", 3])), OLD, {"INPUT_TYPE_WIDENED"}),
-    "a narrower input": (OLD, ins(x=(HALF, ["N", 3])), {"INPUT_TYPE_CHANGED"}),
-    "a wider integer": (ins(m=(INT32, ["N"])), ins(m=(INT64, ["N"])), {"INPUT_TYPE_WIDENED"}),
-    "integers for floats": (OLD, ins(m=(INT64, ["N"])), {"INPUT_TYPE_CHANGED"}),
-    "an output more": (OLD, outs(z=(FLOAT, [1])), {"OUTPUT_ADDED"}),
-    "an output less": (outs(z=(FLOAT, [1])), OLD, {"OUTPUT_REMOVED"}),
-    "an output of another name": (OLD, replace(OLD, outputs={"z": Y}), {"OUTPUT_RENAMED"}),
-    "outputs in another order": (
+    "removed default": (WITH_DEFAULT, with_inputs(z=(FLOAT, [1])), {"INPUT_DEFAULT_REMOVED"}),
+    "added default": (with_inputs(z=(FLOAT, [1])), WITH_DEFAULT, {"INPUT_DEFAULT_ADDED"}),
+    "changed default": (WITH_DEFAULT, replace(WITH_DEFAULT, defaults={"z": 2.0}), {"INPUT_DEFAULT_CHANGED"}),
+    "strings instead of floats": (OLD, with_inputs(x=(TEXT, ["N", 3])), {"INPUT_TYPE_CHANGED"}),
+    "wider input type": (with_inputs(x=(HALF, ["N", 3])), OLD, {"INPUT_TYPE_WIDENED"}),
+    "narrower input type": (OLD, with_inputs(x=(HALF, ["N", 3])), {"INPUT_TYPE_CHANGED"}),
+    "wider integer type": (
+        with_inputs(m=(INT32, ["N"])),
+        with_inputs(m=(INT64, ["N"])),
+        {"INPUT_TYPE_WIDENED"},
+    ),
+    "integers instead of floats": (OLD, with_inputs(m=(INT64, ["N"])), {"INPUT_TYPE_CHANGED"}),
+    "added output": (OLD, with_outputs(z=(FLOAT, [1])), {"OUTPUT_ADDED"}),
+    "removed output": (with_outputs(z=(FLOAT, [1])), OLD, {"OUTPUT_REMOVED"}),
+    "renamed output": (OLD, replace(OLD, outputs={"z": Y}), {"OUTPUT_RENAMED"}),
+    "reordered outputs": (
         replace(OLD, outputs={"y": Y, "z": M}),
         replace(OLD, outputs={"z": M, "y": Y}),
         {"OUTPUTS_REORDERED"},
     ),
-    "a wider output": (OLD, outs(y=(DOUBLE, ["N", 3])), {"OUTPUT_TYPE_WIDENED"}),
-    "a narrower output": (OLD, outs(y=(HALF, ["N", 3])), {"OUTPUT_TYPE_CHANGED"}),
-    "an input of another size": (*inputs_of(["N", 3], ["N", 4]), {"INPUT_SHAPE_CHANGED"}),
-    "an input of another rank": (*inputs_of(["N", 3], ["N", 3, 1]), {"INPUT_SHAPE_CHANGED"}),
-    "an input of any size": (*inputs_of(["N", 3], ["N", "C"]), {"INPUT_SHAPE_WIDENED"}),
-    "an input of one size": (*inputs_of(["N", "C"], ["N", 3]), {"INPUT_SHAPE_NARROWED"}),
-    "an input of any rank": (*inputs_of(["N", 3], None), {"INPUT_SHAPE_WIDENED"}),
-    "an input of one rank": (*inputs_of(None, ["N", 3]), {"INPUT_SHAPE_NARROWED"}),
-    "an output of another size": (*outputs_of(["N", 3], ["N", 4]), {"OUTPUT_SHAPE_CHANGED"}),
-    "an output of any size": (*outputs_of(["N", 3], ["N", "C"]), {"OUTPUT_SHAPE_WIDENED"}),
-    "an output of one size": (*outputs_of(["N", "C"], ["N", 3]), {"OUTPUT_SHAPE_NARROWED"}),
-    "inputs that need not be alike": (
+    "wider output type": (OLD, with_outputs(y=(DOUBLE, ["N", 3])), {"OUTPUT_TYPE_WIDENED"}),
+    "narrower output type": (OLD, with_outputs(y=(HALF, ["N", 3])), {"OUTPUT_TYPE_CHANGED"}),
+    "different input size": (*input_shapes(["N", 3], ["N", 4]), {"INPUT_SHAPE_CHANGED"}),
+    "different input rank": (*input_shapes(["N", 3], ["N", 3, 1]), {"INPUT_SHAPE_CHANGED"}),
+    "input size becomes dynamic": (*input_shapes(["N", 3], ["N", "C"]), {"INPUT_SHAPE_WIDENED"}),
+    "input size becomes fixed": (*input_shapes(["N", "C"], ["N", 3]), {"INPUT_SHAPE_NARROWED"}),
+    "input rank becomes unknown": (*input_shapes(["N", 3], None), {"INPUT_SHAPE_WIDENED"}),
+    "input rank becomes fixed": (*input_shapes(None, ["N", 3]), {"INPUT_SHAPE_NARROWED"}),
+    "different output size": (*output_shapes(["N", 3], ["N", 4]), {"OUTPUT_SHAPE_CHANGED"}),
+    "output size becomes dynamic": (*output_shapes(["N", 3], ["N", "C"]), {"OUTPUT_SHAPE_WIDENED"}),
+    "output size becomes fixed": (*output_shapes(["N", "C"], ["N", 3]), {"OUTPUT_SHAPE_NARROWED"}),
+    "inputs no longer share a dimension": (
         OLD,
-        ins(m=(FLOAT, ["L"])),
+        with_inputs(m=(FLOAT, ["L"])),
         {"INPUT_SHAPE_WIDENED", "OUTPUT_SHAPE_WIDENED"},
     ),
-    "inputs that have to be alike": (
-        ins(m=(FLOAT, ["L"])),
+    "inputs start to share a dimension": (
+        with_inputs(m=(FLOAT, ["L"])),
         OLD,
         {"INPUT_SHAPE_NARROWED", "OUTPUT_SHAPE_NARROWED"},
     ),
-    "an output that promises less": (OLD, outs(y=(FLOAT, ["L", 3])), {"OUTPUT_SHAPE_WIDENED"}),
-    "an output that promises more": (outs(y=(FLOAT, ["L", 3])), OLD, {"OUTPUT_SHAPE_NARROWED"}),
-    "a dimension of another name": (
+    "output no longer shares a dimension with an input": (
+        OLD,
+        with_outputs(y=(FLOAT, ["L", 3])),
+        {"OUTPUT_SHAPE_WIDENED"},
+    ),
+    "output starts to share a dimension with an input": (
+        with_outputs(y=(FLOAT, ["L", 3])),
+        OLD,
+        {"OUTPUT_SHAPE_NARROWED"},
+    ),
+    "renamed dimension": (
         OLD,
         Model({"x": (FLOAT, ["B", 3]), "m": (FLOAT, ["B"])}, {"y": (FLOAT, ["B", 3])}),
         {"DIMENSION_RENAMED"},
     ),
-    "a name that binds nothing goes": (*inputs_of(["L", 3], [None, 3]), {"DIMENSION_RENAMED"}),
-    "a higher opset": (OLD, replace(OLD, opsets={"": 14}), {"OPSET_RAISED"}),
-    "a lower opset": (OLD, replace(OLD, opsets={"": 12}), {"OPSET_LOWERED"}),
-    "another domain": (OLD, replace(OLD, opsets={"": 13, "ai.onnx.ml": 3}), {"OPSET_RAISED"}),
-    "a domain less": (replace(OLD, opsets={"": 13, "ai.onnx.ml": 3}), OLD, {"OPSET_LOWERED"}),
-    "the same domain, spelled out": (OLD, replace(OLD, opsets={"ai.onnx": 13}), set()),
-    "a higher IR version": (OLD, replace(OLD, ir_version=9), {"IR_VERSION_RAISED"}),
-    "a lower IR version": (OLD, replace(OLD, ir_version=7), {"IR_VERSION_LOWERED"}),
-    "another node": (OLD, replace(OLD, op="Sigmoid"), {"GRAPH_CHANGED"}),
-    "another weight": (OLD, replace(OLD, weight=2.0), {"GRAPH_CHANGED"}),
-    "another text": (OLD, replace(OLD, doc="better"), {"METADATA_CHANGED"}),
-    "another denotation": (
-        replace(OLD, meanings={"x": "IMAGE"}),
-        replace(OLD, meanings={"x": "TEXT"}),
+    "removed name of an unshared dimension": (*input_shapes(["L", 3], [None, 3]), {"DIMENSION_RENAMED"}),
+    "higher opset": (OLD, replace(OLD, opsets={"": 14}), {"OPSET_RAISED"}),
+    "lower opset": (OLD, replace(OLD, opsets={"": 12}), {"OPSET_LOWERED"}),
+    "added opset import": (OLD, replace(OLD, opsets={"": 13, "ai.onnx.ml": 3}), {"OPSET_RAISED"}),
+    "removed opset import": (replace(OLD, opsets={"": 13, "ai.onnx.ml": 3}), OLD, {"OPSET_LOWERED"}),
+    "default domain spelled ai.onnx": (OLD, replace(OLD, opsets={"ai.onnx": 13}), set()),
+    "higher IR version": (OLD, replace(OLD, ir_version=9), {"IR_VERSION_RAISED"}),
+    "lower IR version": (OLD, replace(OLD, ir_version=7), {"IR_VERSION_LOWERED"}),
+    "different operator": (OLD, replace(OLD, op="Sigmoid"), {"GRAPH_CHANGED"}),
+    "different weight": (OLD, replace(OLD, weight=2.0), {"GRAPH_CHANGED"}),
+    "different doc string": (OLD, replace(OLD, doc_string="better"), {"METADATA_CHANGED"}),
+    "different denotation": (
+        replace(OLD, denotations={"x": "IMAGE"}),
+        replace(OLD, denotations={"x": "TEXT"}),
         {"MEANING_CHANGED", "METADATA_CHANGED"},
     ),
-    "a denotation more": (OLD, replace(OLD, meanings={"x": "IMAGE"}), {"METADATA_CHANGED"}),
-    "grey images for coloured ones": (
-        replace(OLD, props={"Image.BitmapPixelFormat": "Rgb8"}),
-        replace(OLD, props={"Image.BitmapPixelFormat": "Gray8"}),
+    "added denotation": (OLD, replace(OLD, denotations={"x": "IMAGE"}), {"METADATA_CHANGED"}),
+    "gray images instead of RGB": (
+        replace(OLD, metadata={"Image.BitmapPixelFormat": "Rgb8"}),
+        replace(OLD, metadata={"Image.BitmapPixelFormat": "Gray8"}),
         {"MEANING_CHANGED", "METADATA_CHANGED"},
     ),
-    "the same images, spelled otherwise": (
-        replace(OLD, props={"Image.BitmapPixelFormat": "Rgb8"}),
-        replace(OLD, props={"image.bitmapPixelFormat": "RGB8"}),
+    "different spelling of an image format": (
+        replace(OLD, metadata={"Image.BitmapPixelFormat": "Rgb8"}),
+        replace(OLD, metadata={"image.bitmapPixelFormat": "RGB8"}),
         {"METADATA_CHANGED"},
     ),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "rules"), CASES.values(), ids=CASES)
-def test_what_changed(old: Model, new: Model, rules: set[str]) -> None:
-    found = compare(old.built(), new.built())
-    assert {change.rule for change in found.changes} == rules
-    assert found.required == max((RULES[rule].rise for rule in rules), default=Rise.NONE)
+def test_reports_changes_and_required_increase(old: Model, new: Model, rules: set[str]) -> None:
+    comparison = compare(old.build(), new.build())
+    assert {change.rule for change in comparison.changes} == rules
+    assert comparison.required == max((RULES[rule].rise for rule in rules), default=Rise.NONE)
 
 
 def test_every_rule_has_a_case() -> None:
@@ -193,41 +205,41 @@ def test_every_rule_has_a_case() -> None:
     assert covered | {"WEIGHTS_UNKNOWN"} == set(RULES)
 
 
-ENOUGH = {
-    "nothing changed, the same version": (OLD, "1.0.0", True),
-    "nothing changed, a lower version": (OLD, "0.9.0", False),
-    "a patch for a patch": (replace(OLD, weight=2.0), "1.0.1", True),
-    "nothing for a patch": (replace(OLD, weight=2.0), "1.0.0", False),
-    "a patch for a minor": (outs(z=(FLOAT, [1])), "1.0.1", False),
-    "a minor for a minor": (outs(z=(FLOAT, [1])), "1.1.0", True),
-    "a minor for a major": (ins(z=(FLOAT, [1])), "1.1.0", False),
-    "a major for a major": (ins(z=(FLOAT, [1])), "2.0.0", True),
-    "a major for a patch": (replace(OLD, weight=2.0), "2.0.0", True),
+VERSION_CASES = {
+    "no change, same version": (OLD, "1.0.0", True),
+    "no change, lower version": (OLD, "0.9.0", False),
+    "patch change, patch increase": (replace(OLD, weight=2.0), "1.0.1", True),
+    "patch change, same version": (replace(OLD, weight=2.0), "1.0.0", False),
+    "minor change, patch increase": (with_outputs(z=(FLOAT, [1])), "1.0.1", False),
+    "minor change, minor increase": (with_outputs(z=(FLOAT, [1])), "1.1.0", True),
+    "major change, minor increase": (with_inputs(z=(FLOAT, [1])), "1.1.0", False),
+    "major change, major increase": (with_inputs(z=(FLOAT, [1])), "2.0.0", True),
+    "patch change, major increase": (replace(OLD, weight=2.0), "2.0.0", True),
 }
 
 
-@pytest.mark.parametrize(("new", "version", "enough"), ENOUGH.values(), ids=ENOUGH)
-def test_whether_the_version_rises_enough(new: Model, version: str, enough: bool) -> None:
-    assert compare(OLD.built(), replace(new, version=version).built()).enough is enough
+@pytest.mark.parametrize(("new", "version", "enough"), VERSION_CASES.values(), ids=VERSION_CASES)
+def test_checks_version_increase(new: Model, version: str, enough: bool) -> None:
+    assert compare(OLD.build(), replace(new, version=version).build()).enough is enough
 
 
-def test_the_gravest_change_comes_first() -> None:
+def test_lists_most_severe_change_first() -> None:
     new = replace(OLD, weight=2.0, outputs={**OLD.outputs, "z": M}, inputs={"x": (TEXT, ["N", 3]), "m": M})
-    found = compare(OLD.built(), new.built())
-    assert [change.rise.name for change in found.changes] == ["MAJOR", "MINOR", "PATCH"]
-    assert found.lowest == "2.0.0"
+    comparison = compare(OLD.build(), new.build())
+    assert [change.rise.name for change in comparison.changes] == ["MAJOR", "MINOR", "PATCH"]
+    assert comparison.lowest == "2.0.0"
 
 
-def test_a_change_tells_what_was_and_what_is() -> None:
-    first = compare(OLD.built(), ins(x=(TEXT, ["N", 4])).built()).changes
-    assert [(each.place, each.before, each.after) for each in first] == [
+def test_changes_hold_values_before_and_after() -> None:
+    changes = compare(OLD.build(), with_inputs(x=(TEXT, ["N", 4])).build()).changes
+    assert [(change.place, change.before, change.after) for change in changes] == [
         ("input 'x'", "tensor(float)", "tensor(string)"),
         ("input 'x'", "[N, 3]", "[N, 4]"),
     ]
 
 
-def test_the_comparison_is_plain_data() -> None:
-    data = compare(OLD.built(), replace(OLD, weight=2.0, version="1.0.1").built()).as_dict()
+def test_comparison_converts_to_plain_data() -> None:
+    data = compare(OLD.build(), replace(OLD, weight=2.0, version="1.0.1").build()).as_dict()
     assert {name: data[name] for name in data if name != "changes"} == {
         "old_version": "1.0.0", "new_version": "1.0.1", "required": "PATCH", "risen": "PATCH", "enough": True,
         "lowest": "1.0.1",
@@ -238,26 +250,26 @@ def test_the_comparison_is_plain_data() -> None:
     ]  # fmt: skip
 
 
-def test_a_conversion_upwards_asks_for_a_minor() -> None:
+def test_upgrade_requires_minor_increase() -> None:
     golden = Path(__file__).parents[2] / "golden" / "segmenter-9.onnx"
-    found = compare(golden, convert_version(golden, 17))
-    assert found.required == Rise.MINOR
-    assert {"OPSET_RAISED", "GRAPH_CHANGED"} <= {change.rule for change in found.changes}
+    comparison = compare(golden, convert_version(golden, 17))
+    assert comparison.required == Rise.MINOR
+    assert {"OPSET_RAISED", "GRAPH_CHANGED"} <= {change.rule for change in comparison.changes}
 
 
-def test_models_of_different_classes_are_compared() -> None:
-    model = OLD.built()
+def test_compares_models_of_different_classes() -> None:
+    model = OLD.build()
     data = model.SerializeToString()
     assert compare(model, opshift.ModelProto.FromString(data)).changes == ()
     assert compare(data, model).changes == ()
 
 
-def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
-    """They are compared where both models are files; elsewhere they may have changed."""
+def test_reports_unknown_weights_unless_external_files_are_equal(tmp_path: Path) -> None:
+    """Only two files with equal external data count as unchanged."""
     for folder, weight in (("one", 1.0), ("same", 1.0), ("other", 2.0)):
         (tmp_path / folder).mkdir()
         options = {"save_as_external_data": True, "location": "w.bin", "size_threshold": 0}
-        onnx.save(replace(OLD, weight=weight).built(), tmp_path / folder / "m.onnx", **options)
+        onnx.save(replace(OLD, weight=weight).build(), tmp_path / folder / "m.onnx", **options)
     one, same, other = (tmp_path / folder / "m.onnx" for folder in ("one", "same", "other"))
     assert compare(one, same).changes == ()
     assert [change.rule for change in compare(one, other).changes] == ["WEIGHTS_UNKNOWN"]
@@ -266,6 +278,6 @@ def test_weights_in_files_of_their_own(tmp_path: Path) -> None:
     assert [change.rule for change in compare(one, same).changes] == ["WEIGHTS_UNKNOWN"]
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_refuses_model_without_graph() -> None:
     with pytest.raises(InvalidModel, match="no graph"):
-        compare(OLD.built(), onnx.ModelProto(ir_version=8))
+        compare(OLD.build(), onnx.ModelProto(ir_version=8))

@@ -1,4 +1,4 @@
-"""For which opsets a node is legal: as the definitions in force there have it."""
+"""Opset ranges in which a node is legal, and the reason why it is not."""
 
 from __future__ import annotations
 
@@ -16,80 +16,85 @@ from opshift.converter.doctor.diagnose import diagnose
 from opshift.converter.doctor.diagnosis import NodeLegality, ranges
 
 FLOATS = np.ones((2, 3), np.float32)
-WHOLE = np.ones((2, 3), np.int64)
+INTEGERS = np.ones((2, 3), np.int64)
 NEWEST = 28
 
 
-def legality(made: onnx.NodeProto, feeds: Mapping[str, Array], opset: int = 13) -> NodeLegality:
-    outputs = {name: TensorProto.FLOAT for name in made.output if name}
-    model = build([made], feeds, outputs, opset)
+def diagnose_node(tested: onnx.NodeProto, feeds: Mapping[str, Array], opset: int = 13) -> NodeLegality:
+    outputs = {name: TensorProto.FLOAT for name in tested.output if name}
+    model = build([tested], feeds, outputs, opset)
     for value in model.graph.output:
         value.ClearField("type")
-    (found,) = diagnose(model).nodes
-    return found
+    (legality,) = diagnose(model).nodes
+    return legality
 
 
-ROWS: list[tuple[str, onnx.NodeProto, Sequence[Array], list[tuple[int, int]]]] = [
-    ("an operator from its first opset on", node("Gelu", ["a"], ["y"]), [FLOATS], [(20, NEWEST)]),
-    ("an operator until it changed", node("Upsample", ["a"], ["y"], scales=[1.0, 2.0]), [FLOATS], [(7, 8)]),
-    ("one until it is deprecated", node("Scatter", ["a", "b", "a"], ["y"]), [FLOATS, WHOLE], [(9, 10)]),
-    ("one deprecated after models had it", helper.make_node(
+LEGAL_CASES: list[tuple[str, onnx.NodeProto, Sequence[Array], list[tuple[int, int]]]] = [
+    ("operator since its first opset", node("Gelu", ["a"], ["y"]), [FLOATS], [(20, NEWEST)]),
+    ("operator before new inputs", node("Upsample", ["a"], ["y"], scales=[1.0, 2.0]), [FLOATS], [(7, 8)]),
+    ("operator before deprecation", node("Scatter", ["a", "b", "a"], ["y"]), [FLOATS, INTEGERS], [(9, 10)]),
+    ("version deprecated after its release", helper.make_node(
         "GroupNormalization", ["a", "b", "b"], ["y"], num_groups=1), [FLOATS, FLOATS], [(18, NEWEST)]),
-    ("an attribute that became an input", node("Squeeze", ["a"], ["y"], axes=[0]), [FLOATS], [(1, 12)]),
-    ("an input that was an attribute", node("Clip", ["a", "b"], ["y"]), [FLOATS, FLOATS], [(11, NEWEST)]),
-    ("an input left out", node("Clip", ["a", "", "b"], ["y"]), [FLOATS, FLOATS], [(11, NEWEST)]),
-    ("an attribute that is required", node("Cast", ["a"], ["y"]), [FLOATS], []),
-    ("an attribute of another type", node("LpPool", ["a"], ["y"], kernel_shape=[1], p=2), [FLOATS],
+    ("attribute before it became an input", node("Squeeze", ["a"], ["y"], axes=[0]), [FLOATS], [(1, 12)]),
+    ("input that was an attribute", node("Clip", ["a", "b"], ["y"]), [FLOATS, FLOATS], [(11, NEWEST)]),
+    ("omitted optional input", node("Clip", ["a", "", "b"], ["y"]), [FLOATS, FLOATS], [(11, NEWEST)]),
+    ("missing required attribute", node("Cast", ["a"], ["y"]), [FLOATS], []),
+    ("attribute with a changed type", node("LpPool", ["a"], ["y"], kernel_shape=[1], p=2), [FLOATS],
      [(2, NEWEST)]),
-    ("a value that is new", node("ScatterND", ["a", "b", "a"], ["y"], reduction="max"), [FLOATS, WHOLE],
+    ("added attribute value", node("ScatterND", ["a", "b", "a"], ["y"], reduction="max"), [FLOATS, INTEGERS],
      [(18, NEWEST)]),
-    ("a value that was given up", node("GridSample", ["a", "b"], ["y"], mode="bilinear"), [FLOATS, FLOATS],
+    ("removed attribute value", node("GridSample", ["a", "b"], ["y"], mode="bilinear"), [FLOATS, FLOATS],
      [(16, 19)]),
-    ("a type that is new", node("Relu", ["a"], ["y"]), [WHOLE], [(14, NEWEST)]),
-    ("a type of the second input", node("Pow", ["a", "b"], ["y"]), [FLOATS, WHOLE], [(12, NEWEST)]),
-    ("more outputs than there were", node("Dropout", ["a"], ["y", "m"]), [FLOATS], [(1, NEWEST)]),
+    ("added element type", node("Relu", ["a"], ["y"]), [INTEGERS], [(14, NEWEST)]),
+    ("element type of the second input", node("Pow", ["a", "b"], ["y"]), [FLOATS, INTEGERS], [(12, NEWEST)]),
+    ("optional output", node("Dropout", ["a"], ["y", "m"]), [FLOATS], [(1, NEWEST)]),
     ("too many inputs", node("Relu", ["a", "b"], ["y"]), [FLOATS, FLOATS], []),
-    ("an unknown operator", node("Rilu", ["a"], ["y"]), [FLOATS], []),
-    ("a tool's own attribute", node("Relu", ["a"], ["y"], __mark=1), [FLOATS], [(1, NEWEST)]),
-    ("integers of a Constant", node("Constant", [], ["y"], value=helper.make_tensor("v", 7, [1], [1])), [],
+    ("unknown operator", node("Rilu", ["a"], ["y"]), [FLOATS], []),
+    ("private attribute", node("Relu", ["a"], ["y"], __mark=1), [FLOATS], [(1, NEWEST)]),
+    ("integer Constant", node("Constant", [], ["y"], value=helper.make_tensor("v", 7, [1], [1])), [],
      [(1, NEWEST)]),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("made", "given", "opsets"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_it_is_legal_at(made: onnx.NodeProto, given: Sequence[Array], opsets: list[tuple[int, int]]) -> None:
-    found = legality(made, dict(zip("ab", given, strict=False)))
-    assert list(found.opsets) == opsets
+@pytest.mark.parametrize(
+    ("tested", "inputs", "opsets"), [row[1:] for row in LEGAL_CASES], ids=[row[0] for row in LEGAL_CASES]
+)
+def test_finds_legal_opsets(
+    tested: onnx.NodeProto, inputs: Sequence[Array], opsets: list[tuple[int, int]]
+) -> None:
+    legality = diagnose_node(tested, dict(zip("ab", inputs, strict=False)))
+    assert list(legality.opsets) == opsets
     is_legal_here = any(low <= 13 <= high for low, high in opsets)
-    assert bool(found.reason) != is_legal_here
+    assert bool(legality.reason) != is_legal_here
 
 
-REASONS: list[tuple[str, onnx.NodeProto, int, str]] = [
-    ("not there yet", node("Gelu", ["a"], ["y"]), 13, "Gelu does not exist in opset 13 of ai.onnx"),
+REASON_CASES: list[tuple[str, onnx.NodeProto, int, str]] = [
+    ("operator added later", node("Gelu", ["a"], ["y"]), 13, "Gelu does not exist in opset 13 of ai.onnx"),
     ("deprecated", node("Upsample", ["a", "a"], ["y"]), 10, "Upsample is deprecated in opset 10 of ai.onnx"),
-    ("an attribute", node("Squeeze", ["a"], ["y"], axes=[0]), 13, "Squeeze:13 has no attribute 'axes'"),
-    ("a count", node("Clip", ["a", "a"], ["y"]), 9, "has 2 inputs"),
-    ("a count that names leave open", node("Clip", ["a", "", ""], ["y"]), 9, "the node has 3 values where"),
-    ("an input", node("Clip", ["", "a"], ["y"]), 13, "'input' is omitted, but ai.onnx.Clip:13 requires it"),
+    ("unknown attribute", node("Squeeze", ["a"], ["y"], axes=[0]), 13, "Squeeze:13 has no attribute 'axes'"),
+    ("too many inputs", node("Clip", ["a", "a"], ["y"]), 9, "has 2 inputs"),
+    ("too many values, some omitted", node("Clip", ["a", "", ""], ["y"]), 9, "the node has 3 values where"),
+    ("omitted required input", node("Clip", ["", "a"], ["y"]), 13,
+     "'input' is omitted, but ai.onnx.Clip:13 requires it"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("made", "opset", "reason"), [row[1:] for row in REASONS], ids=[row[0] for row in REASONS]
+    ("tested", "opset", "reason"), [row[1:] for row in REASON_CASES], ids=[row[0] for row in REASON_CASES]
 )
-def test_it_says_why_not(made: onnx.NodeProto, opset: int, reason: str) -> None:
-    assert reason in legality(made, {"a": FLOATS}, opset).reason
+def test_gives_reason(tested: onnx.NodeProto, opset: int, reason: str) -> None:
+    assert reason in diagnose_node(tested, {"a": FLOATS}, opset).reason
 
 
 @pytest.mark.parametrize(
-    ("opsets", "found"),
+    ("opsets", "expected"),
     [
         ([], ()),
         ([5], ((5, 5),)),
         ([3, 1, 2], ((1, 3),)),
         ([1, 2, 7, 9, 10], ((1, 2), (7, 7), (9, 10))),
     ],
-    ids=["none", "one", "a row", "several rows"],
+    ids=["none", "one opset", "one range", "several ranges"],
 )
-def test_opsets_are_told_as_ranges(opsets: list[int], found: Any) -> None:
-    assert ranges(opsets) == found
+def test_merges_opsets_into_ranges(opsets: list[int], expected: Any) -> None:
+    assert ranges(opsets) == expected

@@ -1,4 +1,4 @@
-"""A wrong stamp is set right, and nothing else changes."""
+"""Correction of wrong opset imports and IR versions."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from opshift.converter.doctor.restamp import restamp
 from opshift.converter.errors import InvalidModel
 
 
-def wrong() -> onnx.ModelProto:
+def mislabeled_model() -> onnx.ModelProto:
     nodes = [node("Clip", ["x", "low"], ["h"]), node("Unsqueeze", ["h"], ["y"], axes=[0])]
     model = plain(13, nodes, initializers={"low": np.float32(0)})
     model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 3
-    for each, size in zip(model.graph.output[0].type.tensor_type.shape.dim, (1, 2, 3), strict=True):
-        each.dim_value = size
+    for dim, size in zip(model.graph.output[0].type.tensor_type.shape.dim, (1, 2, 3), strict=True):
+        dim.dim_value = size
     model.ir_version = 3
     return model
 
 
-def test_only_the_stamp_changes() -> None:
-    model = wrong()
+def test_changes_only_declared_versions() -> None:
+    model = mislabeled_model()
     before = model.SerializeToString()
     result = restamp(model)
     assert model.SerializeToString() == before
@@ -37,14 +37,14 @@ def test_only_the_stamp_changes() -> None:
     assert_equal(run(result, {"x": X}), [np.maximum(X, 0)[None]])
 
 
-def test_a_model_that_fits_stays_as_it_is() -> None:
+def test_keeps_fitting_model() -> None:
     model = plain()
     assert restamp(model) == model
 
 
 @pytest.mark.parametrize("kind", ["bytes", "path", "in place"])
-def test_it_gives_back_what_it_was_given(kind: str, tmp_path: Path) -> None:
-    model = wrong()
+def test_accepts_bytes_path_and_message(kind: str, tmp_path: Path) -> None:
+    model = mislabeled_model()
     if kind == "bytes":
         assert onnx.load_from_string(restamp(model.SerializeToString())).opset_import[0].version == 12
     elif kind == "path":
@@ -55,7 +55,7 @@ def test_it_gives_back_what_it_was_given(kind: str, tmp_path: Path) -> None:
         assert model.opset_import[0].version == 12
 
 
-def test_a_missing_import_is_added() -> None:
+def test_adds_missing_import() -> None:
     scaler = node("Scaler", ["x"], ["h"], "ai.onnx.ml", offset=[0.0], scale=[1.0])
     result = restamp(plain(15, [scaler, node("Neg", ["h"], ["y"])]))
     assert {each.domain: each.version for each in result.opset_import} == {
@@ -66,7 +66,7 @@ def test_a_missing_import_is_added() -> None:
     assert_equal(run(result, {"x": X}), [-X])
 
 
-def test_functions_are_stamped_on_their_own() -> None:
+def test_restamps_functions_separately() -> None:
     model = MODELS["functions"]()
     model.functions.append(function("Newer"))
     model.functions[1].node[0].CopyFrom(node("Gelu", ["a"], ["b"]))
@@ -76,7 +76,7 @@ def test_functions_are_stamped_on_their_own() -> None:
     assert result.opset_import[0].version == 21
 
 
-def test_what_no_stamp_fits_is_refused_and_left_as_it_is() -> None:
+def test_refuses_model_without_fitting_opset() -> None:
     model = plain(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])])
     before = model.SerializeToString()
     with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is valid for all nodes"):
