@@ -1,4 +1,4 @@
-"""Everything that an IR version added: kept where it is known, rewritten or refused below."""
+"""Features added by IR versions: kept where supported, rewritten or refused in older versions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.converter.ir.lowering import least_version
 from opshift.registry.catalogue import default_registry
 from opshift.registry.ir_versions import ir_versions
 
-KNOWN = ir_versions()
+IR_VERSIONS = ir_versions()
 LOWERED = {
     "standalone_initializers": "graph inputs",
     "quantization_annotations": "metadata of the model",
@@ -48,20 +48,20 @@ def outputs(model: onnx.ModelProto) -> list[object]:
     return run(model, {"x": X})
 
 
-def test_every_feature_has_its_model_and_its_row() -> None:
-    assert set(MODELS) == set(KNOWN.features) == LOWERED.keys() | REFUSED.keys()
+def test_every_feature_has_model_and_expectation() -> None:
+    assert set(MODELS) == set(IR_VERSIONS.features) == LOWERED.keys() | REFUSED.keys()
     assert {each.feature for each in LOWERINGS} == LOWERED.keys() | DROPPED.keys()
 
 
 @pytest.mark.parametrize("feature", MODELS)
-def test_a_model_needs_what_it_uses(feature: str) -> None:
-    assert least_version(MODELS[feature](), default_registry()) == KNOWN.features[feature]
+def test_finds_required_ir_version(feature: str) -> None:
+    assert least_version(MODELS[feature](), default_registry()) == IR_VERSIONS.features[feature]
 
 
 @pytest.mark.parametrize("feature", MODELS)
-def test_where_it_is_known_it_is_kept(feature: str) -> None:
+def test_keeps_supported_feature(feature: str) -> None:
     model = MODELS[feature]()
-    since = KNOWN.features[feature]
+    since = IR_VERSIONS.features[feature]
     result, report = convert(model, ir_version=since)
     assert report.ir_steps == ()
     model.ir_version = since
@@ -69,28 +69,28 @@ def test_where_it_is_known_it_is_kept(feature: str) -> None:
 
 
 @pytest.mark.parametrize("feature", LOWERED)
-@pytest.mark.parametrize("is_oldest", [False, True], ids=["the version before", "the oldest version"])
-def test_below_it_is_rewritten(feature: str, is_oldest: bool) -> None:
+@pytest.mark.parametrize("is_oldest", [False, True], ids=["previous version", "oldest version"])
+def test_rewrites_unsupported_feature(feature: str, is_oldest: bool) -> None:
     model = MODELS[feature]()
-    version = 3 if is_oldest else KNOWN.features[feature] - 1
+    version = 3 if is_oldest else IR_VERSIONS.features[feature] - 1
     result, report = convert(model, ir_version=version)
     assert result.ir_version == version
     assert least_version(result, default_registry()) <= version
     onnx.checker.check_model(result)
     assert_equal(outputs(result), outputs(model))
     if not is_oldest:
-        assert f"{KNOWN.meaning(feature)} become {LOWERED[feature]}" in report.ir_steps
+        assert f"{IR_VERSIONS.meaning(feature)} become {LOWERED[feature]}" in report.ir_steps
 
 
 @pytest.mark.parametrize("feature", REFUSED)
-def test_below_it_is_refused(feature: str) -> None:
-    version = KNOWN.features[feature] - 1
+def test_refuses_feature_without_equivalent(feature: str) -> None:
+    version = IR_VERSIONS.features[feature] - 1
     with pytest.raises(ConversionRefused) as caught:
         convert_version(MODELS[feature](), ir_version=version)
     refusal = caught.value.refusals[0]
     assert (
         refusal.reason
-        == f"IR version {version} does not support {KNOWN.meaning(feature)}: {REFUSED[feature]}"
+        == f"IR version {version} does not support {IR_VERSIONS.meaning(feature)}: {REFUSED[feature]}"
     )
     assert refusal.operator == f"IR version {version + 1}"
     assert refusal.place
@@ -98,28 +98,28 @@ def test_below_it_is_refused(feature: str) -> None:
 
 
 @pytest.mark.parametrize(("feature", "allow"), DROPPED.items(), ids=DROPPED)
-def test_below_it_is_dropped_where_the_caller_allows_it(feature: str, allow: str) -> None:
+def test_drops_feature_if_allowed(feature: str, allow: str) -> None:
     model = MODELS[feature]()
-    version = KNOWN.features[feature] - 1
+    version = IR_VERSIONS.features[feature] - 1
     result, report = convert(model, ir_version=version, allow=allow)
-    assert report.concessions == ((allow, f"{KNOWN.meaning(feature)} are dropped"),)
-    assert report.ir_steps == (f"{KNOWN.meaning(feature)} are dropped",)
+    assert report.concessions == ((allow, f"{IR_VERSIONS.meaning(feature)} are dropped"),)
+    assert report.ir_steps == (f"{IR_VERSIONS.meaning(feature)} are dropped",)
     assert least_version(result, default_registry()) <= version
     assert list(result.metadata_props) == list(model.metadata_props)
     assert_equal(outputs(result), outputs(model))
 
 
 @pytest.mark.parametrize("feature", REFUSED)
-def test_opsets_alone_go_as_low_as_it_allows(feature: str) -> None:
-    """To opset 8, which came with IR version 3; where operators of the model are newer, to their opset."""
+def test_opset_conversion_keeps_required_ir_version(feature: str) -> None:
+    """Convert to opset 8 of IR version 3, or to the first opset with all operators of the model."""
     model = MODELS[feature]()
     target = 15 if feature == "type_attributes" else 8
     result = convert_version(model, target)
-    assert result.ir_version == max(KNOWN.features[feature], 8 if target == 15 else 3)
+    assert result.ir_version == max(IR_VERSIONS.features[feature], 8 if target == 15 else 3)
 
 
 @pytest.mark.parametrize("feature", sorted(LOWERED.keys() - {"sparse_attributes"}))
-def test_opsets_alone_lower_it_where_nothing_is_lost(feature: str) -> None:
+def test_opset_conversion_lowers_ir_version_without_loss(feature: str) -> None:
     model = MODELS[feature]()
     result = convert_version(model, 8)
     assert result.ir_version == 3
@@ -127,24 +127,24 @@ def test_opsets_alone_lower_it_where_nothing_is_lost(feature: str) -> None:
     assert_equal(outputs(result), outputs(model))
 
 
-def test_opsets_alone_drop_what_the_caller_allows() -> None:
+def test_opset_conversion_drops_allowed_feature() -> None:
     model = MODELS["device_configurations"]()
     result, report = convert(model, 13, allow="drop-devices")
     assert result.ir_version == 7
     assert report.concessions == (("drop-devices", "device configurations are dropped"),)
 
 
-def test_what_need_not_be_dropped_is_not() -> None:
+def test_keeps_supported_feature_that_may_be_dropped() -> None:
     model = MODELS["device_configurations"]()
     model.ir_version = 11
     result, report = convert(model, ir_version=11, allow=("drop-devices", "drop-metadata"))
     assert (result, report.concessions) == (model, ())
 
 
-@pytest.mark.parametrize("name", KNOWN.element_types)
-def test_an_element_type_is_refused_below_the_version_that_brought_it(name: str) -> None:
+@pytest.mark.parametrize("name", IR_VERSIONS.element_types)
+def test_refuses_element_type_below_its_ir_version(name: str) -> None:
     model = of_type(name)
-    since = KNOWN.element_types[name]
+    since = IR_VERSIONS.element_types[name]
     assert least_version(model, default_registry()) == since
     assert convert_version(model, ir_version=since).ir_version == since
     with pytest.raises(ConversionRefused) as caught:
@@ -156,7 +156,7 @@ def test_an_element_type_is_refused_below_the_version_that_brought_it(name: str)
     }
 
 
-def test_what_is_in_a_graph_within_counts_too() -> None:
+def test_refuses_features_in_subgraphs() -> None:
     then = onnx.helper.make_graph(
         [node("Relu", ["x"], ["t"])],
         "then",
@@ -165,8 +165,8 @@ def test_what_is_in_a_graph_within_counts_too() -> None:
         [onnx.numpy_helper.from_array(X, "unused")],
     )
     then.node[0].device_configurations.add(configuration_id="two")
-    choice = node("If", ["yes"], ["y"], name="choice", then_branch=then, else_branch=then)
-    model = plain(nodes=[node("Constant", [], ["yes"], value_int=1), choice])
+    conditional = node("If", ["yes"], ["y"], name="choice", then_branch=then, else_branch=then)
+    model = plain(nodes=[node("Constant", [], ["yes"], value_int=1), conditional])
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, ir_version=10)
     assert {each.place for each in caught.value.refusals} == {
@@ -175,8 +175,8 @@ def test_what_is_in_a_graph_within_counts_too() -> None:
     }
 
 
-def test_attributes_without_a_type_are_looked_at() -> None:
-    """As models of IR version 1 have them."""
+def test_finds_features_in_untyped_attributes() -> None:
+    """Models of IR version 1 have no attribute types."""
     model = MODELS["sparse_attributes"]()
     model.graph.node[0].attribute[0].type = AttributeProto.UNDEFINED
-    assert least_version(model, default_registry()) == KNOWN.features["sparse_attributes"]
+    assert least_version(model, default_registry()) == IR_VERSIONS.features["sparse_attributes"]

@@ -1,4 +1,4 @@
-"""What functions have in newer IR versions, and what takes its place in older ones."""
+"""Function features of newer IR versions, and their equivalents in older versions."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 
 
-def test_overloads_get_names_of_their_own_and_their_calls_too() -> None:
+def test_renames_overloads_and_their_calls() -> None:
     result = convert_version(MODELS["overloads"](), ir_version=9)
     assert [each.name for each in result.functions] == ["Leak", "Leak_double"]
     assert op_types(result) == ["Leak", "Leak_double"]
 
 
-def test_a_name_that_is_taken_is_not_taken_again() -> None:
+def test_overload_names_avoid_existing_functions() -> None:
     model = MODELS["overloads"]()
     model.functions.append(function("Leak_double", attributes=["alpha"]))
     result = convert_version(model, ir_version=9)
     assert [each.name for each in result.functions] == ["Leak", "Leak_double_", "Leak_double"]
-    ort = convert_version(MODELS["overloads"](), ir_version=10)
-    assert_equal(run(result, {"x": X}), run(ort, {"x": X}))
+    expected = convert_version(MODELS["overloads"](), ir_version=10)
+    assert_equal(run(result, {"x": X}), run(expected, {"x": X}))
 
 
-def test_types_of_values_go_to_the_main_graph_under_both_names() -> None:
+def test_moves_value_info_to_main_graph() -> None:
     result = convert_version(MODELS["function_values"](), ir_version=9)
     assert [each.name for each in result.graph.value_info] == ["local::Leak/b"]
     assert not result.functions[0].value_info
 
 
-def test_calls_state_the_defaults_that_they_left_out() -> None:
+def test_writes_default_attributes_into_calls() -> None:
     result = convert_version(MODELS["attribute_defaults"](), ir_version=8)
-    stated = [helper.get_attribute_value(each.attribute[0]) for each in result.graph.node]
-    assert stated == [0.5, 0.25]
+    slopes = [helper.get_attribute_value(each.attribute[0]) for each in result.graph.node]
+    assert slopes == [0.5, 0.25]
     assert list(result.functions[0].attribute) == ["alpha"]
     assert not result.functions[0].attribute_proto
 
 
-def passing_on(**more: object) -> onnx.ModelProto:
-    """A function that passes its slope on to one with a default."""
+def nested_call(**options: object) -> onnx.ModelProto:
+    """Build a model with a function that passes its slope to a function with a default."""
     model = MODELS["attribute_defaults"]()
     call = node("Leak", ["a"], ["b"], "local")
     call.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("local", 1)]
-    model.functions.append(helper.make_function("local", "Outer", ["a"], ["b"], [call], imports, **more))
+    model.functions.append(helper.make_function("local", "Outer", ["a"], ["b"], [call], imports, **options))
     model.graph.node[0].op_type = "Outer"
     return model
 
 
-def test_a_default_that_counts_for_some_calls_only_is_refused() -> None:
+def test_refuses_default_that_depends_on_outer_call() -> None:
     with pytest.raises(
         ConversionRefused, match="calls of the enclosing function that omit its attribute"
     ) as caught:
-        convert_version(passing_on(attributes=["slope"]), ir_version=8)
+        convert_version(nested_call(attributes=["slope"]), ir_version=8)
     assert "function local.Outer, node Leak -> b" in str(caught.value.place)
 
 
-def test_a_default_that_passes_a_default_on_is_stated() -> None:
-    model = passing_on(attribute_protos=[helper.make_attribute("slope", 0.125)])
+def test_writes_default_passed_through_functions() -> None:
+    model = nested_call(attribute_protos=[helper.make_attribute("slope", 0.125)])
     result = convert_version(model, ir_version=8)
     onnx.checker.check_model(result)
     assert_equal(run(result, {"x": X}), run(convert_version(model, ir_version=9), {"x": X}))
 
 
 @pytest.mark.parametrize("feature", ["attribute_defaults", "overloads", "function_values"])
-def test_inlined_functions_take_what_they_have_with_them(feature: str) -> None:
+def test_inlining_leaves_no_function_features(feature: str) -> None:
     model = MODELS[feature]()
     result = convert_version(model, ir_version=7)
     assert not result.functions
@@ -78,14 +78,14 @@ def test_inlined_functions_take_what_they_have_with_them(feature: str) -> None:
     assert_equal(run(result, {"x": X}), run(convert_version(model, ir_version=10), {"x": X}))
 
 
-def test_what_only_functions_that_are_inlined_have_stands_in_no_way() -> None:
-    model = passing_on(attributes=["slope"])
+def test_inlines_default_that_depends_on_outer_call() -> None:
+    model = nested_call(attributes=["slope"])
     result = convert_version(model, ir_version=7)
     assert op_types(result) == ["LeakyRelu", "LeakyRelu"]
     assert_equal(run(result, {"x": X}), run(convert_version(model, ir_version=10), {"x": X}))
 
 
-def test_a_function_of_another_opset_keeps_its_version_where_it_cannot_be_inlined() -> None:
+def test_inlines_function_only_if_opsets_agree() -> None:
     squeeze = node("Squeeze", ["a"], ["b"], axes=[0])
     old = helper.make_function("local", "Old", ["a"], ["b"], [squeeze], [helper.make_opsetid("", 11)])
     nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("Old", ["u"], ["y"], "local")]

@@ -1,4 +1,4 @@
-"""Below IR version 4 initializers are inputs, or in graphs within nodes; their numbers stay."""
+"""Below IR version 4, initializers become graph inputs, and Constant nodes in subgraphs."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from support.running import Array, assert_equal, op_types, run
 from opshift.converter.convert import convert_version
 
 WEIGHTS = {
-    "a float": np.float32(2),
-    "a matrix": np.ones((2, 3), np.float32),
-    "nothing": np.zeros((0, 3), np.float32),
+    "scalar": np.float32(2),
+    "matrix": np.ones((2, 3), np.float32),
+    "no elements": np.zeros((0, 3), np.float32),
     "integers": np.array([1, 2], np.int64),
-    "texts": np.array(["a", "b"], object),
+    "strings": np.array(["a", "b"], object),
 }
 
 
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
-def test_an_initializer_becomes_an_input_of_its_type(weight: Array) -> None:
+def test_adds_input_for_initializer(weight: Array) -> None:
     model = plain(initializers={"w": np.asarray(weight)})
     before = list(model.graph.input)
     result = convert_version(model, ir_version=3)
@@ -36,7 +36,7 @@ def test_an_initializer_becomes_an_input_of_its_type(weight: Array) -> None:
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
 
 
-def test_one_that_is_an_input_stays_that() -> None:
+def test_keeps_initializer_that_is_an_input() -> None:
     model = plain(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": X, "v": X})
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 3]))
     result = convert_version(model, ir_version=3)
@@ -44,17 +44,17 @@ def test_one_that_is_an_input_stays_that() -> None:
 
 
 def branch(name: str, names: Sequence[str]) -> onnx.GraphProto:
-    """Adds two initializers of its own; both branches call them the same."""
+    """Build a branch that adds two local initializers; both branches use the same names."""
     nodes = [node("Add", ["x", "w"], [f"{name}_s"]), node("Add", [f"{name}_s", "v"], [name])]
     weights = [numpy_helper.from_array(X + position, each) for position, each in enumerate(names)]
-    made: onnx.GraphProto = helper.make_graph(
+    graph: onnx.GraphProto = helper.make_graph(
         nodes, name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3])], weights
     )
-    return made
+    return graph
 
 
 @pytest.mark.parametrize("choice", [0, 1], ids=["else", "then"])
-def test_those_of_a_graph_within_become_nodes_before_all_others(choice: int) -> None:
+def test_subgraph_initializers_become_leading_constants(choice: int) -> None:
     branches = {"then_branch": branch("t", ["w", "v"]), "else_branch": branch("e", ["v", "w"])}
     nodes = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL), node("If", ["yes"], ["y"], **branches)]
     model = plain(nodes=nodes, initializers={"c": np.array(choice, np.int64)})
@@ -66,8 +66,8 @@ def test_those_of_a_graph_within_become_nodes_before_all_others(choice: int) -> 
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
 
 
-def test_new_constants_are_inputs_too() -> None:
-    """Below opset 9 a Constant makes floats only, and the counts of Tile are whole numbers."""
+def test_adds_inputs_for_new_constants() -> None:
+    """Below opset 9, Constant supports floats only, but the repeats of Tile are integers."""
     nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("CenterCropPad", ["u", "size"], ["c"])]
     nodes += [node("Reshape", ["c", "size"], ["y"])]
     weights = {"axes": np.array([0]), "size": np.array([1, 2, 3])}
@@ -84,20 +84,20 @@ def test_new_constants_are_inputs_too() -> None:
 
 
 @pytest.mark.parametrize("opset", [8, 12], ids=["floats only", "any type"])
-def test_integers_of_a_graph_within_lie_where_a_constant_may_be_one(opset: int) -> None:
+def test_moves_subgraph_integers_that_no_constant_can_hold(opset: int) -> None:
     nodes = [node("Tile", ["x", "times"], ["t"]), node("Add", ["t", "w"], ["a"])]
     weights = [numpy_helper.from_array(np.array([1, 2]), "times"), numpy_helper.from_array(X[:, :1], "w")]
     value = helper.make_tensor_value_info("a", TensorProto.FLOAT, [2, 6])
-    then = helper.make_graph(nodes, "then", [], [value], weights)
-    other = helper.make_graph(
+    then_graph = helper.make_graph(nodes, "then", [], [value], weights)
+    else_graph = helper.make_graph(
         [node("Concat", ["x", "x"], ["b"], axis=1)],
         "else",
         [],
         [helper.make_tensor_value_info("b", TensorProto.FLOAT, [2, 6])],
     )
-    chosen = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL)]
-    chosen.append(node("If", ["yes"], ["y"], then_branch=then, else_branch=other))
-    model = plain(nodes=chosen, initializers={"c": np.array(1, np.int64)})
+    main_nodes = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL)]
+    main_nodes.append(node("If", ["yes"], ["y"], then_branch=then_graph, else_branch=else_graph))
+    model = plain(nodes=main_nodes, initializers={"c": np.array(1, np.int64)})
     model.opset_import[0].version = opset
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 6]))
     result = convert_version(model, ir_version=3)

@@ -1,4 +1,4 @@
-"""Metadata, and what else goes to the model's metadata, under keys that say where it was."""
+"""Metadata and annotations moved to the metadata of the model, under keys that name their origin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def entries(model: onnx.ModelProto) -> dict[str, str]:
     return {each.key: each.value for each in model.metadata_props}
 
 
-def test_every_entry_says_where_it_was() -> None:
+def test_keys_name_origin_of_entries() -> None:
     assert entries(convert_version(MODELS["metadata"](), ir_version=9)) == {
         "author": "me",
         "graph, node Add -> y: namespace": "NodeProto",
@@ -24,16 +24,16 @@ def test_every_entry_says_where_it_was() -> None:
     }
 
 
-def test_nodes_of_one_name_keep_entries_of_their_own() -> None:
+def test_nodes_with_equal_names_keep_separate_entries() -> None:
     model = plain()
     for position, each in enumerate(model.graph.node):
         each.name = "same"
         each.metadata_props.add(key="k", value=str(position))
-    found = entries(convert_version(model, ir_version=9))
-    assert found == {"graph, node 'same': k": "0", "graph, node 'same': k (2)": "1"}
+    metadata = entries(convert_version(model, ir_version=9))
+    assert metadata == {"graph, node 'same': k": "0", "graph, node 'same': k (2)": "1"}
 
 
-def test_functions_leave_theirs_when_they_are_inlined() -> None:
+def test_inlining_keeps_metadata_of_functions() -> None:
     model = MODELS["functions"]()
     function = model.functions[0]
     function.metadata_props.add(key="k", value="function")
@@ -47,7 +47,7 @@ def test_functions_leave_theirs_when_they_are_inlined() -> None:
     }
 
 
-def test_tensors_of_attributes_have_theirs_too() -> None:
+def test_moves_metadata_of_attribute_tensors() -> None:
     value = onnx.numpy_helper.from_array(X, "v")
     value.metadata_props.add(key="k", value="v")
     model = plain(nodes=[node("Constant", [], ["w"], value=value), node("Add", ["x", "w"], ["y"])])
@@ -56,7 +56,7 @@ def test_tensors_of_attributes_have_theirs_too() -> None:
     assert not result.graph.node[0].attribute[0].t.metadata_props
 
 
-def test_quantization_annotations_name_the_tensor_and_the_role() -> None:
+def test_keys_of_quantization_annotations_name_tensor_and_role() -> None:
     result = convert_version(MODELS["quantization_annotations"](), ir_version=4)
     assert entries(result) == {"graph, quantization of 'h': SCALE_TENSOR": "x"}
     assert not result.graph.quantization_annotation

@@ -1,4 +1,4 @@
-"""Sparse tensors are written dense below IR version 6, if they are small and of a type that is read."""
+"""Below IR version 6, small sparse tensors of supported element types become dense."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from opshift.converter.errors import ConversionRefused
 
 
 def floats(values: list[Any]) -> Array:
-    made: Array = np.array(values, np.float32)
-    return made
+    array: Array = np.array(values, np.float32)
+    return array
 
 
 FLAT = np.array([1, 5], np.int64)
@@ -32,48 +32,46 @@ def with_sparse(values: Array, indices: Array, dims: list[int]) -> onnx.ModelPro
     return model
 
 
-ROWS = [
-    ("flat positions", floats([3, 5]), FLAT, [2, 3], [[0, 3, 0], [0, 0, 5]]),
+CASES = [
+    ("flat indices", floats([3, 5]), FLAT, [2, 3], [[0, 3, 0], [0, 0, 5]]),
     ("coordinates", floats([3, 5]), COORDINATES, [2, 3], [[0, 3, 0], [0, 0, 5]]),
-    ("whole numbers", np.array([-3, 5]), FLAT, [6], [0, -3, 0, 0, 0, 5]),
-    ("half floats", np.array([0.5, 5], np.float16), FLAT, [3, 2], [[0, 0.5], [0, 0], [0, 5]]),
-    ("truth values", np.array([True, True]), FLAT, [6], [False, True, False, False, False, True]),
+    ("integers", np.array([-3, 5]), FLAT, [6], [0, -3, 0, 0, 0, 5]),
+    ("float16", np.array([0.5, 5], np.float16), FLAT, [3, 2], [[0, 0.5], [0, 0], [0, 5]]),
+    ("booleans", np.array([True, True]), FLAT, [6], [False, True, False, False, False, True]),
     ("no values", floats([]), np.zeros((0, 2), np.int64), [1, 2], [[0, 0]]),
     ("three axes", floats([7]), np.array([[1, 0, 1]]), [2, 1, 2], [[[0, 0]], [[0, 7]]]),
 ]
 
 
 @pytest.mark.parametrize(
-    ("values", "indices", "dims", "dense"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
+    ("values", "indices", "dims", "dense"), [row[1:] for row in CASES], ids=[row[0] for row in CASES]
 )
-def test_an_initializer_is_written_dense(
-    values: Array, indices: Array, dims: list[int], dense: list[float]
-) -> None:
+def test_densifies_initializer(values: Array, indices: Array, dims: list[int], dense: list[float]) -> None:
     result = convert_version(with_sparse(values, indices, dims), ir_version=5)
-    (written,) = result.graph.initializer
-    assert written.name == "w"
-    found = numpy_helper.to_array(written)
-    assert found.dtype == values.dtype
-    assert found.tolist() == dense
+    (tensor,) = result.graph.initializer
+    assert tensor.name == "w"
+    array = numpy_helper.to_array(tensor)
+    assert array.dtype == values.dtype
+    assert array.tolist() == dense
     assert not result.graph.sparse_initializer
 
 
-def test_values_in_typed_fields_are_read() -> None:
+def test_reads_values_in_typed_fields() -> None:
     model = with_sparse(floats([3, 5]), FLAT, [2, 3])
     values = model.graph.sparse_initializer[0].values
     values.ClearField("raw_data")
     values.float_data.extend([3, 5])
-    written = convert_version(model, ir_version=5).graph.initializer[0]
-    assert numpy_helper.to_array(written).tolist() == [[0, 3, 0], [0, 0, 5]]
+    tensor = convert_version(model, ir_version=5).graph.initializer[0]
+    assert numpy_helper.to_array(tensor).tolist() == [[0, 3, 0], [0, 0, 5]]
 
 
-def test_a_graph_within_has_its_own() -> None:
+def test_densifies_initializer_of_subgraph() -> None:
     sparse = with_sparse(floats([3, 5]), FLAT, [2, 3]).graph.sparse_initializer[0]
     output = helper.make_tensor_value_info("t", TensorProto.FLOAT, [2, 3])
-    then = helper.make_graph([node("Add", ["x", "w"], ["t"])], "then", [], [output])
-    then.sparse_initializer.append(sparse)
-    choice = node("If", ["yes"], ["y"], then_branch=then, else_branch=then)
-    model = plain(nodes=[choice], initializers={"yes": np.array(True)})
+    then_graph = helper.make_graph([node("Add", ["x", "w"], ["t"])], "then", [], [output])
+    then_graph.sparse_initializer.append(sparse)
+    conditional = node("If", ["yes"], ["y"], then_branch=then_graph, else_branch=then_graph)
+    model = plain(nodes=[conditional], initializers={"yes": np.array(True)})
     for version in (5, 3):
         result = convert_version(model, ir_version=version)
         onnx.checker.check_model(result)
@@ -85,13 +83,13 @@ def test_a_graph_within_has_its_own() -> None:
     [
         pytest.param(with_sparse(floats([1]), np.array([0]), [2**13, 2**12]), "64 MiB", id="too large"),
         pytest.param(
-            with_sparse(np.array(["a"], object), np.array([0]), [2]), "unsupported type", id="texts"
+            with_sparse(np.array(["a"], object), np.array([0]), [2]), "unsupported type", id="strings"
         ),
-        pytest.param(with_sparse(floats([1]), np.array([7]), [2, 3]), "do not fit", id="out of place"),
-        pytest.param(with_sparse(floats([1]), np.array([1, 2]), [2, 3]), "do not fit", id="too many"),
+        pytest.param(with_sparse(floats([1]), np.array([7]), [2, 3]), "do not fit", id="index out of range"),
+        pytest.param(with_sparse(floats([1]), np.array([1, 2]), [2, 3]), "do not fit", id="too many indices"),
     ],
 )
-def test_what_is_not_written_dense_is_refused(model: onnx.ModelProto, reason: str) -> None:
+def test_refuses_unsupported_sparse_tensor(model: onnx.ModelProto, reason: str) -> None:
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, ir_version=5)
     assert reason in caught.value.reason
