@@ -1,4 +1,4 @@
-"""What a check takes, what it gives back, and what it leaves alone."""
+"""Inputs and results of a check of a whole model."""
 
 from __future__ import annotations
 
@@ -24,67 +24,70 @@ RELU = "g (float[2] x) => (float[2] y) { [act] y = Relu(x) }"
 BROKEN = "g (float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (z) }"
 
 
-def ours(model: onnx.ModelProto) -> Any:
+def opshift_message(model: onnx.ModelProto) -> Any:
     return ModelProto.FromString(model.SerializeToString())
 
 
 @pytest.mark.parametrize(
-    "given",
+    "to_input",
     [
         lambda model: model,
-        ours,
+        opshift_message,
         lambda model: model.SerializeToString(),
         lambda model: bytearray(model.SerializeToString()),
     ],
-    ids=["onnx's message", "opshift's message", "bytes", "a bytearray"],
+    ids=["onnx message", "opshift message", "bytes", "bytearray"],
 )
-def test_a_model_may_be_given_as(given: Callable[[onnx.ModelProto], Any]) -> None:
-    assert check(given(parsed(RELU))) == ()
-    assert {each.rule for each in check(given(parsed(BROKEN)))} == {"node.attribute-known", "value.unknown"}
+def test_accepts_model_as(to_input: Callable[[onnx.ModelProto], Any]) -> None:
+    assert check(to_input(parsed(RELU))) == ()
+    assert {each.rule for each in check(to_input(parsed(BROKEN)))} == {
+        "node.attribute-known",
+        "value.unknown",
+    }
 
 
-def test_a_model_may_be_given_as_a_path(tmp_path: Path) -> None:
+def test_accepts_path(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save(parsed(BROKEN), path)
     assert check(path) == check(str(path)) == check(parsed(BROKEN))
 
 
-def test_the_public_name_is_the_function() -> None:
+def test_public_names_are_the_definitions() -> None:
     assert opshift.check is check
     assert (opshift.Finding, opshift.IllegalModel) == (Finding, IllegalModel)
 
 
-def test_a_finding_says_which_rule_where_why_and_what_to_do() -> None:
-    (found,) = check(parsed(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
-    assert found == Finding(
+def test_finding_holds_rule_place_reason_and_remedy() -> None:
+    (finding,) = check(parsed(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
+    assert finding == Finding(
         "node.attribute-known",
         Level.ERROR,
         "graph, node 'act', attribute 'alpha'",
         "is not an attribute of ai.onnx.Relu:14",
         "remove the attribute, or correct its name",
     )
-    assert found.as_dict()["level"] == "error"
-    assert str(found).startswith(
+    assert finding.as_dict()["level"] == "error"
+    assert str(finding).startswith(
         "error node.attribute-known: graph, node 'act', attribute 'alpha': is not an"
     )
 
 
-def test_everything_is_found_not_only_the_first() -> None:
+def test_reports_all_findings() -> None:
     text = (
         "g (float[2] x) => (float[2] y) {" + " ".join(f"y{i} = Rule(x)" for i in range(50)) + "y = Relu(y0) }"
     )
     assert len(check(parsed(text))) == 50
 
 
-def test_the_model_is_left_as_it_is() -> None:
+def test_does_not_change_model() -> None:
     model = parsed(BROKEN)
     before = model.SerializeToString()
     check(model)
     assert model.SerializeToString() == before
 
 
-def test_a_class_of_messages_that_lacks_fields_is_looked_at_whole() -> None:
-    """Releases of ONNX from before IR version 11 have no field for device configurations."""
+def test_accepts_messages_of_older_onnx_releases() -> None:
+    """ONNX releases before IR version 11 have no field for device configurations."""
 
     class Older:
         def __init__(self, model: onnx.ModelProto) -> None:
@@ -98,23 +101,23 @@ def test_a_class_of_messages_that_lacks_fields_is_looked_at_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x01\x02\x03", parsed(RELU).SerializeToString()[:-3]], ids=["nothing", "junk", "a part"]
+    "data", [b"", b"\x01\x02\x03", parsed(RELU).SerializeToString()[:-3]], ids=["empty", "junk", "truncated"]
 )
-def test_bytes_that_are_no_model_are_a_finding(data: bytes, tmp_path: Path) -> None:
-    (found,) = check(data)
-    assert (found.rule, found.level, found.place) == ("model.readable", Level.ERROR, "model")
+def test_reports_unreadable_bytes(data: bytes, tmp_path: Path) -> None:
+    (finding,) = check(data)
+    assert (finding.rule, finding.level, finding.place) == ("model.readable", Level.ERROR, "model")
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    (found,) = check(path)
-    assert (found.rule, found.place) == ("model.readable", str(path))
+    (finding,) = check(path)
+    assert (finding.rule, finding.place) == ("model.readable", str(path))
 
 
-def test_what_is_no_model_at_all_is_refused() -> None:
+def test_refuses_unsupported_type() -> None:
     with pytest.raises(InvalidModel, match="expected a ModelProto, bytes or a path, got int"):
         check(42)
 
 
-def test_names_that_are_no_text_are_a_finding() -> None:
+def test_reports_names_that_are_not_utf_8() -> None:
     model = parsed(
         "mark (float[2] mark) => (float[2] out) <float[2] w = {1, 2}> { [mark] mark2 = mark(mark, w) }"
     )
@@ -122,29 +125,29 @@ def test_names_that_are_no_text_are_a_finding() -> None:
     assert len(places) > 2
 
 
-def test_names_that_protobuf_itself_refuses_are_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_names_that_protobuf_cannot_decode(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object) -> None:
         b"\xff".decode()
 
     monkeypatch.setattr("opshift.converter.legality.walk.Walk.run", fail)
-    (found,) = check(parsed(RELU))
-    assert found.rule == "model.text"
+    (finding,) = check(parsed(RELU))
+    assert finding.rule == "model.text"
 
 
-def test_graphs_that_lie_too_deep_are_looked_at_as_far_as_that() -> None:
-    model = ours(parsed(BRANCH))
+def test_reports_graphs_nested_too_deeply() -> None:
+    model = opshift_message(parsed(BRANCH))
     nested(model, levels=200)
     assert "graph.depth" in rules_broken(model)
 
 
-def test_types_are_not_told_behind_a_broken_node() -> None:
-    """What a node makes that breaks a rule is anybody's guess."""
+def test_infers_no_types_after_broken_node() -> None:
+    """The output types of a broken node are unknown."""
     text = "g (float[2] x, int64[2] n) => (float[2] y) { a = Relu(x, n)  y = Add(a, n) }"
     assert rules_broken(parsed(text)) == {"node.input-count"}
     assert rules_broken(parsed(text.replace("(x, n)", "(x)"))) == {"type.variable"}
 
 
-def test_types_are_not_told_where_functions_take_the_place_of_operators() -> None:
+def test_infers_no_types_of_functions_that_replace_operators() -> None:
     text = """<ir_version: 10, opset_import: ["": 21]>
     g (float[2] x) => (int64[2] y) { y = Relu(x) }
     <domain: "", opset_import: ["": 21]> Relu (a) => (b) { b = Cast <to = 7> (a) }
@@ -152,7 +155,7 @@ def test_types_are_not_told_where_functions_take_the_place_of_operators() -> Non
     assert rules_broken(parsed(text)) == {"function.standard"}
 
 
-def test_weights_in_a_file_are_looked_for_beside_the_model(tmp_path: Path) -> None:
+def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
     model = external()
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
@@ -164,7 +167,7 @@ def test_weights_in_a_file_are_looked_for_beside_the_model(tmp_path: Path) -> No
     assert rules_broken(path) == {"external.size"}
 
 
-def test_a_link_may_lead_to_weights_in_the_folder_but_not_out_of_it(tmp_path: Path) -> None:
+def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
     weights = bytes(4096 + 8)
     (tmp_path / "weights.bin").write_bytes(weights)
@@ -177,7 +180,7 @@ def test_a_link_may_lead_to_weights_in_the_folder_but_not_out_of_it(tmp_path: Pa
     assert rules_broken(external(), folder=tmp_path / "model") == {"external.file"}
 
 
-def test_other_definitions_are_checked_against(tmp_path: Path) -> None:
+def test_checks_against_given_registry(tmp_path: Path) -> None:
     (tmp_path / "com.acme").mkdir()
     (tmp_path / "com.acme" / "Twist.yaml").write_text(
         "domain: com.acme\nname: Twist\nversions:\n- since_version: 1\n  before: {refuse: there was none}\n"
@@ -194,7 +197,7 @@ def test_other_definitions_are_checked_against(tmp_path: Path) -> None:
     assert rules_broken(model, registry=registry) == {"type.input"}
 
 
-def test_a_legal_model_passes() -> None:
+def test_require_legal_accepts_legal_model() -> None:
     require_legal(parsed(RELU))
 
 
@@ -205,7 +208,7 @@ def test_warnings_do_not_make_a_model_illegal() -> None:
     require_legal(model)
 
 
-def test_an_illegal_model_is_told_with_all_its_errors() -> None:
+def test_error_holds_all_findings() -> None:
     with pytest.raises(IllegalModel) as caught:
         require_legal(parsed(BROKEN), when="on arrival")
     assert len(caught.value.findings) == 2
@@ -220,7 +223,7 @@ def test_an_illegal_model_is_told_with_all_its_errors() -> None:
     ("level", "included"),
     [(Level.ERROR, {Level.ERROR}), (Level.WARNING, {Level.ERROR, Level.WARNING}), (Level.INFO, set(Level))],
 )
-def test_a_level_includes_the_graver_ones(level: Level, included: set[Level]) -> None:
+def test_level_includes_more_severe_levels(level: Level, included: set[Level]) -> None:
     assert {each for each in Level if level.includes(each)} == included
 
 
@@ -231,15 +234,15 @@ def chain(count: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def calls(model: onnx.ModelProto) -> int:
-    """How many functions a check calls, in Python and in C."""
+def count_calls(model: onnx.ModelProto) -> int:
+    """Return the number of function calls of a check, in Python and in C."""
     count = 0
 
-    def note(frame: object, event: str, argument: object) -> None:
+    def count_call(frame: object, event: str, argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    sys.setprofile(note)
+    sys.setprofile(count_call)
     try:
         check(model)
     finally:
@@ -247,7 +250,7 @@ def calls(model: onnx.ModelProto) -> int:
     return count
 
 
-def test_work_grows_with_the_number_of_nodes_and_no_faster() -> None:
+def test_work_is_linear_in_number_of_nodes() -> None:
     small, large = chain(500), chain(2000)
-    calls(small)
-    assert calls(large) < 4.2 * calls(small)
+    count_calls(small)
+    assert count_calls(large) < 4.2 * count_calls(small)

@@ -1,4 +1,4 @@
-"""What ONNX's own checker rejects for a reason of the specification is rejected here too."""
+"""Models that ONNX's own checker rejects under the specification are rejected here as well."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from opshift.converter.legality.findings import Level
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
 MODELS = tuple(sorted({case.keeping().SerializeToString(deterministic=True) for case in CASES}))
-TEXTS = (
+STRINGS = (
     "x",
     "y",
     "a",
@@ -38,12 +38,12 @@ TEXTS = (
 )
 NUMBERS = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 16, 21, 27, -1, 100, 2**31 - 1)
 BYTES = (b"", b"abc", bytes(8), b"\xff\xfe")
-SPELLING = "for domain 'ai.onnx'"
-"""The checker holds `ai.onnx` for another domain than the empty one; here they are one."""
+DOMAIN_SPELLING = "for domain 'ai.onnx'"
+"""ONNX's checker distinguishes `ai.onnx` from the empty domain; here they are equal."""
 
 
 def rejection(model: Any) -> str:
-    """Why ONNX's checker rejects a model; empty if it does not."""
+    """Return the error of ONNX's checker, or an empty string if it accepts the model."""
     try:
         onnx.checker.check_model(onnx.ModelProto.FromString(model.SerializeToString()))
     except Exception as error:
@@ -56,27 +56,27 @@ def has_errors(model: Any) -> bool:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_what_the_checker_rejects_is_rejected(case: Case) -> None:
+def test_rejects_models_that_onnx_checker_rejects(case: Case) -> None:
     model = case.breaking()
     assert not rejection(model) or has_errors(model), rejection(model)
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
-def test_what_keeps_a_rule_is_no_worse_for_the_checker(case: Case) -> None:
+def test_onnx_checker_accepts_valid_models(case: Case) -> None:
     model = case.keeping()
     reason = rejection(model)
     assert not reason or "should be stored in" in reason, reason
 
 
-def test_the_default_domain_has_two_spellings() -> None:
+def test_accepts_both_spellings_of_default_domain() -> None:
     model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].domain = "ai.onnx"
-    assert SPELLING in rejection(model)
+    assert DOMAIN_SPELLING in rejection(model)
     assert check(model) == ()
 
 
 def messages(message: Any) -> Iterator[Any]:
-    """A message and those in it."""
+    """Yield a message and all messages nested in it."""
     yield message
     for field, value in message.ListFields():
         if field.type == FieldDescriptor.TYPE_MESSAGE:
@@ -84,48 +84,48 @@ def messages(message: Any) -> Iterator[Any]:
                 yield from messages(each)
 
 
-def mutate(model: Any, chance: random.Random) -> None:
-    """Change one field somewhere in a model."""
-    message = chance.choice(list(messages(model)))
-    there = [field for field, _ in message.ListFields()]
-    field = chance.choice(there if there and chance.random() < 0.75 else message.DESCRIPTOR.fields)
-    if chance.random() < 0.3:
+def mutate(model: Any, rng: random.Random) -> None:
+    """Change one random field of a model."""
+    message = rng.choice(list(messages(model)))
+    set_fields = [field for field, _ in message.ListFields()]
+    field = rng.choice(set_fields if set_fields and rng.random() < 0.75 else message.DESCRIPTOR.fields)
+    if rng.random() < 0.3:
         message.ClearField(field.name)
     elif field.is_repeated:
-        _mutate_list(getattr(message, field.name), field, chance)
+        _mutate_list(getattr(message, field.name), field, rng)
     elif field.type == FieldDescriptor.TYPE_MESSAGE:
         getattr(message, field.name).SetInParent()
     else:
-        setattr(message, field.name, _value(field, chance))
+        setattr(message, field.name, _value(field, rng))
 
 
-def _mutate_list(values: Any, field: Any, chance: random.Random) -> None:
-    if values and chance.random() < 0.4:
-        del values[chance.randrange(len(values))]
+def _mutate_list(values: Any, field: Any, rng: random.Random) -> None:
+    if values and rng.random() < 0.4:
+        del values[rng.randrange(len(values))]
     elif field.type == FieldDescriptor.TYPE_MESSAGE:
-        values.add().MergeFrom(chance.choice(values) if values and chance.random() < 0.7 else values.add())
+        values.add().MergeFrom(rng.choice(values) if values and rng.random() < 0.7 else values.add())
     else:
-        values.append(_value(field, chance))
+        values.append(_value(field, rng))
 
 
-def _value(field: Any, chance: random.Random) -> Any:
+def _value(field: Any, rng: random.Random) -> Any:
     if field.type == FieldDescriptor.TYPE_STRING:
-        return chance.choice(TEXTS)
+        return rng.choice(STRINGS)
     if field.type == FieldDescriptor.TYPE_BYTES:
-        return chance.choice(BYTES)
+        return rng.choice(BYTES)
     if field.type == FieldDescriptor.TYPE_ENUM:
-        return chance.choice([each.number for each in field.enum_type.values])
-    return chance.choice(NUMBERS)
+        return rng.choice([each.number for each in field.enum_type.values])
+    return rng.choice(NUMBERS)
 
 
 @settings(max_examples=300, deadline=None)
 @given(data=st.sampled_from(MODELS), seed=st.integers(0, 2**32), count=st.integers(1, 3))
-def test_whatever_is_changed_the_checker_finds_no_more(data: bytes, seed: int, count: int) -> None:
-    """And no change, however odd, makes the check fail."""
+def test_rejects_mutations_that_onnx_checker_rejects(data: bytes, seed: int, count: int) -> None:
+    """The check also never raises, whatever the mutation."""
     model = onnx.ModelProto.FromString(data)
-    chance = random.Random(seed)
+    rng = random.Random(seed)
     for _ in range(count):
-        mutate(model, chance)
-    has_found = has_errors(model)
+        mutate(model, rng)
+    is_rejected = has_errors(model)
     reason = rejection(model)
-    assert not reason or has_found or SPELLING in reason, reason
+    assert not reason or is_rejected or DOMAIN_SPELLING in reason, reason

@@ -1,4 +1,4 @@
-"""A conversion with `check`: nothing illegal goes in, nothing illegal comes out."""
+"""Conversion with `check=True`: the input and the result must be legal."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from opshift.converter.legality.findings import IllegalModel
 CLIP = '<ir_version: 4, opset_import: ["": 9]> g (float[2] x) => (float[2] y) { y = Clip <min = 0.0> (x) }'
 
 
-def test_a_legal_model_is_converted() -> None:
+def test_converts_legal_model() -> None:
     model = parsed(CLIP)
     assert opshift.convert_version(model, 13, check=True) == opshift.convert_version(model, 13)
     assert opshift.convert(model, 13, check=True).report.changed
 
 
-def test_an_illegal_model_is_refused_before_the_conversion() -> None:
+def test_refuses_illegal_model_before_conversion() -> None:
     model = parsed(CLIP)
     model.graph.name = ""
     opshift.convert_version(model, 13)
@@ -29,15 +29,13 @@ def test_an_illegal_model_is_refused_before_the_conversion() -> None:
         opshift.convert_version(model, 13, check=True)
 
 
-@pytest.mark.parametrize("inplace", [False, True], ids=["of a copy", "in place"])
-def test_a_conversion_that_goes_wrong_leaves_the_model_alone(
-    inplace: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def spoil(plan: Any, model: Any) -> None:
+@pytest.mark.parametrize("inplace", [False, True], ids=["copy", "in place"])
+def test_faulty_conversion_leaves_model_unchanged(inplace: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def apply_and_corrupt(plan: Any, model: Any) -> None:
         apply_plan(plan, model)
         model.graph.node[-1].output[0] = "z"
 
-    monkeypatch.setattr("opshift.converter.convert.apply_plan", spoil)
+    monkeypatch.setattr("opshift.converter.convert.apply_plan", apply_and_corrupt)
     model = parsed(CLIP)
     before = model.SerializeToString()
     with pytest.raises(IllegalModel, match=r"after the conversion: graph\.output-made"):
@@ -45,12 +43,12 @@ def test_a_conversion_that_goes_wrong_leaves_the_model_alone(
     assert model.SerializeToString() == before
 
 
-def test_in_place_the_model_itself_is_changed() -> None:
+def test_converts_in_place() -> None:
     model = parsed(CLIP)
     assert opshift.convert_version(model, 13, check=True, inplace=True) is model
     assert [each.version for each in model.opset_import] == [13]
 
 
-def test_bytes_give_bytes() -> None:
+def test_returns_bytes_for_bytes() -> None:
     data = opshift.convert_version(parsed(CLIP).SerializeToString(), 13, check=True)
     assert onnx.load_from_string(data).opset_import[0].version == 13
