@@ -1,4 +1,4 @@
-"""`consumers.yaml`: programs beside ONNX and onnxruntime, in the project's folder and in a user's."""
+"""`consumers.yaml`: opsets of inference programs other than onnxruntime, bundled or added by a user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONSUMERS = [
     for product, versions in RELEASES.consumers.items()
     for version, each in versions.items()
 ]
-OURS = """
+USER_FILE = """
 phone:
   "2":
     opsets: {ai.onnx: 13}
@@ -31,14 +31,14 @@ tensorrt:
 
 
 @pytest.mark.parametrize("consumer", CONSUMERS)
-def test_a_fact_says_where_it_is_written_and_makes_sense(consumer: Consumer) -> None:
+def test_a_consumer_names_its_source_and_existing_versions(consumer: Consumer) -> None:
     assert consumer.source.startswith("https://")
     for domain, opset in consumer.opsets.items():
         assert 1 <= opset <= default_registry().newest_opset(domain)
     assert consumer.ir_version in (None, *ir_versions().versions)
 
 
-def test_the_products_are_those_of_both_files() -> None:
+def test_lists_the_products_of_both_files() -> None:
     assert list(RELEASES.products)[:2] == ["onnx", "onnxruntime"]
     assert {"tensorrt", "openvino", "windowsml", "sentis", "rknn"} <= set(RELEASES.products)
 
@@ -53,7 +53,7 @@ def test_the_products_are_those_of_both_files() -> None:
         ("rknn-1.6", 19, None),
     ],
 )
-def test_one_is_found_by_its_name(name: str, opset: int, ir_version: int | None) -> None:
+def test_finds_a_consumer_by_name(name: str, opset: int, ir_version: int | None) -> None:
     found = RELEASES.named(name)
     assert (found.opsets["ai.onnx"], found.ir_version) == (opset, ir_version)
 
@@ -66,15 +66,15 @@ def test_one_is_found_by_its_name(name: str, opset: int, ir_version: int | None)
         ("caffe-2", "unknown release 'caffe-2'", "windowsml"),
     ],
 )
-def test_what_is_not_known_says_what_is(name: str, reason: str, remedy: str) -> None:
+def test_the_error_for_an_unknown_name_lists_known_names(name: str, reason: str, remedy: str) -> None:
     with pytest.raises(OpshiftError) as caught:
         RELEASES.named(name)
     assert caught.value.reason == reason
     assert remedy in caught.value.remedy
 
 
-def test_a_folder_may_hold_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "consumers.yaml").write_text(OURS, "utf-8")
+def test_a_user_folder_may_define_consumers_only(tmp_path: Path) -> None:
+    (tmp_path / "consumers.yaml").write_text(USER_FILE, "utf-8")
     registry = default_registry().with_folder(tmp_path)
     assert registry.releases.named("phone-2").ir_version == 7
     assert registry.releases.named("tensorrt-8.6").opsets == {"ai.onnx": 16}
@@ -83,17 +83,20 @@ def test_a_folder_may_hold_nothing_else(tmp_path: Path) -> None:
     assert "phone" not in RELEASES.products
 
 
-BROKEN = {
+INVALID = {
     "no source": ('phone: {"1": {opsets: {ai.onnx: 7}}}', "source"),
     "no opsets": ('phone: {"1": {opsets: {}, source: here}}', "opsets"),
     "opset 0": ('phone: {"1": {opsets: {ai.onnx: 0}, source: here}}', "greater than or equal to 1"),
-    "a name of ONNX's": ('onnx: {"9": {opsets: {ai.onnx: 7}, source: here}}', "releases.yaml"),
-    "no mapping": ("- phone", "consumers"),
+    "a product name reserved for ONNX": (
+        'onnx: {"9": {opsets: {ai.onnx: 7}, source: here}}',
+        "releases.yaml",
+    ),
+    "a list": ("- phone", "consumers"),
 }
 
 
-@pytest.mark.parametrize(("content", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_file_that_is_wrong_is_refused(tmp_path: Path, content: str, reason: str) -> None:
+@pytest.mark.parametrize(("content", "reason"), INVALID.values(), ids=INVALID)
+def test_refuses_an_invalid_file(tmp_path: Path, content: str, reason: str) -> None:
     (tmp_path / "consumers.yaml").write_text(content, "utf-8")
     with pytest.raises(DefinitionError) as caught:
         _ = default_registry().with_folder(tmp_path).releases

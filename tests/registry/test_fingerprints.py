@@ -1,4 +1,4 @@
-"""Fingerprints: what is published stays what it was, and an edit of one character is seen."""
+"""Fingerprints record published definitions and detect the edit of a single character."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ TOOL = ROOT / "tools" / "write_fingerprints.py"
 Tool = Callable[[list[str]], int]
 
 
-def test_no_published_definition_has_changed() -> None:
-    """If this fails after a step was improved on purpose: python tools/write_fingerprints.py --steps."""
+def test_published_definitions_are_unchanged() -> None:
+    """After an intended change of a step, run `python tools/write_fingerprints.py --steps`."""
     found = moved(default_registry().operators(), load_lock(OPSETS / "fingerprints.yaml"))
     assert [str(each) for each in found] == []
 
 
-def test_every_version_is_on_record() -> None:
+def test_the_lock_lists_every_version() -> None:
     lock = load_lock(OPSETS / "fingerprints.yaml")
     versions = default_registry().get_all_schemas_with_history()
     assert len(versions) > 650
     assert [v.id for v in versions if str(v.since_version) not in lock[v.domain][v.name]] == []
 
 
-# What a fingerprint is of
+# Content of a fingerprint
 
 
 def _version(**fields: object) -> OperatorVersion:
-    stated = {"domain": "com.acme", "name": "Blur", "since_version": 2, **fields}
-    return checked(OperatorVersion, stated)
+    data = {"domain": "com.acme", "name": "Blur", "since_version": 2, **fields}
+    return checked(OperatorVersion, data)
 
 
 X = {"name": "X", "type": "T"}
@@ -59,43 +59,43 @@ BASE: dict[str, object] = {
     "attributes": {"size": {"type": "INT", "default": 3}},
     "type_constraints": {"T": ["tensor(float)"]},
 }
-DIFFERENT: dict[str, dict[str, object]] = {
-    "another number": {"since_version": 3},
-    "another name": {"name": "Blue"},
-    "another domain": {"domain": "com.acne"},
-    "another description": {"description": "It blurs!"},
-    "another status": {"status": "EXPERIMENTAL"},
-    "another shape rule": {"shape": "same_as_first"},
-    "another bridge": {"bridge": "ring"},
-    "another input": {"inputs": [{**X, "name": "Z"}]},
+CHANGES: dict[str, dict[str, object]] = {
+    "a changed since_version": {"since_version": 3},
+    "a changed name": {"name": "Blue"},
+    "a changed domain": {"domain": "com.acne"},
+    "a changed description": {"description": "It blurs!"},
+    "a changed status": {"status": "EXPERIMENTAL"},
+    "a changed shape rule": {"shape": "same_as_first"},
+    "a changed bridge": {"bridge": "ring"},
+    "a renamed input": {"inputs": [{**X, "name": "Z"}]},
     "an optional input": {"inputs": [{**X, "option": "optional"}]},
-    "one input more": {"inputs": [X, {**X, "name": "Z"}]},
+    "an added input": {"inputs": [X, {**X, "name": "Z"}]},
     "differentiability": {"inputs": [{**X, "differentiation": "differentiable"}]},
-    "another default": {"attributes": {"size": {"type": "INT", "default": 4}}},
+    "a changed default": {"attributes": {"size": {"type": "INT", "default": 4}}},
     "no default": {"attributes": {"size": {"type": "INT"}}},
     "a range": {"attributes": {"size": {"type": "INT", "default": 3, "minimum": 1}}},
-    "another type": {"type_constraints": {"T": ["tensor(double)"]}},
-    "randomness": {"determinism": "non_deterministic"},
+    "a changed type": {"type_constraints": {"T": ["tensor(double)"]}},
+    "a changed determinism": {"determinism": "non_deterministic"},
     "a deprecation": {"deprecation": {}},
     "a body": {"body": {"opset_imports": {"ai.onnx": 1}, "nodes": [{"op_type": "Relu", "outputs": ["Y"]}]}},
 }
 
 
-@pytest.mark.parametrize("fields", DIFFERENT.values(), ids=DIFFERENT)
-def test_whatever_a_definition_says_is_part_of_it(fields: dict[str, object]) -> None:
+@pytest.mark.parametrize("fields", CHANGES.values(), ids=CHANGES)
+def test_every_fact_changes_the_fingerprint(fields: dict[str, object]) -> None:
     assert fingerprint(_version(**{**BASE, **fields})) != fingerprint(_version(**BASE))
 
 
 @pytest.mark.parametrize(
     "fields",
     [
-        pytest.param({}, id="nothing"),
-        pytest.param({"status": "STABLE"}, id="a default spelled out"),
-        pytest.param({"step": {"up": "compatible"}}, id="how nodes are converted"),
-        pytest.param({"removal": {"removed_in": 9, "up": "adapter"}}, id="that it was removed later"),
+        pytest.param({}, id="no change"),
+        pytest.param({"status": "STABLE"}, id="an explicit default"),
+        pytest.param({"step": {"up": "compatible"}}, id="a step"),
+        pytest.param({"removal": {"removed_in": 9, "up": "adapter"}}, id="a removal"),
     ],
 )
-def test_what_comes_later_is_not(fields: dict[str, object]) -> None:
+def test_later_facts_keep_the_fingerprint(fields: dict[str, object]) -> None:
     assert fingerprint(_version(**{**BASE, **fields})) == fingerprint(_version(**BASE))
 
 
@@ -103,7 +103,7 @@ def test_a_fingerprint_is_32_hexadecimal_digits() -> None:
     assert re.fullmatch("[0-9a-f]{32}", fingerprint(_version()))
 
 
-def test_an_operator_has_an_entry_for_each_version_and_step_and_its_removal() -> None:
+def test_an_operator_has_entries_for_versions_steps_and_removal() -> None:
     upsample = default_registry().operator("Upsample")
     assert upsample is not None
     entries = operator_fingerprints(upsample)
@@ -116,7 +116,7 @@ def test_an_operator_has_an_entry_for_each_version_and_step_and_its_removal() ->
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree with a few of the project's definitions, on record."""
+    """A tree with a few of the project's definitions and their lock."""
     for name in ("types.yaml", "ai.onnx/Clip.yaml", "ai.onnx/GroupNormalization.yaml", "ai.onnx/ATen.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(OPSETS / name, tmp_path / name)
@@ -128,7 +128,7 @@ def _operators(tree: Path) -> list[Operator]:
     return list(read_tree(tree).operators.values())
 
 
-def _moved(tree: Path) -> list[tuple[str, str]]:
+def _differences(tree: Path) -> list[tuple[str, str]]:
     found = moved(read_tree(tree).operators.values(), load_lock(tree / "fingerprints.yaml"))
     return [(each.entry, each.why) for each in found]
 
@@ -138,41 +138,41 @@ EDITS = {
     "a description": ("Limits every element", "Limits", "limits", ["shared"]),
     "a type": ("    T: [all_numeric_types_ir4]", "ir4", "ir9", ["13"]),
     "a parameter": ("{name: min, type: T, option: optional}", "name: min", "name: mib", ["11"]),
-    "a sentence about a step": ("Integer types are accepted.", "accepted.", "accepted,", ["12 step"]),
+    "a summary of a step": ("Integer types are accepted.", "accepted.", "accepted,", ["12 step"]),
     "a verb": ("ignore_attribute: consumed_inputs", "consumed", "consumes", ["6 step"]),
     "an absent value": ("absent: the highest", "the highest", "the kighest", ["1"]),
 }
 
 
 @pytest.mark.parametrize(("line", "old", "new", "entries"), EDITS.values(), ids=EDITS)
-def test_an_edit_of_one_character_is_seen(
+def test_detects_an_edit_of_one_character(
     tree: Path, line: str, old: str, new: str, entries: list[str]
 ) -> None:
     path = tree / "ai.onnx" / "Clip.yaml"
     text = path.read_text("utf-8")
     assert line in text
     path.write_text(text.replace(line, line.replace(old, new), 1), encoding="utf-8")
-    assert _moved(tree) == [(entry, "changed") for entry in entries]
+    assert _differences(tree) == [(entry, "changed") for entry in entries]
 
 
-def test_an_edit_of_a_set_of_types_is_seen_in_every_version_that_uses_it(tree: Path) -> None:
+def test_detects_an_edited_type_set_in_versions_that_use_it(tree: Path) -> None:
     path = tree / "types.yaml"
     path.write_text(path.read_text("utf-8").replace("tensor(float16)", "tensor(float17)"), encoding="utf-8")
-    assert ("1", "changed") in _moved(tree)
+    assert ("1", "changed") in _differences(tree)
 
 
-def test_comments_and_layout_are_free(tree: Path) -> None:
+def test_ignores_comments_and_layout(tree: Path) -> None:
     path = tree / "ai.onnx" / "Clip.yaml"
     path.write_text("# a comment\n" + path.read_text("utf-8") + "\n\n", encoding="utf-8")
-    assert _moved(tree) == []
+    assert _differences(tree) == []
 
 
-def test_an_operator_that_is_gone_is_seen(tree: Path) -> None:
+def test_detects_a_missing_operator(tree: Path) -> None:
     (tree / "ai.onnx" / "Clip.yaml").unlink()
-    assert _moved(tree) == [("the operator", "missing")]
+    assert _differences(tree) == [("the operator", "missing")]
 
 
-# The tool
+# Command line
 
 
 @pytest.fixture
@@ -221,28 +221,30 @@ def test_the_tool_appends_a_new_version_with_a_new_description(tool: Tool, tree:
         pytest.param(("Clip", "Limits", "Bounds"), [], 1, False, id="a description"),
         pytest.param(("Clip", "Integer types", "Integers"), [], 1, False, id="a step"),
         pytest.param(("Clip", "Integer types", "Integers"), ["--steps"], 0, True, id="a step with --steps"),
-        pytest.param(("Clip", "option: optional", "option: single"), ["--check"], 1, False, id="checked"),
+        pytest.param(
+            ("Clip", "option: optional", "option: single"), ["--check"], 1, False, id="with --check"
+        ),
     ],
 )
-def test_the_tool_rewrites_only_what_it_is_told_to(
+def test_the_tool_rewrites_published_entries_only_with_options(
     tool: Tool, tree: Path, edit: tuple[str, str, str], options: list[str], code: int, recorded: bool
 ) -> None:
     before = (tree / "fingerprints.yaml").read_bytes()
     _edit(tree, *edit)
     assert tool([str(tree), *options]) == code
     assert ((tree / "fingerprints.yaml").read_bytes() != before) == recorded
-    assert (_moved(tree) == []) == recorded
+    assert (_differences(tree) == []) == recorded
 
 
-def test_an_experiment_may_change(tool: Tool, tree: Path) -> None:
+def test_the_tool_accepts_changes_of_experimental_operators(tool: Tool, tree: Path) -> None:
     _edit(tree, "ATen", "status: EXPERIMENTAL", "status: EXPERIMENTAL\n  shape: first")
     assert read_tree(tree).operators["ai.onnx", "ATen"].versions[0].status == "EXPERIMENTAL"
     assert tool([str(tree), "--check"]) == 1
     assert tool([str(tree)]) == 0
-    assert _moved(tree) == []
+    assert _differences(tree) == []
 
 
-def test_what_is_gone_stays_on_record(tool: Tool, tree: Path) -> None:
+def test_the_tool_keeps_missing_operators_without_force(tool: Tool, tree: Path) -> None:
     (tree / "ai.onnx" / "Clip.yaml").unlink()
     assert tool([str(tree)]) == 1
     assert "Clip" in load_lock(tree / "fingerprints.yaml")["ai.onnx"]
@@ -250,7 +252,7 @@ def test_what_is_gone_stays_on_record(tool: Tool, tree: Path) -> None:
     assert "Clip" not in load_lock(tree / "fingerprints.yaml")["ai.onnx"]
 
 
-def test_a_lock_of_another_form_is_refused(tmp_path: Path) -> None:
+def test_refuses_a_lock_with_an_invalid_structure(tmp_path: Path) -> None:
     path = tmp_path / "fingerprints.yaml"
     path.write_text("ai.onnx: [Clip]\n", encoding="utf-8")
     with pytest.raises(DefinitionError):

@@ -1,4 +1,4 @@
-"""A folder adds to the project's definitions; a whole tree takes their place."""
+"""A folder of definitions extends the built-in ones; a complete tree replaces them."""
 
 from __future__ import annotations
 
@@ -14,33 +14,33 @@ ACME = "domain: com.acme\nname: Blur\nversions:\n- since_version: 1\n"
 RELU = "domain: ai.onnx\nname: Relu\nversions:\n- since_version: 1\n"
 
 
-def _folder(path: Path, name: str, text: str, *, whole: bool = False) -> Path:
+def _write_folder(path: Path, name: str, text: str, *, complete: bool = False) -> Path:
     (path / name).parent.mkdir(parents=True)
     (path / name).write_text(text, "utf-8")
-    if whole:
+    if complete:
         (path / "releases.yaml").write_text("onnx: {}\n", "utf-8")
     return path
 
 
-def test_without_folders_it_is_the_projects_own() -> None:
+def test_returns_the_default_registry_without_folders() -> None:
     assert registry_over([]) is default_registry()
 
 
 def test_a_folder_adds_its_domain(tmp_path: Path) -> None:
-    registry = registry_over([_folder(tmp_path, "com.acme/Blur.yaml", ACME)])
+    registry = registry_over([_write_folder(tmp_path, "com.acme/Blur.yaml", ACME)])
     assert registry.names("com.acme") == ("Blur",)
     assert registry.has("Conv")
 
 
 @pytest.mark.parametrize("is_first", [True, False])
-def test_a_tree_takes_the_place_of_the_projects(is_first: bool, tmp_path: Path) -> None:
-    tree = _folder(tmp_path / "tree", "ai.onnx/Relu.yaml", RELU, whole=True)
-    acme = _folder(tmp_path / "acme", "com.acme/Blur.yaml", ACME)
+def test_a_complete_tree_replaces_the_built_in_definitions(is_first: bool, tmp_path: Path) -> None:
+    tree = _write_folder(tmp_path / "tree", "ai.onnx/Relu.yaml", RELU, complete=True)
+    acme = _write_folder(tmp_path / "acme", "com.acme/Blur.yaml", ACME)
     registry = registry_over([tree, acme] if is_first else [acme, tree])
     assert registry.names() == ("Relu",)
     assert registry.names("com.acme") == ("Blur",)
 
 
-def test_what_is_there_is_not_defined_again(tmp_path: Path) -> None:
+def test_refuses_a_second_definition_of_an_operator(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="also defined"):
-        registry_over([_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])
+        registry_over([_write_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])

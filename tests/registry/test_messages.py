@@ -1,4 +1,4 @@
-"""The message classes: ONNX's own, field by field and byte by byte, beside an imported onnx or without it."""
+"""The message classes equal ONNX's in fields and bytes, with and without an imported onnx."""
 
 import os
 import runpy
@@ -32,13 +32,13 @@ def _with_nested(descriptor: Descriptor) -> Iterator[Descriptor]:
         yield from _with_nested(nested)
 
 
-def _messages(tops: Iterable[Any]) -> dict[str, Descriptor]:
-    return {found.full_name: found for top in tops for found in _with_nested(top)}
+def _messages(roots: Iterable[Any]) -> dict[str, Descriptor]:
+    return {found.full_name: found for root in roots for found in _with_nested(root)}
 
 
-OURS_FILE = messages.ModelProto.DESCRIPTOR.file
-OURS = _messages(OURS_FILE.message_types_by_name.values())
-THEIRS = _messages(top for file in ONNX_FILES for top in file.message_types_by_name.values())
+OUR_FILE = messages.ModelProto.DESCRIPTOR.file
+OUR_MESSAGES = _messages(OUR_FILE.message_types_by_name.values())
+ONNX_MESSAGES = _messages(root for file in ONNX_FILES for root in file.message_types_by_name.values())
 
 
 def _enums(file: Any, all_messages: dict[str, Descriptor]) -> dict[str, EnumDescriptor]:
@@ -46,8 +46,8 @@ def _enums(file: Any, all_messages: dict[str, Descriptor]) -> dict[str, EnumDesc
     return {enum.full_name: enum for enum in [*file.enum_types_by_name.values(), *nested]}
 
 
-OUR_ENUMS = _enums(OURS_FILE, OURS)
-THEIR_ENUMS = _enums(ONNX_FILES[0], THEIRS) | _enums(ONNX_FILES[1], {})
+OUR_ENUMS = _enums(OUR_FILE, OUR_MESSAGES)
+ONNX_ENUMS = _enums(ONNX_FILES[0], ONNX_MESSAGES) | _enums(ONNX_FILES[1], {})
 
 # Descriptors
 
@@ -83,27 +83,27 @@ def _enum_facts(descriptor: EnumDescriptor) -> dict[str, object]:
     }
 
 
-def test_same_messages_and_enums() -> None:
-    assert set(OURS) == set(THEIRS)
-    assert set(OUR_ENUMS) == set(THEIR_ENUMS)
+def test_defines_the_messages_and_enums_of_onnx() -> None:
+    assert set(OUR_MESSAGES) == set(ONNX_MESSAGES)
+    assert set(OUR_ENUMS) == set(ONNX_ENUMS)
 
 
-@pytest.mark.parametrize("name", sorted(THEIRS))
-def test_message_equals_onnx(name: str) -> None:
-    assert _message_facts(OURS[name]) == _message_facts(THEIRS[name])
+@pytest.mark.parametrize("name", sorted(ONNX_MESSAGES))
+def test_a_message_equals_the_one_of_onnx(name: str) -> None:
+    assert _message_facts(OUR_MESSAGES[name]) == _message_facts(ONNX_MESSAGES[name])
 
 
-@pytest.mark.parametrize("name", sorted(THEIR_ENUMS))
-def test_enum_equals_onnx(name: str) -> None:
-    assert _enum_facts(OUR_ENUMS[name]) == _enum_facts(THEIR_ENUMS[name])
+@pytest.mark.parametrize("name", sorted(ONNX_ENUMS))
+def test_an_enum_equals_the_one_of_onnx(name: str) -> None:
+    assert _enum_facts(OUR_ENUMS[name]) == _enum_facts(ONNX_ENUMS[name])
 
 
-@pytest.mark.parametrize("name", sorted(OURS_FILE.message_types_by_name))
-def test_every_message_is_exported(name: str) -> None:
-    assert getattr(messages, name).DESCRIPTOR is OURS_FILE.message_types_by_name[name]
+@pytest.mark.parametrize("name", sorted(OUR_FILE.message_types_by_name))
+def test_exports_every_message(name: str) -> None:
+    assert getattr(messages, name).DESCRIPTOR is OUR_FILE.message_types_by_name[name]
 
 
-def test_enum_values_have_names() -> None:
+def test_enum_values_are_available_by_name() -> None:
     assert messages.IR_VERSION == onnx.IR_VERSION == messages.Version.Value("IR_VERSION")
     assert messages.OperatorStatus.Name(1) == "STABLE"
     assert messages.TensorProto.DataType.Name(messages.TensorProto.BFLOAT16) == "BFLOAT16"
@@ -195,7 +195,7 @@ def _types() -> onnx.ModelProto:
         onnx.TypeProto(denotation="IMAGE"),
         opaque,
     ]
-    infos = [helper.make_value_info(f"v{number}", one) for number, one in enumerate(types)]
+    infos = [helper.make_value_info(f"v{number}", each) for number, each in enumerate(types)]
     return helper.make_model(_graph(value_info=infos))
 
 
@@ -218,7 +218,7 @@ def _sample(field: Any, depth: int) -> object:
 
 
 def _filled(descriptor: Any, depth: int) -> Any:
-    """A message with every field set (of a oneof the last), down to `depth` levels below it."""
+    """Return a message with all fields set, nested to `depth` levels; of a oneof, the last field."""
     message = GetMessageClass(descriptor)()
     for field in descriptor.fields:
         if field.message_type is not None and not depth:
@@ -249,41 +249,41 @@ MODELS: list[Callable[[], onnx.ModelProto]] = [
 ]
 
 
-def _rewritten(data: bytes) -> bytes:
+def _round_trip(data: bytes) -> bytes:
     return messages.parse_model(data).SerializeToString()
 
 
 @pytest.mark.parametrize("build", MODELS)
-def test_built_model_round_trips(build: Callable[[], onnx.ModelProto]) -> None:
+def test_a_constructed_model_round_trips(build: Callable[[], onnx.ModelProto]) -> None:
     model = build()
     data = model.SerializeToString()
-    assert _rewritten(data) == data
-    assert onnx.ModelProto.FromString(_rewritten(data)).SerializeToString() == data
+    assert _round_trip(data) == data
+    assert onnx.ModelProto.FromString(_round_trip(data)).SerializeToString() == data
 
 
 @pytest.mark.parametrize("name", ["OperatorSetProto", "SparseTensorProto", "TrainingInfoProto", "TypeProto"])
-def test_filled_message_round_trips(name: str) -> None:
-    data = _filled(THEIRS[f"onnx.{name}"], 4).SerializeToString()
+def test_a_message_with_all_fields_round_trips(name: str) -> None:
+    data = _filled(ONNX_MESSAGES[f"onnx.{name}"], 4).SerializeToString()
     assert getattr(messages, name).FromString(data).SerializeToString() == data
 
 
 @pytest.mark.parametrize("folder", ["light", "simple", "pytorch-converted", "pytorch-operator"])
-def test_onnx_file_round_trips(folder: str) -> None:
+def test_a_model_file_of_onnx_round_trips(folder: str) -> None:
     paths = sorted((ONNX_DATA / folder).rglob("*.onnx"))
     assert paths
     for path in paths:
         data = path.read_bytes()
-        assert _rewritten(data) == onnx.ModelProto.FromString(data).SerializeToString(), path
+        assert _round_trip(data) == onnx.ModelProto.FromString(data).SerializeToString(), path
 
 
-def test_own_model_is_read_by_onnx() -> None:
+def test_onnx_reads_a_constructed_model() -> None:
     model = messages.ModelProto(ir_version=messages.IR_VERSION, graph=messages.GraphProto(name="g"))
     model.opset_import.add(domain="", version=22)
     node = model.graph.node.add(op_type="Cast", input=["x"], output=["y"])
     node.attribute.add(name="to", type=messages.AttributeProto.INT, i=messages.TensorProto.FLOAT16)
-    theirs = onnx.ModelProto.FromString(model.SerializeToString())
-    assert theirs.SerializeToString() == model.SerializeToString()
-    assert helper.get_attribute_value(theirs.graph.node[0].attribute[0]) == TensorProto.FLOAT16
+    parsed = onnx.ModelProto.FromString(model.SerializeToString())
+    assert parsed.SerializeToString() == model.SerializeToString()
+    assert helper.get_attribute_value(parsed.graph.node[0].attribute[0]) == TensorProto.FLOAT16
 
 
 def _length_delimited(number: int, content: bytes) -> bytes:
@@ -313,20 +313,20 @@ GRAPH = _length_delimited(1, _length_delimited(5, ATTRIBUTE) + TEXT_1001)
         ),
     ],
 )
-def test_unknown_fields_survive(data: bytes, kept: list[bytes]) -> None:
-    assert _rewritten(data) == onnx.ModelProto.FromString(data).SerializeToString()
-    assert len(_rewritten(data)) == len(data)
-    assert all(part in _rewritten(data) for part in kept)
+def test_keeps_unknown_fields(data: bytes, kept: list[bytes]) -> None:
+    assert _round_trip(data) == onnx.ModelProto.FromString(data).SerializeToString()
+    assert len(_round_trip(data)) == len(data)
+    assert all(part in _round_trip(data) for part in kept)
 
 
 @pytest.mark.parametrize("convert", [bytes, memoryview])
-def test_parse_model_takes(convert: Callable[[bytes], bytes | memoryview]) -> None:
+def test_parse_model_accepts_bytes_and_views(convert: Callable[[bytes], bytes | memoryview]) -> None:
     data = _plain().SerializeToString()
     assert messages.parse_model(convert(data)).SerializeToString() == data
 
 
 @pytest.mark.parametrize("data", [b"\xff", b"\x08", b"not a model", _plain().SerializeToString()[:-1]])
-def test_parse_model_refuses(data: bytes) -> None:
+def test_parse_model_refuses_invalid_bytes(data: bytes) -> None:
     with pytest.raises(messages.DecodeError, match="not a serialized ONNX model"):
         messages.parse_model(data)
 
@@ -343,7 +343,7 @@ def test_parse_model_refuses(data: bytes) -> None:
         ("import opshift.registry.messages, onnx", True),
     ],
 )
-def test_import(imports: str, onnx_loaded: bool, backend: str) -> None:
+def test_imports_next_to_onnx_or_alone(imports: str, onnx_loaded: bool, backend: str) -> None:
     code = f"""if True:
         import sys
         {imports}

@@ -1,4 +1,4 @@
-"""The registry against the installed ONNX: every field of every version, both ways, and at every opset."""
+"""The registry equals the installed ONNX in every field of every version and at every opset."""
 
 import re
 import runpy
@@ -38,48 +38,50 @@ def _id(schema: Any) -> OperatorId:
     return OperatorId(canonical_domain(schema.domain), schema.name, schema.since_version)
 
 
-OURS = {version.id: version for version in REGISTRY.get_all_schemas_with_history()}
-THEIRS = {_id(schema): schema for schema in defs.get_all_schemas_with_history()}
+OUR_VERSIONS = {version.id: version for version in REGISTRY.get_all_schemas_with_history()}
+ONNX_SCHEMAS = {_id(schema): schema for schema in defs.get_all_schemas_with_history()}
 
 
-# The set of versions
+# Versions
 
 
-def test_onnx_is_the_one_that_the_definitions_were_made_from() -> None:
+def test_the_installed_onnx_is_the_source_of_the_definitions() -> None:
     assert onnx.__version__ == "1.23.2"
-    assert len(THEIRS) == len(defs.get_all_schemas_with_history()) == 659
-    assert len({each[:2] for each in THEIRS}) == 227
+    assert len(ONNX_SCHEMAS) == len(defs.get_all_schemas_with_history()) == 659
+    assert len({each[:2] for each in ONNX_SCHEMAS}) == 227
 
 
 def test_no_version_is_missing() -> None:
-    assert THEIRS.keys() - OURS.keys() == set()
+    assert ONNX_SCHEMAS.keys() - OUR_VERSIONS.keys() == set()
 
 
-def test_the_only_others_are_experiments_that_onnx_removed() -> None:
-    others = {each: OURS[each] for each in OURS.keys() - THEIRS.keys()}
-    assert {each for each, version in others.items() if version.removal is None} == ONCE_EXPERIMENTAL
-    assert {version.status for version in others.values()} == {"EXPERIMENTAL"}
-    assert {each for each, version in OURS.items() if version.removal} == others.keys() - ONCE_EXPERIMENTAL
+def test_extra_versions_are_experiments_that_onnx_removed() -> None:
+    extra = {each: OUR_VERSIONS[each] for each in OUR_VERSIONS.keys() - ONNX_SCHEMAS.keys()}
+    assert {each for each, version in extra.items() if version.removal is None} == ONCE_EXPERIMENTAL
+    assert {version.status for version in extra.values()} == {"EXPERIMENTAL"}
+    assert {
+        each for each, version in OUR_VERSIONS.items() if version.removal
+    } == extra.keys() - ONCE_EXPERIMENTAL
 
 
 def test_the_history_lists_every_version_once() -> None:
-    assert len(REGISTRY.get_all_schemas_with_history()) == len(OURS)
+    assert len(REGISTRY.get_all_schemas_with_history()) == len(OUR_VERSIONS)
 
 
-def test_domains_and_names_are_those_of_onnx() -> None:
-    assert set(REGISTRY.domains()) == {each.domain for each in THEIRS}
-    removed = {version.name for version in OURS.values() if version.removal}
+def test_has_the_domains_and_names_of_onnx() -> None:
+    assert set(REGISTRY.domains()) == {each.domain for each in ONNX_SCHEMAS}
+    removed = {version.name for version in OUR_VERSIONS.values() if version.removal}
     for domain in REGISTRY.domains():
-        theirs = {each.op_type for each in THEIRS if each.domain == domain}
+        theirs = {each.op_type for each in ONNX_SCHEMAS if each.domain == domain}
         assert set(REGISTRY.names(domain)) - removed == theirs
         assert list(REGISTRY.names(domain)) == sorted(REGISTRY.names(domain))
 
 
-# The fields of a version
+# Fields of a version
 
 
 class Facts(NamedTuple):
-    """What both say of one version, in one form."""
+    """Facts about one version in a form shared by the registry and ONNX."""
 
     domain: str
     name: str
@@ -110,7 +112,7 @@ def _our_parameter(version: OperatorVersion, parameter: Parameter) -> tuple[obje
     )
 
 
-def _their_parameter(parameter: Any) -> tuple[object, ...]:
+def _onnx_parameter(parameter: Any) -> tuple[object, ...]:
     category = re.sub(r"(?<=.)(?=[A-Z])", "_", parameter.differentiation_category.name).lower()
     return (
         parameter.name,
@@ -128,7 +130,7 @@ def _our_attribute(attribute: Attribute) -> tuple[str, bool, str]:
     return attribute.type, attribute.required, repr(default)
 
 
-def _their_attribute(attribute: Any) -> tuple[str, bool, str]:
+def _onnx_attribute(attribute: Any) -> tuple[str, bool, str]:
     has_default = attribute.default_value.type != onnx.AttributeProto.UNDEFINED
     default = _text(helper.get_attribute_value(attribute.default_value)) if has_default else None
     return attribute.type.name, attribute.required, repr(default)
@@ -140,7 +142,7 @@ def _text(value: Any) -> Any:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _ours(version: OperatorVersion) -> Facts:
+def _our_facts(version: OperatorVersion) -> Facts:
     return Facts(
         version.domain,
         version.name,
@@ -156,7 +158,7 @@ def _ours(version: OperatorVersion) -> Facts:
     )
 
 
-def _theirs(schema: Any) -> Facts:
+def _onnx_facts(schema: Any) -> Facts:
     return Facts(
         canonical_domain(schema.domain),
         schema.name,
@@ -166,21 +168,21 @@ def _theirs(schema: Any) -> Facts:
         {"NonDeterministic": "non_deterministic"}.get(
             schema.node_determinism.name, schema.node_determinism.name.lower()
         ),
-        [_their_parameter(parameter) for parameter in schema.inputs],
-        [_their_parameter(parameter) for parameter in schema.outputs],
+        [_onnx_parameter(parameter) for parameter in schema.inputs],
+        [_onnx_parameter(parameter) for parameter in schema.outputs],
         (schema.min_input, schema.max_input, schema.min_output, schema.max_output),
-        {name: _their_attribute(attribute) for name, attribute in schema.attributes.items()},
+        {name: _onnx_attribute(attribute) for name, attribute in schema.attributes.items()},
         {each.type_param_str: sorted(each.allowed_type_strs) for each in schema.type_constraints},
     )
 
 
-@pytest.mark.parametrize("each", sorted(THEIRS), ids=str)
-def test_a_version_says_what_onnx_says(each: OperatorId) -> None:
-    assert _ours(OURS[each])._asdict() == _theirs(THEIRS[each])._asdict()
+@pytest.mark.parametrize("each", sorted(ONNX_SCHEMAS), ids=str)
+def test_a_version_equals_the_schema_of_onnx(each: OperatorId) -> None:
+    assert _our_facts(OUR_VERSIONS[each])._asdict() == _onnx_facts(ONNX_SCHEMAS[each])._asdict()
 
 
-def test_every_field_is_told_apart_by_some_version() -> None:
-    known = [_theirs(schema) for schema in THEIRS.values()]
+def test_every_field_varies_between_versions() -> None:
+    known = [_onnx_facts(schema) for schema in ONNX_SCHEMAS.values()]
     parameters = [parameter for each in known for parameter in (*each.inputs, *each.outputs)]
     assert {each.status for each in known} == {"STABLE", "EXPERIMENTAL"}
     assert {each.deprecated for each in known} == {True, False}
@@ -192,10 +194,10 @@ def test_every_field_is_told_apart_by_some_version() -> None:
     assert {required for each in known for _, required, _ in each.attributes.values()} == {True, False}
 
 
-# The version in force
+# The version in effect
 
 
-def _their_version(name: str, opset: int, domain: str) -> int | None:
+def _onnx_version(name: str, opset: int, domain: str) -> int | None:
     theirs = domain if domain != "ai.onnx" else ""
     return defs.get_schema(name, opset, theirs).since_version if defs.has(name, opset, theirs) else None
 
@@ -208,15 +210,17 @@ def _our_version(name: str, opset: int, domain: str) -> int | None:
     return found
 
 
-OPERATORS = sorted({each[:2] for each in OURS})
+OPERATORS = sorted({each[:2] for each in OUR_VERSIONS})
 
 
 @pytest.mark.parametrize(("domain", "name"), OPERATORS, ids=[".".join(each) for each in OPERATORS])
-def test_an_operator_is_the_same_version_at_every_opset(domain: str, name: str) -> None:
+def test_an_operator_has_the_version_of_onnx_at_every_opset(domain: str, name: str) -> None:
     opsets = range(1, NEWEST[domain] + 1)
-    extra = {each.since_version for each in OURS.keys() - THEIRS.keys() if each[:2] == (domain, name)}
+    extra = {
+        each.since_version for each in OUR_VERSIONS.keys() - ONNX_SCHEMAS.keys() if each[:2] == (domain, name)
+    }
     ours = {opset: _our_version(name, opset, domain) for opset in opsets}
-    theirs = {opset: _their_version(name, opset, domain) for opset in opsets}
+    theirs = {opset: _onnx_version(name, opset, domain) for opset in opsets}
     assert {opset: None if since in extra else since for opset, since in ours.items()} == theirs
     assert {opset: REGISTRY.has(name, opset, domain) for opset in opsets} == {
         opset: since is not None for opset, since in ours.items()
@@ -224,10 +228,10 @@ def test_an_operator_is_the_same_version_at_every_opset(domain: str, name: str) 
 
 
 @pytest.mark.parametrize(("domain", "newest"), NEWEST.items(), ids=NEWEST)
-def test_the_newest_opset_of_a_domain_is_onnxs(domain: str, newest: int) -> None:
+def test_a_domain_has_the_newest_opset_of_onnx(domain: str, newest: int) -> None:
     theirs = "" if domain == "ai.onnx" else domain
     assert REGISTRY.newest_opset(domain) == newest == defs.C.schema_version_map()[theirs][1]
-    assert max(each.since_version for each in THEIRS if each.domain == domain) <= newest
+    assert max(each.since_version for each in ONNX_SCHEMAS if each.domain == domain) <= newest
 
 
 # Releases
@@ -237,18 +241,18 @@ COLUMNS = ("ai.onnx", "ai.onnx.ml", "ai.onnx.preview.training")
 
 
 @pytest.mark.parametrize("row", RELEASES.values(), ids=RELEASES)
-def test_a_release_brought_what_onnx_says(row: tuple[Any, ...]) -> None:
+def test_a_release_has_the_versions_that_onnx_lists(row: tuple[Any, ...]) -> None:
     release = REGISTRY.releases.named(f"onnx-{row[0]}")
-    stated = {domain: opset for domain, opset in release.opsets.items() if domain in COLUMNS}
-    assert (release.ir_version, stated) == (row[1], dict(zip(COLUMNS, row[2:], strict=False)))
+    opsets = {domain: opset for domain, opset in release.opsets.items() if domain in COLUMNS}
+    assert (release.ir_version, opsets) == (row[1], dict(zip(COLUMNS, row[2:], strict=False)))
 
 
-def test_no_release_is_listed_that_onnx_does_not_have() -> None:
+def test_lists_releases_of_onnx_only() -> None:
     minors = {".".join(version.split(".")[:2]) for version in RELEASES}
     assert set(REGISTRY.releases.onnx) - RELEASES.keys() - minors == set()
 
 
-def test_releases_go_from_old_to_new() -> None:
+def test_lists_releases_in_ascending_order() -> None:
     listed = [tuple(int(part) for part in version.split(".")) for version in REGISTRY.releases.onnx]
     assert listed == sorted(set(listed))
     assert list(REGISTRY.releases.onnx)[-1] == ".".join(onnx.__version__.split(".")[:2])
@@ -261,32 +265,32 @@ def test_the_last_release_has_the_newest_opset_of_every_domain() -> None:
 # The import from an installed ONNX
 
 
-def _lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+def _printed_lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
 NO_DIFFERENCE = f"onnx {onnx.__version__}: 0 published versions differ"
 
 
-def test_the_import_finds_no_difference_and_would_add_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_import_finds_no_difference_and_adds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert import_all(OPSETS, False) == 0
-    assert _lines(capsys) == [NO_DIFFERENCE]
+    assert _printed_lines(capsys) == [NO_DIFFERENCE]
 
 
-def _copied(folder: Path, keep: Callable[[str], str]) -> Path:
-    """The definitions in another folder, each file as `keep` leaves it."""
+def _copy_definitions(folder: Path, edit: Callable[[str], str]) -> Path:
+    """Copy the definitions to a folder, applying `edit` to each file."""
     shutil.copy(OPSETS / "types.yaml", folder)
     for path in OPSETS.glob("*/*.yaml"):
         target = folder / path.parent.name / path.name
         target.parent.mkdir(exist_ok=True)
-        target.write_text(keep(path.read_text("utf-8")), "utf-8")
+        target.write_text(edit(path.read_text("utf-8")), "utf-8")
     return folder
 
 
 def _without_last_version(text: str) -> str:
     start = text.rindex("\n- since_version:") + 1
     is_only = text.count("\n- since_version:") == 1
-    return text if is_only or _last_id(text) not in THEIRS else text[:start]
+    return text if is_only or _last_id(text) not in ONNX_SCHEMAS else text[:start]
 
 
 def _last_id(text: str) -> OperatorId:
@@ -295,18 +299,18 @@ def _last_id(text: str) -> OperatorId:
     return OperatorId(domain, name, int(versions[-1]))
 
 
-def _cut() -> dict[OperatorId, tuple[Path, str]]:
-    """The versions that `_without_last_version` takes away, and their files as they are left."""
+def _versions_to_append() -> dict[OperatorId, tuple[Path, str]]:
+    """Return the versions removed by `_without_last_version`, with the path and remaining text of the file."""
     texts = ((path, path.read_text("utf-8")) for path in sorted(OPSETS.glob("*/*.yaml")))
-    left = ((path, text, _without_last_version(text)) for path, text in texts)
-    return {_last_id(old): (path.relative_to(OPSETS), new) for path, old, new in left if new != old}
+    edited = ((path, text, _without_last_version(text)) for path, text in texts)
+    return {_last_id(old): (path.relative_to(OPSETS), new) for path, old, new in edited if new != old}
 
 
-CUT = _cut()
+TO_APPEND = _versions_to_append()
 
 
 class Appended(NamedTuple):
-    """A folder of which the import made up the last version of every operator that has several."""
+    """A folder to which the import has appended the last version of each operator with several versions."""
 
     folder: Path
     printed: list[str]
@@ -316,7 +320,7 @@ class Appended(NamedTuple):
 
 @pytest.fixture(scope="module")
 def appended(tmp_path_factory: pytest.TempPathFactory) -> Appended:
-    folder = _copied(tmp_path_factory.mktemp("opsets"), _without_last_version)
+    folder = _copy_definitions(tmp_path_factory.mktemp("opsets"), _without_last_version)
     with pytest.MonkeyPatch.context() as patch:
         printed: list[str] = []
         patch.setitem(import_all.__globals__, "print", lambda text: printed.append(str(text)))
@@ -324,90 +328,97 @@ def appended(tmp_path_factory: pytest.TempPathFactory) -> Appended:
     return Appended(folder, printed, Registry((folder,)), TypeSets.load(folder / "types.yaml"))
 
 
-def test_there_is_something_to_append() -> None:
-    assert len(CUT) > 150
-    assert OperatorId("ai.onnx", "Cast", 28) in CUT
-    assert OperatorId("ai.onnx.ml", "LabelEncoder", 4) in CUT
+def test_finds_versions_to_append() -> None:
+    assert len(TO_APPEND) > 150
+    assert OperatorId("ai.onnx", "Cast", 28) in TO_APPEND
+    assert OperatorId("ai.onnx.ml", "LabelEncoder", 4) in TO_APPEND
 
 
-@pytest.mark.parametrize("each", sorted(CUT), ids=str)
-def test_a_missing_version_is_appended_with_the_facts(appended: Appended, each: OperatorId) -> None:
-    path, before = CUT[each]
+@pytest.mark.parametrize("each", sorted(TO_APPEND), ids=str)
+def test_appends_a_missing_version_with_the_facts_of_onnx(appended: Appended, each: OperatorId) -> None:
+    path, before = TO_APPEND[each]
     after = (appended.folder / path).read_text("utf-8")
     assert after.startswith(before)
     assert after.endswith("\n")
     (version,) = load_yaml(appended.folder / path)["versions"][before.count("\n- since_version:") :]
     constraints = version.get("type_constraints", {})
-    spelled = {name: list(appended.types.expand(entries)) for name, entries in constraints.items()}
-    expected = facts(THEIRS[each])
-    assert version | ({"type_constraints": spelled} if spelled else {}) == expected
+    expanded = {name: list(appended.types.expand(entries)) for name, entries in constraints.items()}
+    expected = facts(ONNX_SCHEMAS[each])
+    assert version | ({"type_constraints": expanded} if expanded else {}) == expected
     assert list(version) == list(expected)
 
 
-@pytest.mark.parametrize("each", sorted(CUT), ids=str)
-def test_an_appended_version_loads(appended: Appended, each: OperatorId) -> None:
+@pytest.mark.parametrize("each", sorted(TO_APPEND), ids=str)
+def test_loads_an_appended_version(appended: Appended, each: OperatorId) -> None:
     operator = appended.registry.operator(each.op_type, each.domain)
     assert operator is not None
-    assert _ours(operator.versions[-1])._asdict() == _theirs(THEIRS[each])._asdict()
-    assert [version.id for version in operator.versions] == [key for key in OURS if key[:2] == each[:2]]
+    assert _our_facts(operator.versions[-1])._asdict() == _onnx_facts(ONNX_SCHEMAS[each])._asdict()
+    assert [version.id for version in operator.versions] == [
+        key for key in OUR_VERSIONS if key[:2] == each[:2]
+    ]
 
 
-def test_the_steps_that_a_person_has_to_decide_are_printed(appended: Appended) -> None:
+def test_prints_the_steps_to_decide_by_hand(appended: Appended) -> None:
     decided = [line for line in appended.printed if line.startswith("decide ")]
-    assert sorted(decided) == sorted(f"decide {each}: the step to it" for each in CUT)
+    assert sorted(decided) == sorted(f"decide {each}: the step to it" for each in TO_APPEND)
 
 
-def test_nothing_is_left_to_append(appended: Appended, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_import_appends_nothing(appended: Appended, capsys: pytest.CaptureFixture[str]) -> None:
     import_all(appended.folder, False)
-    assert [line for line in _lines(capsys) if not line.startswith(("differs: ", "onnx "))] == []
+    assert [line for line in _printed_lines(capsys) if not line.startswith(("differs: ", "onnx "))] == []
 
 
-def test_without_leave_to_write_it_says_what_it_would_add(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = _copied(tmp_path, _without_last_version)
+def test_a_dry_run_prints_the_versions_to_append(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = _copy_definitions(tmp_path, _without_last_version)
     before = {path: path.read_bytes() for path in folder.rglob("*.yaml")}
     import_all(folder, False)
-    lines = _lines(capsys)
-    for each, (path, _) in CUT.items():
+    lines = _printed_lines(capsys)
+    for each, (path, _) in TO_APPEND.items():
         assert f"decide {each}: the step to it" in lines
         assert f"would add 1 to {folder / path}" in lines
     assert {path: path.read_bytes() for path in folder.rglob("*.yaml")} == before
 
 
-def test_an_empty_folder_gets_every_version(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_imports_every_version_into_an_empty_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     shutil.copy(OPSETS / "types.yaml", tmp_path)
     assert import_all(tmp_path, True) == 0
-    steps = {str(each) for each in THEIRS if each.since_version != _first(each)}
-    assert {line.split()[1].rstrip(":") for line in _lines(capsys) if line.startswith("decide ")} == steps
-    written = {version.id: version for version in Registry((tmp_path,)).get_all_schemas_with_history()}
-    assert {each: _ours(version) for each, version in written.items()} == {
-        each: _theirs(schema) for each, schema in THEIRS.items()
+    steps = {str(each) for each in ONNX_SCHEMAS if each.since_version != _first_version(each)}
+    assert {
+        line.split()[1].rstrip(":") for line in _printed_lines(capsys) if line.startswith("decide ")
+    } == steps
+    imported = {version.id: version for version in Registry((tmp_path,)).get_all_schemas_with_history()}
+    assert {each: _our_facts(version) for each, version in imported.items()} == {
+        each: _onnx_facts(schema) for each, schema in ONNX_SCHEMAS.items()
     }
     assert import_all(tmp_path, True) == 0
-    assert _lines(capsys) == [NO_DIFFERENCE]
+    assert _printed_lines(capsys) == [NO_DIFFERENCE]
 
 
-def _first(each: OperatorId) -> int:
-    return next(opset for opset in count(1) if (*each[:2], opset) in THEIRS)
+def _first_version(each: OperatorId) -> int:
+    return next(opset for opset in count(1) if (*each[:2], opset) in ONNX_SCHEMAS)
 
 
 CHANGED = {
-    "another default": ("axis: {type: INT, default: -1}", "axis: {type: INT, default: 1}"),
-    "an attribute that has to be there": (
+    "a changed default": ("axis: {type: INT, default: -1}", "axis: {type: INT, default: 1}"),
+    "a required attribute": (
         "axis: {type: INT, default: -1}",
         "axis: {type: INT, required: true}",
     ),
-    "an attribute less": ("    axis: {type: INT, default: -1}", "    {}"),
-    "another name of an input": (
+    "a missing attribute": ("    axis: {type: INT, default: -1}", "    {}"),
+    "a renamed input": (
         "{name: input, type: T, differentiation",
         "{name: X, type: T, differentiation",
     ),
-    "another option of an output": ("{name: output, type: T, ", "{name: output, type: T, option: optional, "),
-    "no word on the gradient": ("type: T, differentiation: differentiable", "type: T"),
-    "a type less": ("T: [all_float_types_ir4]", "T: [all_float_types]"),
-    "another determinism": ("- since_version: 13", "- since_version: 13\n  determinism: unknown"),
-    "another status": (
+    "a changed option of an output": (
+        "{name: output, type: T, ",
+        "{name: output, type: T, option: optional, ",
+    ),
+    "missing differentiability": ("type: T, differentiation: differentiable", "type: T"),
+    "a missing type": ("T: [all_float_types_ir4]", "T: [all_float_types]"),
+    "a changed determinism": ("- since_version: 13", "- since_version: 13\n  determinism: unknown"),
+    "a changed status": (
         "- since_version: 13\n  status: STABLE",
         "- since_version: 13\n  status: EXPERIMENTAL",
     ),
@@ -415,20 +426,20 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize(("stated", "changed"), CHANGED.values(), ids=CHANGED)
-def test_a_published_version_that_differs_is_reported_and_left(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], stated: str, changed: str
+@pytest.mark.parametrize(("original", "changed"), CHANGED.values(), ids=CHANGED)
+def test_reports_a_changed_published_version_without_writing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], original: str, changed: str
 ) -> None:
     shutil.copy(OPSETS / "types.yaml", tmp_path)
     path = tmp_path / "ai.onnx" / "Softmax.yaml"
     path.parent.mkdir()
     text = (OPSETS / "ai.onnx" / "Softmax.yaml").read_text("utf-8")
     start = text.index("- since_version: 13")
-    assert stated in text[start:]
-    path.write_text(text[:start] + text[start:].replace(stated, changed), "utf-8")
+    assert original in text[start:]
+    path.write_text(text[:start] + text[start:].replace(original, changed), "utf-8")
     before = path.read_bytes()
     assert import_all(tmp_path, False) == 1
-    lines = _lines(capsys)
+    lines = _printed_lines(capsys)
     assert [line for line in lines if line.startswith("differs: ")] == ["differs: ai.onnx.Softmax:13"]
     assert lines[-1] == f"onnx {onnx.__version__}: 1 published versions differ"
     assert path.read_bytes() == before

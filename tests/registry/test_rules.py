@@ -1,4 +1,4 @@
-"""What refutes a step's claim, what settles it, which steps need none, and which verbs cannot be meant."""
+"""Rules that refute a declared step, verbs that resolve them, derivable steps, and invalid uses of verbs."""
 
 from typing import Any, NamedTuple
 
@@ -31,8 +31,8 @@ INT = {"type": "INT"}
 
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
-    stated = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return checked(OperatorVersion, stated)
+    data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
+    return checked(OperatorVersion, data)
 
 
 def _attribute(**fields: Any) -> Fields:
@@ -43,72 +43,64 @@ def _inputs(*parameters: Fields) -> Fields:
     return {"inputs": parameters}
 
 
-def _any_number(least: int) -> Fields:
-    return _inputs({**X, "option": "variadic", "min_arity": least})
+def _variadic(min_arity: int) -> Fields:
+    return _inputs({**X, "option": "variadic", "min_arity": min_arity})
 
 
 class Pair(NamedTuple):
-    """What a rule is about, and two versions."""
+    """The id of a rule, and the fields of two versions."""
 
     rule: str
     old: Fields
     new: Fields
 
 
-BROKEN = {
-    "the target lacks an attribute": Pair("attribute-removed", _attribute(), {}),
-    "the attribute is of another type": Pair(
-        "attribute-type-changed", _attribute(), _attribute(type="STRING")
-    ),
-    "the default is another": Pair("default-changed", _attribute(default=1), _attribute(default=-1)),
-    "the default is gone": Pair("default-changed", _attribute(default=1), _attribute()),
-    "an attribute comes that has to be there": Pair(
-        "attribute-became-required", {}, _attribute(required=True)
-    ),
-    "an attribute has to be there now": Pair(
+VIOLATED = {
+    "a removed attribute": Pair("attribute-removed", _attribute(), {}),
+    "a changed attribute type": Pair("attribute-type-changed", _attribute(), _attribute(type="STRING")),
+    "a changed default": Pair("default-changed", _attribute(default=1), _attribute(default=-1)),
+    "a removed default": Pair("default-changed", _attribute(default=1), _attribute()),
+    "an added required attribute": Pair("attribute-became-required", {}, _attribute(required=True)),
+    "an attribute becomes required": Pair(
         "attribute-became-required", _attribute(), _attribute(required=True)
     ),
-    "a value is gone": Pair("values-removed", _attribute(values=[0, 1]), _attribute(values=[0])),
-    "a value is another": Pair("values-removed", _attribute(values=[0, 1]), _attribute(values=[0, 2])),
-    "only some values are left of all": Pair("values-removed", _attribute(), _attribute(values=[0, 1])),
-    "the target lacks an input": Pair("parameter-removed", _inputs(X, OPTIONAL_Y), _inputs(X)),
-    "the target lacks an output": Pair("parameter-removed", {"outputs": [X, Y]}, {"outputs": [X]}),
-    "an input comes that has to be there": Pair("parameter-became-required", _inputs(X), _inputs(X, Y)),
-    "an input has to be there now": Pair("parameter-became-required", _inputs(X, OPTIONAL_Y), _inputs(X, Y)),
-    "more values have to be there": Pair("parameter-became-required", _any_number(0), _any_number(1)),
-    "the target is deprecated": Pair("operator-deprecated", {}, {"deprecation": {"replaced_by": "Sharpen"}}),
+    "a removed value": Pair("values-removed", _attribute(values=[0, 1]), _attribute(values=[0])),
+    "a replaced value": Pair("values-removed", _attribute(values=[0, 1]), _attribute(values=[0, 2])),
+    "an added list of allowed values": Pair("values-removed", _attribute(), _attribute(values=[0, 1])),
+    "a removed input": Pair("parameter-removed", _inputs(X, OPTIONAL_Y), _inputs(X)),
+    "a removed output": Pair("parameter-removed", {"outputs": [X, Y]}, {"outputs": [X]}),
+    "an added required input": Pair("parameter-became-required", _inputs(X), _inputs(X, Y)),
+    "an input becomes required": Pair("parameter-became-required", _inputs(X, OPTIONAL_Y), _inputs(X, Y)),
+    "a larger minimum number of values": Pair("parameter-became-required", _variadic(0), _variadic(1)),
+    "the new version is deprecated": Pair(
+        "operator-deprecated", {}, {"deprecation": {"replaced_by": "Sharpen"}}
+    ),
 }
 
-KEPT = {
-    "the target has one attribute more": Pair("attribute-removed", {}, _attribute()),
-    "only the default of the attribute is another": Pair(
-        "attribute-type-changed", _attribute(), _attribute(default=1)
-    ),
-    "the default is what it was": Pair("default-changed", _attribute(default=1), _attribute(default=1)),
-    "a default comes with its attribute": Pair("default-changed", {}, _attribute(default=1)),
-    "an attribute comes that may be left out": Pair("attribute-became-required", {}, _attribute()),
-    "an attribute need not be there now": Pair(
+SATISFIED = {
+    "an added attribute": Pair("attribute-removed", {}, _attribute()),
+    "a changed default only": Pair("attribute-type-changed", _attribute(), _attribute(default=1)),
+    "an unchanged default": Pair("default-changed", _attribute(default=1), _attribute(default=1)),
+    "an added attribute with a default": Pair("default-changed", {}, _attribute(default=1)),
+    "an added optional attribute": Pair("attribute-became-required", {}, _attribute()),
+    "an attribute becomes optional": Pair(
         "attribute-became-required", _attribute(required=True), _attribute()
     ),
-    "a value joins": Pair("values-removed", _attribute(values=[0]), _attribute(values=[0, 1])),
-    "all values become legal": Pair("values-removed", _attribute(values=[0, 1]), _attribute()),
-    "the target has one output more": Pair("parameter-removed", {"outputs": [X]}, {"outputs": [X, Y]}),
-    "an input has another name": Pair("parameter-removed", _inputs(X), _inputs(Y)),
-    "an input comes that may be left out": Pair(
-        "parameter-became-required", _inputs(X), _inputs(X, OPTIONAL_Y)
-    ),
-    "an input need not be there now": Pair(
-        "parameter-became-required", _inputs(X, Y), _inputs(X, OPTIONAL_Y)
-    ),
-    "one value becomes any number": Pair("parameter-became-required", _inputs(X), _any_number(1)),
-    "fewer values have to be there": Pair("parameter-became-required", _any_number(2), _any_number(1)),
-    "the source is deprecated": Pair("operator-deprecated", {"deprecation": {}}, {}),
-    "both are deprecated": Pair("operator-deprecated", {"deprecation": {}}, {"deprecation": {}}),
+    "an added value": Pair("values-removed", _attribute(values=[0]), _attribute(values=[0, 1])),
+    "a removed list of allowed values": Pair("values-removed", _attribute(values=[0, 1]), _attribute()),
+    "an added output": Pair("parameter-removed", {"outputs": [X]}, {"outputs": [X, Y]}),
+    "a renamed input": Pair("parameter-removed", _inputs(X), _inputs(Y)),
+    "an added optional input": Pair("parameter-became-required", _inputs(X), _inputs(X, OPTIONAL_Y)),
+    "an input becomes optional": Pair("parameter-became-required", _inputs(X, Y), _inputs(X, OPTIONAL_Y)),
+    "an input becomes variadic": Pair("parameter-became-required", _inputs(X), _variadic(1)),
+    "a smaller minimum number of values": Pair("parameter-became-required", _variadic(2), _variadic(1)),
+    "the old version is deprecated": Pair("operator-deprecated", {"deprecation": {}}, {}),
+    "both versions are deprecated": Pair("operator-deprecated", {"deprecation": {}}, {"deprecation": {}}),
 }
 
 
-@pytest.mark.parametrize("pair", BROKEN.values(), ids=BROKEN)
-def test_a_pair_breaks_one_rule(pair: Pair) -> None:
+@pytest.mark.parametrize("pair", VIOLATED.values(), ids=VIOLATED)
+def test_a_pair_violates_one_rule(pair: Pair) -> None:
     (refutation,) = refutations(_version(1, pair.old), _version(2, pair.new))
     assert refutation.rule == pair.rule
     purpose = next(rule.purpose for rule in RULES if rule.id == pair.rule)
@@ -116,30 +108,30 @@ def test_a_pair_breaks_one_rule(pair: Pair) -> None:
     assert refutation.subject in refutation.reason
 
 
-@pytest.mark.parametrize("pair", KEPT.values(), ids=KEPT)
-def test_a_pair_keeps_the_rule_that_it_comes_close_to(pair: Pair) -> None:
+@pytest.mark.parametrize("pair", SATISFIED.values(), ids=SATISFIED)
+def test_a_similar_pair_satisfies_the_rule(pair: Pair) -> None:
     found = refutations(_version(1, pair.old), _version(2, pair.new))
     assert pair.rule not in [refutation.rule for refutation in found]
 
 
-def test_every_rule_is_broken_by_one_pair_and_kept_by_another() -> None:
+def test_every_rule_has_a_violating_and_a_satisfying_pair() -> None:
     rules = {rule.id for rule in RULES}
-    assert {pair.rule for pair in BROKEN.values()} == rules
-    assert {pair.rule for pair in KEPT.values()} == rules
+    assert {pair.rule for pair in VIOLATED.values()} == rules
+    assert {pair.rule for pair in SATISFIED.values()} == rules
 
 
-def test_rules_are_named_once_and_say_their_purpose_in_a_sentence() -> None:
+def test_rules_have_unique_ids_and_one_sentence_of_purpose() -> None:
     assert len({rule.id for rule in RULES}) == len(RULES)
     assert [rule.id for rule in RULES if not rule.purpose.endswith(".") or rule.purpose.count(".") != 1] == []
 
 
-# What settles a refutation
+# Verbs that resolve a refutation
 
-SETTLED: dict[str, tuple[Fields, Fields, AnyVerb]] = {
+RESOLVED: dict[str, tuple[Fields, Fields, AnyVerb]] = {
     "the attribute is dropped": (_attribute(default=1), {}, DropAttribute(attribute="mode")),
     "the attribute is ignored": (_attribute(), {}, IgnoreAttribute(attribute="mode")),
     "the attribute is added": ({}, _attribute(required=True), AddAttribute(attribute="mode", value=1)),
-    "the old default is written": (
+    "the old default is written explicitly": (
         _attribute(default=1),
         _attribute(default=-1),
         AddAttribute(attribute="mode", value=1),
@@ -154,7 +146,7 @@ SETTLED: dict[str, tuple[Fields, Fields, AnyVerb]] = {
         _inputs({"name": "mode", "type": "tensor(int64)"}),
         AttributeToInput(attribute="mode"),
     ),
-    "the attribute becomes an input of another name": (
+    "the attribute becomes an input with a different name": (
         _attribute(),
         _inputs({"name": "M", "type": "tensor(int64)"}),
         AttributeToInput(attribute="mode", input="M"),
@@ -180,7 +172,7 @@ SETTLED: dict[str, tuple[Fields, Fields, AnyVerb]] = {
         {"outputs": [X]},
         RequireNoOutput(output="Y"),
     ),
-    "another operator has its own definition": (
+    "the operator is renamed": (
         _attribute(),
         {"deprecation": {}},
         RenameOp(op_type="Sharpen"),
@@ -188,53 +180,53 @@ SETTLED: dict[str, tuple[Fields, Fields, AnyVerb]] = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "verb"), SETTLED.values(), ids=SETTLED)
-def test_a_verb_settles_what_it_takes_care_of(old: Fields, new: Fields, verb: AnyVerb) -> None:
+@pytest.mark.parametrize(("old", "new", "verb"), RESOLVED.values(), ids=RESOLVED)
+def test_a_verb_resolves_its_refutation(old: Fields, new: Fields, verb: AnyVerb) -> None:
     assert refutations(_version(1, old), _version(2, new))
     assert refutations(_version(1, old), _version(2, new), (verb,)) == ()
 
 
-def test_every_verb_settles_something() -> None:
-    assert {type(verb) for _, _, verb in SETTLED.values()} == set(VERBS.values())
+def test_every_verb_resolves_a_refutation() -> None:
+    assert {type(verb) for _, _, verb in RESOLVED.values()} == set(VERBS.values())
 
 
-def test_a_verb_settles_nothing_else() -> None:
+def test_a_verb_leaves_other_refutations() -> None:
     old = _version(1, {"attributes": {"a": INT, "b": INT}})
-    left = refutations(old, _version(2, {}), (DropAttribute(attribute="a"),))
-    assert [(refutation.rule, refutation.subject) for refutation in left] == [("attribute-removed", "b")]
+    remaining = refutations(old, _version(2, {}), (DropAttribute(attribute="a"),))
+    assert [(refutation.rule, refutation.subject) for refutation in remaining] == [("attribute-removed", "b")]
 
 
-# Which steps need no claim
+# Steps that can be derived from the definitions
 
 T_FLOAT = {"type_constraints": {"T": ["tensor(float)"]}}
 T_BOTH = {"type_constraints": {"T": ["tensor(double)", "tensor(float)"]}}
 IN, OUT = {"inputs": [{"name": "X", "type": "T"}]}, {"outputs": [{"name": "Y", "type": "T"}]}
 DERIVABLE: dict[str, tuple[Fields, Fields, bool]] = {
-    "an input takes more types": ({**IN, **T_FLOAT}, {**IN, **T_BOTH}, True),
-    "an output takes fewer types": ({**OUT, **T_BOTH}, {**OUT, **T_FLOAT}, True),
-    "types change and a name": (
+    "an added input type": ({**IN, **T_FLOAT}, {**IN, **T_BOTH}, True),
+    "a removed output type": ({**OUT, **T_BOTH}, {**OUT, **T_FLOAT}, True),
+    "changed types and a renamed input": (
         {**IN, **T_FLOAT},
         {"inputs": [{"name": "input", "type": "T"}], **T_BOTH},
         True,
     ),
-    "types change and an attribute comes": ({**IN, **T_FLOAT}, {**IN, **T_BOTH, **_attribute()}, False),
-    "types change and an experiment ends": (
+    "changed types and an added attribute": ({**IN, **T_FLOAT}, {**IN, **T_BOTH, **_attribute()}, False),
+    "changed types and a changed status": (
         {**IN, **T_FLOAT, "status": "EXPERIMENTAL"},
         {**IN, **T_BOTH},
         False,
     ),
-    "only a name changes": (_inputs(X), _inputs(Y), False),
-    "the definitions say the same, so a person has to say what changed": (_inputs(X), _inputs(X), False),
-    "an attribute comes": ({}, _attribute(), False),
+    "a renamed input only": (_inputs(X), _inputs(Y), False),
+    "equal definitions, which need a declared step": (_inputs(X), _inputs(X), False),
+    "an added attribute only": ({}, _attribute(), False),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "derivable"), DERIVABLE.values(), ids=DERIVABLE)
-def test_a_step_is_derived_where_only_types_differ(old: Fields, new: Fields, derivable: bool) -> None:
+def test_a_step_is_derivable_if_only_types_differ(old: Fields, new: Fields, derivable: bool) -> None:
     assert is_derivable(_version(1, old), _version(2, new)) is derivable
 
 
-# Which verbs cannot be meant
+# Valid and invalid uses of verbs
 
 MODES = _attribute(type="STRING", values=["bilinear", "nearest"])
 NEW_MODES = _attribute(type="STRING", values=["linear", "nearest"])
@@ -243,120 +235,126 @@ RENAMED = RenameValue(attribute="mode", values={"bilinear": "linear"})
 NO_MODE = "com.acme.Blur:1 has no attribute 'mode'"
 NO_NEW_MODE = "com.acme.Blur:2 has no attribute 'mode'"
 USES: dict[str, tuple[AnyVerb, Fields, Fields, str | None]] = {
-    "drop what is there": (DropAttribute(attribute="mode"), _attribute(), {}, None),
-    "drop what is not there": (DropAttribute(attribute="mode"), {}, _attribute(), NO_MODE),
-    "ignore what is there": (IgnoreAttribute(attribute="mode"), _attribute(), {}, None),
-    "ignore what is not there": (IgnoreAttribute(attribute="mode"), {}, _attribute(), NO_MODE),
-    "add what the target has": (AddAttribute(attribute="mode", value=1), {}, _attribute(), None),
-    "add what the target lacks": (AddAttribute(attribute="mode", value=1), _attribute(), {}, NO_NEW_MODE),
-    "rename what is there": (RenameAttribute(attribute="mode", to="method"), _attribute(), {}, None),
-    "rename what is not there": (RenameAttribute(attribute="mode", to="method"), {}, {}, NO_MODE),
-    "an attribute feeds an input": (
+    "drop an attribute": (DropAttribute(attribute="mode"), _attribute(), {}, None),
+    "drop an unknown attribute": (DropAttribute(attribute="mode"), {}, _attribute(), NO_MODE),
+    "ignore an attribute": (IgnoreAttribute(attribute="mode"), _attribute(), {}, None),
+    "ignore an unknown attribute": (IgnoreAttribute(attribute="mode"), {}, _attribute(), NO_MODE),
+    "add an attribute of the new version": (AddAttribute(attribute="mode", value=1), {}, _attribute(), None),
+    "add an attribute that the new version lacks": (
+        AddAttribute(attribute="mode", value=1),
+        _attribute(),
+        {},
+        NO_NEW_MODE,
+    ),
+    "rename an attribute": (RenameAttribute(attribute="mode", to="method"), _attribute(), {}, None),
+    "rename an unknown attribute": (RenameAttribute(attribute="mode", to="method"), {}, {}, NO_MODE),
+    "move an attribute to an input": (
         AttributeToInput(attribute="mode", input="M"),
         _attribute(),
         _inputs(M),
         None,
     ),
-    "an attribute that is not there feeds an input": (
+    "move an unknown attribute to an input": (
         AttributeToInput(attribute="mode", input="M"),
         {},
         _inputs(M),
         NO_MODE,
     ),
-    "an attribute feeds an input that is not there": (
+    "move an attribute to an unknown input": (
         AttributeToInput(attribute="mode", input="M"),
         _attribute(),
         _inputs(X),
         "com.acme.Blur:2 has no input 'M'",
     ),
-    "an attribute feeds the input of its name, which is not there": (
+    "move an attribute to an unknown input of the same name": (
         AttributeToInput(attribute="mode"),
         _attribute(),
         _inputs(M),
         "com.acme.Blur:2 has no input 'mode'",
     ),
-    "an input becomes an attribute": (
+    "move an input to an attribute": (
         InputToAttribute(input="M", attribute="mode"),
         _inputs(M),
         _attribute(),
         None,
     ),
-    "an input that is not there becomes an attribute": (
+    "move an unknown input to an attribute": (
         InputToAttribute(input="M", attribute="mode"),
         _inputs(X),
         _attribute(),
         "com.acme.Blur:1 has no input 'M'",
     ),
-    "an input becomes an attribute that is not there": (
+    "move an input to an unknown attribute": (
         InputToAttribute(input="M", attribute="mode"),
         _inputs(M),
         {},
         NO_NEW_MODE,
     ),
-    "require what is there": (RequireAttribute(attribute="mode", value=1), _attribute(), {}, None),
-    "require what is not there": (RequireAttribute(attribute="mode", value=1), {}, {}, NO_MODE),
+    "require a value of an attribute": (RequireAttribute(attribute="mode", value=1), _attribute(), {}, None),
+    "require a value of an unknown attribute": (RequireAttribute(attribute="mode", value=1), {}, {}, NO_MODE),
     "rename a value": (RENAMED, MODES, NEW_MODES, None),
-    "rename a value of an attribute that is not there": (
+    "rename a value of an unknown attribute": (
         RENAMED,
         {},
         NEW_MODES,
         "com.acme.Blur:1 has no list of allowed values for 'mode'",
     ),
-    "rename a value that is not one of few": (
+    "rename a value of an attribute without listed values": (
         RENAMED,
         _attribute(type="STRING"),
         NEW_MODES,
         "com.acme.Blur:1 has no list of allowed values for 'mode'",
     ),
-    "rename a value to one that is not one of few": (
+    "rename a value of an attribute without new listed values": (
         RENAMED,
         MODES,
         _attribute(type="STRING"),
         "com.acme.Blur:2 has no list of allowed values for 'mode'",
     ),
-    "rename a value that is not legal": (
+    "rename an illegal value": (
         RENAMED,
         NEW_MODES,
         NEW_MODES,
         "com.acme.Blur:1 does not allow 'bilinear' for 'mode'",
     ),
-    "rename a value to one that is not legal": (
+    "rename a value to an illegal one": (
         RENAMED,
         MODES,
         MODES,
         "com.acme.Blur:2 does not allow 'linear' for 'mode'",
     ),
-    "an input that is there is not used": (RequireNoInput(input="Y"), _inputs(X, OPTIONAL_Y), {}, None),
-    "an input that is not there is not used": (
+    "require that an input is unused": (RequireNoInput(input="Y"), _inputs(X, OPTIONAL_Y), {}, None),
+    "require that an unknown input is unused": (
         RequireNoInput(input="Y"),
         _inputs(X),
         {},
         "com.acme.Blur:1 has no input 'Y'",
     ),
-    "an output that is there is not used": (
+    "require that an output is unused": (
         RequireNoOutput(output="Y"),
         {"outputs": [X, OPTIONAL_Y]},
         {},
         None,
     ),
-    "an output that is not there is not used": (
+    "require that an unknown output is unused": (
         RequireNoOutput(output="Y"),
         {"outputs": [X]},
         {},
         "com.acme.Blur:1 has no output 'Y'",
     ),
-    "another operator, of which these definitions know nothing": (RenameOp(op_type="Sharpen"), {}, {}, None),
+    "rename the operator to an unknown one": (RenameOp(op_type="Sharpen"), {}, {}, None),
 }
 
 
 @pytest.mark.parametrize(("verb", "old", "new", "reason"), USES.values(), ids=USES)
-def test_a_verb_needs_what_it_names(verb: AnyVerb, old: Fields, new: Fields, reason: str | None) -> None:
+def test_a_verb_must_name_existing_parts(verb: AnyVerb, old: Fields, new: Fields, reason: str | None) -> None:
     assert misused(verb, _version(1, old), _version(2, new)) == reason
 
 
-def test_every_verb_is_used_well_and_but_for_one_badly() -> None:
+def test_every_verb_has_a_valid_use_and_all_but_rename_op_an_invalid_one() -> None:
     used = {
-        wrong: {type(row[0]) for row in USES.values() if bool(row[3]) is wrong} for wrong in (True, False)
+        is_invalid: {type(row[0]) for row in USES.values() if bool(row[3]) is is_invalid}
+        for is_invalid in (True, False)
     }
     assert used[False] == set(VERBS.values())
     assert used[True] == set(VERBS.values()) - {RenameOp}

@@ -1,4 +1,4 @@
-"""What people read: descriptions, and the sentences on what a step changes."""
+"""Descriptions of operators and summaries of steps are complete sentences without copies."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ STEPS = {
     for old, new in zip(each.versions, each.versions[1:], strict=False)
 }
 END = re.compile(r"[.!?][)\"'`]*(?=\s+[^a-z]|$)")
-"""The end of a sentence: a stop behind which none goes on in lower case."""
+"""The end of a sentence: a stop that is not followed by a lower-case letter."""
 START = re.compile(r"[A-Z`\d]|[a-z]+\d")
 """The start of a sentence: a capital, code, a number, or a name such as float16."""
 
@@ -28,39 +28,39 @@ def _sentences(text: str) -> int:
 
 
 def _is_prose(text: str) -> bool:
-    """Whole sentences on one line."""
+    """Return whether a text consists of whole sentences on one line."""
     return text == " ".join(text.split()) and text.endswith((".", ".)")) and bool(START.match(text))
 
 
-COUNTED = {
-    "none": ("no stop", 0),
-    "one": ("It blurs.", 1),
-    "two": ("It blurs. `alpha` says how much.", 2),
-    "a stop within code": ("It is `a. B` times 0.5.", 1),
+SENTENCE_COUNTS = {
+    "no sentence": ("no stop", 0),
+    "one sentence": ("It blurs.", 1),
+    "two sentences": ("It blurs. `alpha` says how much.", 2),
+    "a stop inside code": ("It is `a. B` times 0.5.", 1),
     "a stop before lower case": ("It blurs, e.g. a picture (i.e. pixels).", 1),
-    "a stop within brackets": ("It blurs (a picture.) Then it ends.", 2),
+    "a stop inside brackets": ("It blurs (a picture.) Then it ends.", 2),
 }
 
 
-@pytest.mark.parametrize(("text", "count"), COUNTED.values(), ids=COUNTED)
-def test_sentences_are_counted(text: str, count: int) -> None:
+@pytest.mark.parametrize(("text", "count"), SENTENCE_COUNTS.values(), ids=SENTENCE_COUNTS)
+def test_counts_sentences(text: str, count: int) -> None:
     assert _sentences(text) == count
 
 
-def test_there_is_something_to_read() -> None:
+def test_finds_operators_versions_and_steps() -> None:
     assert len(OPERATORS) >= 238
     assert len(VERSIONS) >= 672
     assert len(STEPS) == len(VERSIONS) - len(OPERATORS)
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
-def test_an_operator_is_described_in_one_to_four_sentences(operator: Operator) -> None:
+def test_describes_an_operator_in_one_to_four_sentences(operator: Operator) -> None:
     assert 1 <= _sentences(operator.description) <= 4, operator.description
     assert _is_prose(operator.description), operator.description
 
 
 @pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
-def test_a_version_that_has_its_own_description_differs_from_the_operator(operator: Operator) -> None:
+def test_descriptions_of_single_versions_are_distinct(operator: Operator) -> None:
     own = [
         version.description for version in operator.versions if version.description != operator.description
     ]
@@ -70,25 +70,25 @@ def test_a_version_that_has_its_own_description_differs_from_the_operator(operat
         assert _is_prose(description), description
 
 
-def test_the_newest_version_is_described_by_the_operator() -> None:
+def test_the_newest_version_has_the_description_of_the_operator() -> None:
     assert [
         name for name, each in OPERATORS.items() if each.versions[-1].description != each.description
     ] == []
 
 
-def test_no_description_is_that_of_another_operator() -> None:
+def test_no_two_operators_share_a_description() -> None:
     counted = Counter(each.description for each in OPERATORS.values())
     assert [text for text, count in counted.items() if count > 1] == []
 
 
 @pytest.mark.parametrize(("old", "new"), STEPS.values(), ids=STEPS)
-def test_a_step_that_is_not_derived_says_what_changed(old: OperatorVersion, new: OperatorVersion) -> None:
+def test_a_step_that_cannot_be_derived_has_a_summary(old: OperatorVersion, new: OperatorVersion) -> None:
     change = new.step.change if new.step else ""
     assert change or is_derivable(old, new)
     assert not change or _is_prose(change), change
 
 
-def test_no_sentence_on_a_step_is_copied_to_another_step_of_the_operator() -> None:
+def test_no_two_steps_of_an_operator_share_a_summary() -> None:
     for operator in OPERATORS.values():
         changes = [
             version.step.change for version in operator.versions if version.step and version.step.change
@@ -101,7 +101,7 @@ REMOVED = {name: version for name, version in VERSIONS.items() if version.remova
 
 
 @pytest.mark.parametrize("version", DEPRECATED.values(), ids=DEPRECATED)
-def test_what_replaces_a_deprecated_operator_is_in_the_newest_opset(version: OperatorVersion) -> None:
+def test_the_replacement_of_a_deprecated_operator_is_in_the_newest_opset(version: OperatorVersion) -> None:
     deprecation = version.deprecation
     assert deprecation is not None
     assert deprecation.replaced_by
@@ -112,7 +112,9 @@ def test_what_replaces_a_deprecated_operator_is_in_the_newest_opset(version: Ope
 
 
 @pytest.mark.parametrize("version", REMOVED.values(), ids=REMOVED)
-def test_what_replaces_a_removed_operator_is_in_the_opset_without_it(version: OperatorVersion) -> None:
+def test_the_replacement_of_a_removed_operator_is_in_the_opset_of_the_removal(
+    version: OperatorVersion,
+) -> None:
     removal = version.removal
     assert removal is not None
     assert _is_prose(removal.mapping)
