@@ -1,4 +1,4 @@
-"""Clip on its way down: bounds as attributes or by Max and Min, integers by casts or by comparing."""
+"""Downgrade of Clip: bounds as attributes or by Max and Min, integers by casts or comparisons."""
 
 from __future__ import annotations
 
@@ -16,101 +16,109 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-NUMBERS = np.array([-9, -2, 0, 1, 3, 9])
+DATA = np.array([-9, -2, 0, 1, 3, 9])
 BOUNDS = [("", ""), ("low", ""), ("", "high"), ("low", "high")]
-IDS = ["no bounds", "lower bound", "upper bound", "both bounds"]
+BOUND_IDS = ["no bounds", "lower bound", "upper bound", "both bounds"]
 
 
 def _model(
-    opset: int, kind: Any, bounds: Sequence[str], *, computed: bool = False, shapes: bool = True
+    opset: int, dtype: Any, bounds: Sequence[str], *, computed: bool = False, shapes: bool = True
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    data = NUMBERS.astype(kind)
-    values = {name: np.array({"low": 1, "high": 3}[name], kind) for name in bounds if name}
+    data = DATA.astype(dtype)
+    values = {name: np.array({"low": 1, "high": 3}[name], dtype) for name in bounds if name}
     feeds = {"x": data, **(values if computed else {})}
     node = helper.make_node("Clip", ["x", *bounds], ["y"], name="node")
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     initializers = {} if computed else values
-    return build([node], feeds, {"y": element}, opset, initializers=initializers, shapes=shapes), feeds
+    return build([node], feeds, {"y": element_type}, opset, initializers=initializers, shapes=shapes), feeds
 
 
-def _clipped(kind: Any, bounds: Sequence[str]) -> Array:
-    value = NUMBERS.astype(kind)
+def _expected_clip(dtype: Any, bounds: Sequence[str]) -> Array:
+    value = DATA.astype(dtype)
     value = np.maximum(value, value.dtype.type(1)) if "low" in bounds else value
     return np.minimum(value, value.dtype.type(3)) if "high" in bounds else value
 
 
-@pytest.mark.parametrize("bounds", BOUNDS, ids=IDS)
+@pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
 @pytest.mark.parametrize("target", [10, 7])
-def test_constant_bounds_become_attributes(bounds: Sequence[str], target: int, converted: Converted) -> None:
+def test_moves_constant_bounds_to_attributes(
+    bounds: Sequence[str], target: int, converted: Converted
+) -> None:
     model, feeds = _model(11, np.float32, bounds)
     result = converted(model, target, feeds)
     assert op_types(result) == ["Clip"]
-    named = [{"low": "min", "high": "max"}[name] for name in bounds if name]
-    assert [each.name for each in result.graph.node[0].attribute] == named
+    expected_names = [{"low": "min", "high": "max"}[name] for name in bounds if name]
+    assert [each.name for each in result.graph.node[0].attribute] == expected_names
 
 
-@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=IDS[1:])
+@pytest.mark.parametrize("bounds", BOUNDS[1:], ids=BOUND_IDS[1:])
 @pytest.mark.parametrize("target", [10, 8, 7])
-def test_computed_bounds_are_kept_to(bounds: Sequence[str], target: int, converted: Converted) -> None:
+def test_applies_computed_bounds(bounds: Sequence[str], target: int, converted: Converted) -> None:
     model, feeds = _model(11, np.float32, bounds, computed=True)
     assert "Clip" not in op_types(converted(model, target, feeds))
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.float16], ids=["double", "half"])
-@pytest.mark.parametrize("bounds", BOUNDS, ids=IDS)
-def test_other_floats(kind: Any, bounds: Sequence[str], converted: Converted) -> None:
-    model, feeds = _model(12, kind, bounds)
-    expected = _clipped(kind, bounds)
-    if kind is np.float64:
+@pytest.mark.parametrize("dtype", [np.float64, np.float16], ids=["double", "float16"])
+@pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
+def test_clips_other_float_types(dtype: Any, bounds: Sequence[str], converted: Converted) -> None:
+    model, feeds = _model(12, dtype, bounds)
+    expected = _expected_clip(dtype, bounds)
+    if dtype is np.float64:
         converted(model, 10, feeds, [expected])
         return
     converted(model, 12, feeds, [expected])
 
 
-def test_infinity_becomes_the_greatest_double(converted: Converted) -> None:
-    """Which a 32-bit attribute could not say."""
+def test_clips_infinity_to_the_largest_double(converted: Converted) -> None:
+    """A 32-bit attribute cannot represent the default bound of double."""
     node = helper.make_node("Clip", ["x"], ["y"], name="node")
     feeds = {"x": np.array([np.inf, -np.inf, 1e300])}
     limit = np.finfo(np.float64).max
     converted(build([node], feeds, {"y": 11}, 12), 10, feeds, [np.array([limit, -limit, 1e300])])
 
 
-KINDS = {"int8": np.int8, "uint8": np.uint8, "int32": np.int32, "uint32": np.uint32, "int64": np.int64}
+INTEGER_DTYPES = {
+    "int8": np.int8,
+    "uint8": np.uint8,
+    "int32": np.int32,
+    "uint32": np.uint32,
+    "int64": np.int64,
+}
 
 
-@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
-@pytest.mark.parametrize("bounds", BOUNDS, ids=IDS)
+@pytest.mark.parametrize("dtype", INTEGER_DTYPES.values(), ids=INTEGER_DTYPES)
+@pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
 @pytest.mark.parametrize("computed", [False, True], ids=["constant", "computed"])
 @pytest.mark.parametrize("target", [11, 9])
-def test_integers(
-    kind: Any, bounds: Sequence[str], computed: bool, target: int, converted: Converted
+def test_clips_integers(
+    dtype: Any, bounds: Sequence[str], computed: bool, target: int, converted: Converted
 ) -> None:
-    model, feeds = _model(12, kind, bounds, computed=computed)
-    expected = _clipped(kind, bounds)
+    model, feeds = _model(12, dtype, bounds, computed=computed)
+    expected = _expected_clip(dtype, bounds)
     converted(model, target, feeds, [expected])
 
 
-def test_small_integers_go_down_to_7(converted: Converted) -> None:
+def test_clips_small_integers_in_float_at_opset_7(converted: Converted) -> None:
     model, feeds = _model(12, np.int8, ("low", "high"))
     assert op_types(converted(model, 7, feeds)) == ["Cast", "Clip", "Cast"]
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=["a scalar", "a list of one", "a matrix"])
-def test_constant_data_keep_their_shape(shape: tuple[int, ...], converted: Converted) -> None:
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=["scalar", "single element", "matrix"])
+def test_keeps_shape_of_constant_data(shape: tuple[int, ...], converted: Converted) -> None:
     node = helper.make_node("Clip", ["x", "low"], ["y"], name="node")
-    numbers: Array = np.arange(6, dtype=np.int8)[: math.prod(shape)]
-    values = {"low": np.array(5, np.int8), "x": numbers.reshape(shape)}
+    elements: Array = np.arange(6, dtype=np.int8)[: math.prod(shape)]
+    values = {"low": np.array(5, np.int8), "x": elements.reshape(shape)}
     converted(build([node], {}, {"y": onnx.TensorProto.INT8}, 12, initializers=values), 11, {})
 
 
-def test_the_upper_bound_wins(converted: Converted) -> None:
+def test_applies_the_upper_bound_last(converted: Converted) -> None:
     node = helper.make_node("Clip", ["x", "low", "high"], ["y"], name="node")
     values = {"low": np.array(5, np.int64), "high": np.array(1, np.int64)}
-    feeds = {"x": NUMBERS.astype(np.int64)}
+    feeds = {"x": DATA.astype(np.int64)}
     converted(build([node], feeds, {"y": 7}, 13, initializers=values), 11, feeds)
 
 
-@pytest.mark.parametrize("kind", [np.int64, np.float32, np.float64])
-def test_computed_bounds_before_they_are_stretched(kind: type, converted: Converted) -> None:
-    model, feeds = _model(12, kind, ("low", "high"))
+@pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
+def test_clips_without_broadcasting_at_opset_7(dtype: type, converted: Converted) -> None:
+    model, feeds = _model(12, dtype, ("low", "high"))
     converted(model, 7, feeds)

@@ -1,4 +1,4 @@
-"""Constant: bare values become tensors before 12, and what is not floating point an initializer before 9."""
+"""Constant: values become tensors below opset 12, and non-float constants initializers below opset 9."""
 
 from __future__ import annotations
 
@@ -27,26 +27,35 @@ VALUES = [
 ]
 
 
-def _model(element: int, **attributes: Any) -> onnx.ModelProto:
-    return build([helper.make_node("Constant", [], ["y"], name="node", **attributes)], {}, {"y": element}, 13)
+def _model(element_type: int, **attributes: Any) -> onnx.ModelProto:
+    return build(
+        [helper.make_node("Constant", [], ["y"], name="node", **attributes)], {}, {"y": element_type}, 13
+    )
 
 
 @pytest.mark.parametrize("target", [12, 11, 10, 9, 8, 7])
-@pytest.mark.parametrize(("attributes", "element"), VALUES)
-def test_values(attributes: dict[str, Any], element: int, target: int, converted: Converted) -> None:
-    result = converted(_model(element, **attributes), target, {})
-    stated = [each.name for each in result.graph.node[0].attribute]
-    is_kept = target > 8 or element in (TensorProto.FLOAT, TensorProto.DOUBLE)
-    assert op_types(result) == ["Constant" if is_kept else "Identity"]
-    assert stated == ([next(iter(attributes))] if target > 11 else ["value"] if is_kept else [])
+@pytest.mark.parametrize(("attributes", "element_type"), VALUES)
+def test_rewrites_values(
+    attributes: dict[str, Any], element_type: int, target: int, converted: Converted
+) -> None:
+    result = converted(_model(element_type, **attributes), target, {})
+    attribute_names = [each.name for each in result.graph.node[0].attribute]
+    stays_constant = target > 8 or element_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
+    assert op_types(result) == ["Constant" if stays_constant else "Identity"]
+    assert attribute_names == (
+        [next(iter(attributes))] if target > 11 else ["value"] if stays_constant else []
+    )
 
 
 @pytest.mark.parametrize("target", [11, 9])
-def test_a_sparse_value(target: int, refusal: Refusing) -> None:
+def test_refuses_sparse_value_at_opset_9(target: int, refusal: Refusing) -> None:
     values = numpy_helper.from_array(np.ones(1, np.float32), "values")
     indices = numpy_helper.from_array(np.zeros(1, np.int64))
     sparse = helper.make_sparse_tensor(values, indices, [3])
     model = _model(TensorProto.FLOAT, sparse_value=sparse)
     if target == 9:
-        found = refusal(model, target)
-        assert (found.reason, found.remedy) == ("the constant is sparse", "store the value as a dense tensor")
+        refused = refusal(model, target)
+        assert (refused.reason, refused.remedy) == (
+            "the constant is sparse",
+            "store the value as a dense tensor",
+        )

@@ -1,4 +1,4 @@
-"""The sizes that a shape states."""
+"""Known dimensions of a declared shape."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from opshift.adapters.dimensions import sizes_of
 
 
 @pytest.mark.parametrize(
-    ("stated", "sizes"),
+    ("declared", "dims"),
     [
-        pytest.param([], (), id="a scalar"),
+        pytest.param([], (), id="scalar"),
         pytest.param([2, 0], (2, 0), id="numbers"),
-        pytest.param(["n", None], (None, None), id="a name, and nothing"),
-        pytest.param([-1, 3], (None, 3), id="what some exporters write for what is not known"),
+        pytest.param(["n", None], (None, None), id="symbolic and missing dimensions"),
+        pytest.param([-1, 3], (None, 3), id="unknown dimension written as -1"),
     ],
 )
-def test_sizes(stated: list[Any], sizes: tuple[int | None, ...]) -> None:
-    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, stated)
-    assert sizes_of(value.type.tensor_type.shape) == sizes
+def test_returns_known_dimensions(declared: list[Any], dims: tuple[int | None, ...]) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, declared)
+    assert sizes_of(value.type.tensor_type.shape) == dims
