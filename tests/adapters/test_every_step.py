@@ -1,4 +1,4 @@
-"""Every step, up and down, has a case that runs on both sides with the same numbers, or says why not."""
+"""Every step in either direction has a case that preserves outputs, or declares why it is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from support.steps import changes, far_side, near_side, steps
 from opshift import plan_version
 from opshift.converter.lineage import Edge
 
-ONLY_LOOKED_AT = frozenset(
+NEVER_REWRITTEN = frozenset(
     {
         "Constant:11 -> 9",
         "DequantizeLinear:24 -> 23",
@@ -23,45 +23,47 @@ ONLY_LOOKED_AT = frozenset(
         "QuantizeLinear:28 -> 25",
     }
 )
-"""Steps whose adapter refuses a node or leaves it as it is."""
+"""Steps whose adapter refuses a node or keeps it unchanged."""
 
 
-def _wanted(step: Edge) -> set[bool]:
-    """Whether nodes that the step changes are to be run, or nodes that stay as they are, or both."""
+def _required_kinds(step: Edge) -> set[bool]:
+    """Return whether a case with changed nodes (True), with unchanged nodes (False) or both are required."""
     if step.how in ("adapter", "declared"):
         return {True}
     return {False, True} if step.function and step.source.bridge else {False}
 
 
-def _shown(step: Edge) -> set[bool]:
-    """What was run, and gave the same: all own cases, and of ONNX's as many as it takes."""
-    shown = set()
+def _preserved_kinds(step: Edge) -> set[bool]:
+    """Run all own cases and as many ONNX cases as needed, and return which kinds preserved their outputs."""
+    preserved = set()
     for case in own_cases(step.source, near_side(step), step.opset):
         is_changed = changes(step, case)
         if is_changed is not None and keeps_its_numbers(case, far_side(step)):
-            shown.add(is_changed)
+            preserved.add(is_changed)
     for case in published_cases(step.source, near_side(step)):
-        if shown >= _wanted(step):
+        if preserved >= _required_kinds(step):
             break
         is_changed = changes(step, case)
-        if is_changed is not None and is_changed not in shown and keeps_its_numbers(case, far_side(step)):
-            shown.add(is_changed)
-    return shown
+        if is_changed is not None and is_changed not in preserved and keeps_its_numbers(case, far_side(step)):
+            preserved.add(is_changed)
+    return preserved
 
 
 @pytest.mark.parametrize("name", [name for name, step in steps().items() if step.how != "refused"])
-def test_the_step_keeps_the_numbers(name: str) -> None:
+def test_step_preserves_outputs(name: str) -> None:
     step = steps()[name]
-    shown = _shown(step)
-    assert shown, "no case of this step is run"
+    preserved = _preserved_kinds(step)
+    assert preserved, "no case exercises this step; add a row to tests/support/nodes"
     if step.how in ("adapter", "declared"):
-        assert (True in shown) != (name in ONLY_LOOKED_AT), "is no case changed, or one that ought not to be?"
+        assert (True in preserved) != (name in NEVER_REWRITTEN), (
+            "cases must change if and only if the step is not in NEVER_REWRITTEN"
+        )
 
 
 @pytest.mark.parametrize("name", [name for name, step in steps().items() if step.how == "refused"])
-def test_the_step_says_why_it_is_refused(name: str) -> None:
+def test_refused_step_reports_its_reason(name: str) -> None:
     step = steps()[name]
     own = own_cases(step.source, near_side(step), step.opset)
     case = next(own, None) or next(published_cases(step.source, near_side(step)), None)
-    assert case, "no case of this step"
+    assert case, "no case exercises this step; add a row to tests/support/nodes"
     assert {each.reason for each in plan_version(case.model, far_side(step)).refusals} == {step.reason}

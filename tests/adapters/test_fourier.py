@@ -1,4 +1,4 @@
-"""DFT: `axis` becomes an input, and its default another dimension."""
+"""DFT from opset 17 to 20: `axis` becomes an input, and its default changes."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ COMPLEX = np.random.default_rng(1).standard_normal((2, 6, 4, 2)).astype(np.float
 
 
 def _model(data: Array, length: int | None, **attributes: Any) -> onnx.ModelProto:
-    given = {} if length is None else {"n": np.array(length, np.int64)}
-    node = helper.make_node("DFT", ["x", *given], ["y"], name="node", **attributes)
-    return build([node], {"x": data}, ["y"], 17, initializers=given)
+    constants = {} if length is None else {"n": np.array(length, np.int64)}
+    node = helper.make_node("DFT", ["x", *constants], ["y"], name="node", **attributes)
+    return build([node], {"x": data}, ["y"], 17, initializers=constants)
 
 
 @pytest.mark.parametrize(
     ("data", "length", "attributes"),
     [
-        pytest.param(SIGNAL, None, {}, id="the default axis"),
-        pytest.param(SIGNAL, None, {"axis": 1}, id="the default axis, stated"),
-        pytest.param(SIGNAL, None, {"axis": 2}, id="the last axis"),
-        pytest.param(SIGNAL, None, {"axis": -2}, id="an axis from the back"),
-        pytest.param(SIGNAL, None, {"axis": 0}, id="the first axis"),
-        pytest.param(SIGNAL, None, {"onesided": 1}, id="one side"),
-        pytest.param(COMPLEX, None, {"inverse": 1, "axis": 2}, id="back from complex numbers"),
-        pytest.param(COMPLEX, None, {}, id="complex numbers"),
-        pytest.param(SIGNAL, 4, {}, id="a shorter signal"),
-        pytest.param(SIGNAL, 8, {"axis": 2}, id="a longer signal"),
+        pytest.param(SIGNAL, None, {}, id="default axis"),
+        pytest.param(SIGNAL, None, {"axis": 1}, id="explicit default axis"),
+        pytest.param(SIGNAL, None, {"axis": 2}, id="last axis"),
+        pytest.param(SIGNAL, None, {"axis": -2}, id="negative axis"),
+        pytest.param(SIGNAL, None, {"axis": 0}, id="first axis"),
+        pytest.param(SIGNAL, None, {"onesided": 1}, id="one-sided"),
+        pytest.param(COMPLEX, None, {"inverse": 1, "axis": 2}, id="inverse"),
+        pytest.param(COMPLEX, None, {}, id="complex signal"),
+        pytest.param(SIGNAL, 4, {}, id="shorter signal"),
+        pytest.param(SIGNAL, 8, {"axis": 2}, id="longer signal"),
     ],
 )
-def test_numbers_stay_the_same(
+def test_moves_axis_to_input(
     data: Array, length: int | None, attributes: Mapping[str, int], converted: Converted
 ) -> None:
     model = _model(data, length, **attributes)
@@ -59,11 +59,11 @@ def test_numbers_stay_the_same(
 @pytest.mark.parametrize(
     ("data", "attributes"),
     [
-        pytest.param(SIGNAL, {"onesided": 1}, id="one side"),
-        pytest.param(COMPLEX, {"inverse": 1}, id="back from complex numbers"),
+        pytest.param(SIGNAL, {"onesided": 1}, id="one-sided"),
+        pytest.param(COMPLEX, {"inverse": 1}, id="inverse"),
     ],
 )
-def test_a_computed_axis_is_looked_for(
+def test_accepts_computed_axis(
     data: Array, attributes: Mapping[str, int], target: int, axis: int, converted: Converted
 ) -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node", **attributes)
@@ -71,7 +71,7 @@ def test_a_computed_axis_is_looked_for(
     converted(build([node], feeds, ["y"], 20), target, feeds)
 
 
-def test_no_loop_carries_bfloat16_before_16(refusal: Refusing) -> None:
+def test_refuses_bfloat16_below_opset_16(refusal: Refusing) -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
     feeds = {"x": SIGNAL.astype(ml_dtypes.bfloat16), "axis": np.array(1)}
     model = build([node], feeds, {"y": TensorProto.BFLOAT16}, 20)
