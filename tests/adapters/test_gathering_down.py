@@ -1,4 +1,4 @@
-"""GatherND, GatherElements, ScatterND, ScatterElements: batches, combinations, and opsets without them."""
+"""GatherND, GatherElements, ScatterND and ScatterElements: batches, reductions, and opsets without them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-X = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
-SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes not known"])
+DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["known sizes", "unknown sizes"])
 Feeds = dict[str, Array]
 
 
 def _model(
     op: str, feeds: Feeds, opset: int, *, shapes: bool = True, known: Sequence[str] = (), **attributes: Any
 ) -> onnx.ModelProto:
-    """`known` names the inputs whose sizes are stated even where those of the others are not."""
+    """Build a model with one node; if `shapes` is false, only the inputs in `known` keep their sizes."""
     node = helper.make_node(op, list(feeds), ["y"], **attributes)
-    element = helper.np_dtype_to_tensor_dtype(feeds["x"].dtype)
-    model = build([node], feeds, {"y": element}, opset)
+    element_type = helper.np_dtype_to_tensor_dtype(feeds["x"].dtype)
+    model = build([node], feeds, {"y": element_type}, opset)
     for value in model.graph.input if not shapes else ():
         for dim in value.type.tensor_type.shape.dim if value.name not in known else ():
             dim.ClearField("dim_value")
@@ -37,16 +37,18 @@ def _model(
 @pytest.mark.parametrize(
     ("batch_dims", "indices"),
     [
-        pytest.param(0, [[0, 1, 2], [-1, -2, 0]], id="whole elements"),
+        pytest.param(0, [[0, 1, 2], [-1, -2, 0]], id="elements"),
         pytest.param(0, [[[1]], [[-2]]], id="matrices"),
         pytest.param(0, [[0, 2], [1, -1]], id="rows"),
-        pytest.param(1, [[1], [-1]], id="rows of a batch"),
-        pytest.param(1, [[[1, 0], [2, -1]], [[0, 0], [-3, 3]]], id="elements of a batch"),
-        pytest.param(2, [[[1], [0], [3]], [[2], [-1], [0]]], id="elements of two batch dimensions"),
+        pytest.param(1, [[1], [-1]], id="rows per batch"),
+        pytest.param(1, [[[1, 0], [2, -1]], [[0, 0], [-3, 3]]], id="elements per batch"),
+        pytest.param(2, [[[1], [0], [3]], [[2], [-1], [0]]], id="elements per two batch dimensions"),
     ],
 )
-def test_gathered_tuples(batch_dims: int, indices: list[object], target: int, converted: Converted) -> None:
-    feeds = {"x": X, "i": np.array(indices)}
+def test_rewrites_gather_nd(
+    batch_dims: int, indices: list[object], target: int, converted: Converted
+) -> None:
+    feeds = {"x": DATA, "i": np.array(indices)}
     for shapes in (True, False):
         model = _model("GatherND", feeds, 12, shapes=shapes, known=["i"], batch_dims=batch_dims)
         converted(model, target, feeds)
@@ -54,87 +56,91 @@ def test_gathered_tuples(batch_dims: int, indices: list[object], target: int, co
     converted(model, 11, feeds)
 
 
-def test_tuples_of_unknown_length(refusal: Refusing) -> None:
-    feeds = {"x": X, "i": np.array([[0, 1]])}
-    found = refusal(_model("GatherND", feeds, 11, shapes=False), 10)
-    assert found.reason == "the last dimension of the index tuples 'i' is unknown"
+def test_refuses_tuples_of_unknown_length(refusal: Refusing) -> None:
+    feeds = {"x": DATA, "i": np.array([[0, 1]])}
+    refused = refusal(_model("GatherND", feeds, 11, shapes=False), 10)
+    assert refused.reason == "the last dimension of the index tuples 'i' is unknown"
 
 
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@pytest.mark.parametrize("kind", [np.int64, np.int32], ids=["int64", "int32"])
+@pytest.mark.parametrize("dtype", [np.int64, np.int32], ids=["int64", "int32"])
 @SIZES
-def test_gathered_elements(
-    shapes: bool, kind: type[np.generic], axis: int, target: int, converted: Converted
+def test_rewrites_gather_elements(
+    shapes: bool, dtype: type[np.generic], axis: int, target: int, converted: Converted
 ) -> None:
-    feeds = {"x": X, "i": np.array([[[1, 0], [-1, 1]]], kind)}
+    feeds = {"x": DATA, "i": np.array([[[1, 0], [-1, 1]]], dtype)}
     converted(_model("GatherElements", feeds, 13, shapes=shapes, axis=axis), target, feeds)
 
 
-def test_elements_of_a_list_are_gathered(converted: Converted) -> None:
-    feeds = {"x": X[0, 0], "i": np.array([1, -1, 1])}
+def test_gathers_elements_of_a_vector(converted: Converted) -> None:
+    feeds = {"x": DATA[0, 0], "i": np.array([1, -1, 1])}
     result = converted(_model("GatherElements", feeds, 13), 10, feeds)
     assert op_types(result)[-1] == "Gather"
 
 
 @pytest.mark.parametrize("target", [13, 10, 9])
 @SIZES
-def test_scattered_tuples(shapes: bool, target: int, converted: Converted) -> None:
+def test_rewrites_scatter_nd(shapes: bool, target: int, converted: Converted) -> None:
     updates = np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.float32)
-    feeds = {"x": X, "i": np.array([[1, 0], [0, -1]]), "u": updates}
+    feeds = {"x": DATA, "i": np.array([[1, 0], [0, -1]]), "u": updates}
     converted(_model("ScatterND", feeds, 18, shapes=shapes, known=["i"]), target, feeds)
 
 
-COMBINED = pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
-KINDS = pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.int64])
+REDUCTIONS = pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
+DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
 
 
 @pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 10])
-@COMBINED
-@KINDS
-def test_combined_tuples(kind: type[np.generic], reduction: str, target: int, converted: Converted) -> None:
-    updates = np.array([[9, -8, 7, 0], [5, 4, -3, 2], [1, 20, 3, -40]], kind)
-    feeds: Feeds = {"x": X.astype(kind), "i": np.array([[1, 0], [0, -1], [1, 0]]), "u": updates}
+@REDUCTIONS
+@DTYPES
+def test_rewrites_reductions_of_scatter_nd(
+    dtype: type[np.generic], reduction: str, target: int, converted: Converted
+) -> None:
+    updates = np.array([[9, -8, 7, 0], [5, 4, -3, 2], [1, 20, 3, -40]], dtype)
+    feeds: Feeds = {"x": DATA.astype(dtype), "i": np.array([[1, 0], [0, -1], [1, 0]]), "u": updates}
     model = _model("ScatterND", feeds, 18, reduction=reduction)
-    combined = feeds["x"].copy()
+    expected = feeds["x"].copy()
     function = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
-    function.at(combined, tuple(feeds["i"].T), updates)
-    converted(model, target, feeds, [combined])
+    function.at(expected, tuple(feeds["i"].T), updates)
+    converted(model, target, feeds, [expected])
 
 
 @pytest.mark.parametrize("target", [17, 15, 13, 10])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-@COMBINED
-def test_combined_elements(reduction: str, axis: int, target: int, converted: Converted) -> None:
+@REDUCTIONS
+def test_rewrites_reductions_of_scatter_elements(
+    reduction: str, axis: int, target: int, converted: Converted
+) -> None:
     indices = np.array([[[1, 0, 1], [-1, 1, 0], [0, 0, -1]]])
-    feeds = {"x": X, "i": indices, "u": np.linspace(-9, 9, 9, dtype=np.float32).reshape(1, 3, 3)}
+    feeds = {"x": DATA, "i": indices, "u": np.linspace(-9, 9, 9, dtype=np.float32).reshape(1, 3, 3)}
     converted(_model("ScatterElements", feeds, 18, axis=axis, reduction=reduction), target, feeds)
 
 
-NOTHING: tuple[dict[str, Any], ...] = ({}, {"reduction": "none"})
+NO_REDUCTION: tuple[dict[str, Any], ...] = ({}, {"reduction": "none"})
 
 
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
-def test_nothing_is_combined(op: str, converted: Converted) -> None:
+def test_drops_reduction_none(op: str, converted: Converted) -> None:
     indices = np.array([[[0, 1, 2]]]) if op == "ScatterND" else np.zeros((1, 1, 1), np.int64)
     updates = np.ones((1, 1) if op == "ScatterND" else (1, 1, 1), np.float32)
-    feeds = {"x": X, "i": indices, "u": updates}
-    for stated in NOTHING:
-        result = converted(_model(op, feeds, 18, **stated), 13, feeds)
+    feeds = {"x": DATA, "i": indices, "u": updates}
+    for attributes in NO_REDUCTION:
+        result = converted(_model(op, feeds, 18, **attributes), 13, feeds)
         assert op_types(result) == [op]
         assert "reduction" not in [each.name for each in result.graph.node[0].attribute]
 
 
-def test_combinations_of_unknown_sizes(refusal: Refusing) -> None:
-    feeds = {"x": X, "i": np.array([[0]]), "u": X[:1]}
-    found = refusal(_model("ScatterND", feeds, 18, shapes=False, reduction="add"), 15)
-    assert found.reason == "its reduction requires known shapes without empty dimensions"
+def test_refuses_reductions_of_unknown_sizes(refusal: Refusing) -> None:
+    feeds = {"x": DATA, "i": np.array([[0]]), "u": DATA[:1]}
+    refused = refusal(_model("ScatterND", feeds, 18, shapes=False, reduction="add"), 15)
+    assert refused.reason == "its reduction requires known shapes without empty dimensions"
 
 
-def test_combinations_too_large(refusal: Refusing) -> None:
+def test_refuses_large_reductions(refusal: Refusing) -> None:
     data, updates = np.zeros((4096, 8), np.float32), np.zeros((64, 8), np.float32)
     feeds: Feeds = {"x": data, "i": np.zeros((64, 1), np.int64), "u": updates}
-    found = refusal(_model("ScatterND", feeds, 18, reduction="max"), 17)
-    assert found.reason == (
+    refused = refusal(_model("ScatterND", feeds, 18, reduction="max"), 17)
+    assert refused.reason == (
         "its reduction combines 64 updates with 32768 elements, more than a table of 1048576 holds"
     )

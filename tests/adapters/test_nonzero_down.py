@@ -1,4 +1,4 @@
-"""NonZero before 9: places collected in a loop."""
+"""Expansion of NonZero into a loop below opset 9."""
 
 from __future__ import annotations
 
@@ -17,32 +17,34 @@ Refusing = Callable[..., Refusal]
 
 
 @pytest.mark.parametrize("target", [8, 7])
-@pytest.mark.parametrize("kind", [np.float32, np.int64, np.uint8, np.bool_], ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.int64, np.uint8, np.bool_], ids=lambda dtype: dtype.__name__
+)
 @pytest.mark.parametrize(
     "data",
     [
         pytest.param([0, 3, 0, -1], id="one dimension"),
         pytest.param([[0, 1, 2], [3, 0, 0]], id="two dimensions"),
         pytest.param([[[0, 1], [0, 0]], [[0, 0], [5, 6]]], id="three dimensions"),
-        pytest.param([[0, 0]], id="nothing found"),
-        pytest.param([[], []], id="nothing there"),
+        pytest.param([[0, 0]], id="only zeros"),
+        pytest.param([[], []], id="no elements"),
     ],
 )
-@pytest.mark.parametrize("sized", [True, False], ids=["sizes known", "sizes not known"])
-def test_places(
-    sized: bool, data: list[object], kind: type[np.generic], target: int, converted: Converted
+@pytest.mark.parametrize("sizes_known", [True, False], ids=["known sizes", "unknown sizes"])
+def test_collects_positions(
+    sizes_known: bool, data: list[object], dtype: type[np.generic], target: int, converted: Converted
 ) -> None:
-    feeds: dict[str, Array] = {"x": np.abs(np.array(data, np.int64)).astype(kind)}
+    feeds: dict[str, Array] = {"x": np.abs(np.array(data, np.int64)).astype(dtype)}
     node = helper.make_node("NonZero", ["x"], ["y"], name="node")
     model = build([node], feeds, {"y": TensorProto.INT64}, 9)
-    if not sized:
+    if not sizes_known:
         for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
             dim.dim_param = f"d{axis}"
     result = converted(model, target, feeds, [np.array(np.nonzero(feeds["x"]))])
     assert op_types(result).count("Loop") == 1
 
 
-def test_a_scalar_has_no_rows(refusal: Refusing) -> None:
+def test_refuses_scalar(refusal: Refusing) -> None:
     node = helper.make_node("NonZero", ["x"], ["y"])
-    found = refusal(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
-    assert found.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"
+    refused = refusal(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
+    assert refused.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"
