@@ -1,4 +1,4 @@
-"""GroupNormalization on its way down: groups become images with one dimension."""
+"""Downgrade of GroupNormalization: each group is normalized as an instance with one spatial dimension."""
 
 from __future__ import annotations
 
@@ -21,61 +21,63 @@ SCALE, BIAS = RANDOM.standard_normal((2, 6)).astype(np.float32)
 TARGETS = [20, 18, 17, 12, 9, 7]
 
 
-def _model(data: Array, scale: Array, bias: Array, opset: int, **more: Any) -> onnx.ModelProto:
-    attributes = {"num_groups": 3, **more}
+def _model(data: Array, scale: Array, bias: Array, opset: int, **overrides: Any) -> onnx.ModelProto:
+    attributes = {"num_groups": 3, **overrides}
     node = helper.make_node("GroupNormalization", ["x", "s", "b"], ["y"], name="node", **attributes)
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    return build([node], {"x": data, "s": scale, "b": bias}, {"y": element}, opset)
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build([node], {"x": data, "s": scale, "b": bias}, {"y": element_type}, opset)
 
 
-def _normal(data: Array, scale: Array, bias: Array, epsilon: float) -> Array:
-    apart = data.reshape(2, 3, -1).astype(np.float64)
-    normal = (apart - apart.mean(2, keepdims=True)) / np.sqrt(apart.var(2, keepdims=True) + epsilon)
+def _expected(data: Array, scale: Array, bias: Array, epsilon: float) -> Array:
+    groups = data.reshape(2, 3, -1).astype(np.float64)
+    normalized = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + epsilon)
     column = (-1, *[1] * (data.ndim - 2))
-    return np.asarray(normal.reshape(data.shape) * scale.reshape(column) + bias.reshape(column), data.dtype)
+    return np.asarray(
+        normalized.reshape(data.shape) * scale.reshape(column) + bias.reshape(column), data.dtype
+    )
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("epsilon", [None, 0.1], ids=["default epsilon", "an epsilon"])
-@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6, 12), (2, 6)], ids=["2-D", "1-D", "no pixels"])
-def test_values_of_each_channel(
+@pytest.mark.parametrize("epsilon", [None, 0.1], ids=["default epsilon", "explicit epsilon"])
+@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6, 12), (2, 6)], ids=["2-D", "1-D", "0-D"])
+def test_applies_scale_per_channel(
     shape: tuple[int, ...], epsilon: float | None, target: int, converted: Converted
 ) -> None:
     data = DATA.reshape(-1)[: np.prod(shape)].reshape(shape)
-    stated = {"epsilon": epsilon} if epsilon else {}
+    attributes = {"epsilon": epsilon} if epsilon else {}
     feeds = {"x": data, "s": SCALE, "b": BIAS}
-    expected = _normal(data, SCALE, BIAS, epsilon or 1e-5)
-    converted(_model(data, SCALE, BIAS, 21, **stated), target, feeds, [expected], tolerance=1e-4)
+    expected = _expected(data, SCALE, BIAS, epsilon or 1e-5)
+    converted(_model(data, SCALE, BIAS, 21, **attributes), target, feeds, [expected], tolerance=1e-4)
 
 
 @pytest.mark.parametrize("target", [17, 12, 9, 7])
-@pytest.mark.parametrize("known", [True, False], ids=["known shape", "unknown shape"])
-def test_values_of_each_group(known: bool, target: int) -> None:
+@pytest.mark.parametrize("shape_known", [True, False], ids=["known shape", "unknown shape"])
+def test_applies_scale_per_group(shape_known: bool, target: int) -> None:
     scale, bias = SCALE[:3], BIAS[:3]
     model = _model(DATA, scale, bias, 18)
-    if not known:
+    if not shape_known:
         model.graph.input[0].type.tensor_type.ClearField("shape")
-    found = run(convert_version(model, target), {"x": DATA, "s": scale, "b": bias})
-    assert_equal(found, [_normal(DATA, np.repeat(scale, 2), np.repeat(bias, 2), 1e-5)], 1e-4)
+    actual = run(convert_version(model, target), {"x": DATA, "s": scale, "b": bias})
+    assert_equal(actual, [_expected(DATA, np.repeat(scale, 2), np.repeat(bias, 2), 1e-5)], 1e-4)
 
 
-@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.FLOAT16], ids=["float", "its own"])
-def test_half_precision_is_normalised_in_the_stash_type(stash_type: int) -> None:
+@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.FLOAT16], ids=["float", "float16"])
+def test_normalizes_float16_in_the_stash_type(stash_type: int) -> None:
     data, scale, bias = (each.astype(np.float16) for each in (DATA, SCALE, BIAS))
     model = convert_version(_model(data, scale, bias, 21, stash_type=stash_type), 17)
     assert ("Cast" in [node.op_type for node in model.graph.node]) == (stash_type == TensorProto.FLOAT)
-    found = run(model, {"x": data, "s": scale, "b": bias})
-    assert_equal(found, [_normal(data, scale, bias, 1e-5)], 2e-2)
+    actual = run(model, {"x": data, "s": scale, "b": bias})
+    assert_equal(actual, [_expected(data, scale, bias, 1e-5)], 2e-2)
 
 
-@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.BFLOAT16], ids=["float", "its own"])
+@pytest.mark.parametrize("stash_type", [TensorProto.FLOAT, TensorProto.BFLOAT16], ids=["float", "bfloat16"])
 @pytest.mark.parametrize("target", [20, 17])
-def test_bfloat16_is_normalised_in_float(target: int, stash_type: int) -> None:
-    """InstanceNormalization takes bfloat16 from 22 on."""
+def test_normalizes_bfloat16_in_float(target: int, stash_type: int) -> None:
+    """InstanceNormalization supports bfloat16 since opset 22."""
     data, scale, bias = (each.astype(ml_dtypes.bfloat16) for each in (DATA, SCALE, BIAS))
     model = convert_version(_model(data, scale, bias, 21, stash_type=stash_type), target)
-    (found,) = run_reference(model, {"x": data, "s": scale, "b": bias})
-    wide = [each.astype(np.float32) for each in (data, scale, bias)]
-    expected = _normal(wide[0], wide[1], wide[2], 1e-5)
-    np.testing.assert_allclose(found.astype(np.float32), expected, 0.05, 0.05)
+    (actual,) = run_reference(model, {"x": data, "s": scale, "b": bias})
+    as_float = [each.astype(np.float32) for each in (data, scale, bias)]
+    expected = _expected(as_float[0], as_float[1], as_float[2], 1e-5)
+    np.testing.assert_allclose(actual.astype(np.float32), expected, 0.05, 0.05)
     onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
