@@ -1,4 +1,4 @@
-"""Losses in opsets before they came: the number of each sample's class, picked by comparison."""
+"""Expansion of losses below opset 12: comparison with the label selects the score of each sample."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from opshift import convert_version
 Converted = Callable[..., onnx.ModelProto]
 Case = tuple[tuple[int, ...], dict[str, Any], bool]
 CLASSES = 5
-NUMBERS = np.random.default_rng(12)
+RANDOM = np.random.default_rng(12)
 
 
 def _feeds(shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool) -> dict[str, Array]:
-    """Scores, and labels of which one is to be ignored where one can be."""
-    batch, *places = shape
-    scores = NUMBERS.standard_normal((batch, CLASSES, *places)).astype(np.float32)
-    labels = NUMBERS.integers(0, CLASSES, shape)
+    """Return scores and labels, and ignore one label if `ignore_index` is set."""
+    batch, *spatial = shape
+    scores = RANDOM.standard_normal((batch, CLASSES, *spatial)).astype(np.float32)
+    labels = RANDOM.integers(0, CLASSES, shape)
     if "ignore_index" in attributes:
         labels.flat[1] = attributes["ignore_index"]
-    weight = {"weight": NUMBERS.random(CLASSES).astype(np.float32) + 0.5} if weighted else {}
+    weight = {"weight": RANDOM.random(CLASSES).astype(np.float32) + 0.5} if weighted else {}
     return {"scores": scores, "labels": labels, **weight}
 
 
@@ -36,23 +36,23 @@ def _model(op: str, feeds: dict[str, Array], outputs: list[str], **attributes: A
 
 
 CASES = [
-    pytest.param((3,), {}, False, id="averaged"),
-    pytest.param((3,), {}, True, id="averaged by weight"),
-    pytest.param((3,), {"reduction": "sum"}, True, id="summed by weight"),
-    pytest.param((3, 2, 4), {"reduction": "none"}, False, id="for each place"),
-    pytest.param((3, 2, 4), {"reduction": "none"}, True, id="for each place, by weight"),
-    pytest.param((3, 2), {"ignore_index": 2}, False, id="a class ignored"),
-    pytest.param((3, 2), {"ignore_index": 2}, True, id="a class ignored, by weight"),
+    pytest.param((3,), {}, False, id="mean"),
+    pytest.param((3,), {}, True, id="weighted mean"),
+    pytest.param((3,), {"reduction": "sum"}, True, id="weighted sum"),
+    pytest.param((3, 2, 4), {"reduction": "none"}, False, id="per element"),
+    pytest.param((3, 2, 4), {"reduction": "none"}, True, id="weighted per element"),
+    pytest.param((3, 2), {"ignore_index": 2}, False, id="ignored class"),
+    pytest.param((3, 2), {"ignore_index": 2}, True, id="ignored class, weighted"),
+    pytest.param((3, 2), {"ignore_index": 2, "reduction": "none"}, False, id="ignored class, per element"),
+    pytest.param((3, 2), {"ignore_index": -7}, True, id="ignored label below all classes"),
     pytest.param(
-        (3, 2), {"ignore_index": 2, "reduction": "none"}, False, id="a class ignored, for each place"
+        (3, 2), {"ignore_index": 255, "reduction": "sum"}, False, id="ignored label above all classes"
     ),
-    pytest.param((3, 2), {"ignore_index": -7}, True, id="a label below all classes ignored"),
-    pytest.param((3, 2), {"ignore_index": 255, "reduction": "sum"}, False, id="a label above all ignored"),
 ]
 
 
 @pytest.mark.parametrize(("shape", "attributes", "weighted"), CASES)
-def test_negative_log_likelihood(
+def test_expands_negative_log_likelihood_loss(
     shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool, converted: Converted
 ) -> None:
     feeds = _feeds(shape, attributes, weighted)
@@ -63,7 +63,7 @@ def test_negative_log_likelihood(
 
 
 @pytest.mark.parametrize(("shape", "attributes", "weighted"), CASES)
-def test_softmax_cross_entropy(
+def test_expands_softmax_cross_entropy_loss(
     shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool, converted: Converted
 ) -> None:
     feeds = _feeds(shape, attributes, weighted)
@@ -72,20 +72,20 @@ def test_softmax_cross_entropy(
         converted(model, target, feeds)
 
 
-def test_what_is_not_picked_does_not_count(converted: Converted) -> None:
-    """A score without a bound of a class that is not the label's stays out of the loss."""
+def test_ignores_scores_of_other_classes(converted: Converted) -> None:
+    """Infinite and NaN scores of classes other than the label do not affect the loss."""
     scores = np.array([[-1.0, -np.inf, np.nan], [-np.inf, -2.0, np.inf]], np.float32)
     feeds = {"scores": scores, "labels": np.array([0, 1])}
     converted(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds, [np.float32(1.5)])
 
 
-def test_labels_may_be_int32(converted: Converted) -> None:
+def test_accepts_int32_labels(converted: Converted) -> None:
     feeds = _feeds((3, 2), {}, True)
     feeds["labels"] = feeds["labels"].astype(np.int32)
     converted(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds)
 
 
-def test_all_ignored_averages_nothing() -> None:
+def test_returns_nan_if_all_labels_are_ignored() -> None:
     feeds = _feeds((2,), {}, False)
     feeds["labels"][:] = 1
     model = _model("SoftmaxCrossEntropyLoss", feeds, ["loss"], ignore_index=1)
