@@ -1,4 +1,4 @@
-"""A file is converted as the model in it is, and written whole or not at all."""
+"""Conversion of files: same result as in memory, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,63 +24,65 @@ from opshift.converter.streaming.copying import write_pieces
 from opshift.registry.errors import OpshiftError
 from opshift.registry.messages import ModelProto
 
-REQUESTS: dict[str, dict[str, Any]] = {
-    "up": {"target": 17},
-    "down": {"target": 8},
-    "as it is": {"target": 9},
-    "to an old IR version": {"ir_version": 3},
-    "up and back later": {"target": 17, "reversible": True},
-    "up, checked": {"target": 17, "check": True},
+OPTIONS: dict[str, dict[str, Any]] = {
+    "upgrade": {"target": 17},
+    "downgrade": {"target": 8},
+    "same opset": {"target": 9},
+    "older IR version": {"ir_version": 3},
+    "reversible upgrade": {"target": 17, "reversible": True},
+    "checked upgrade": {"target": 17, "check": True},
 }
-SOME = ("raw_data", "float_data", "raw_data and more")
-CASES = [pytest.param(*each, id=", ".join(each)) for each in product(REQUESTS, SOME, PLACES)]
+TENSOR_KINDS = ("raw_data", "float_data", "raw_data and more")
+CASES = [pytest.param(*each, id=", ".join(each)) for each in product(OPTIONS, TENSOR_KINDS, PLACES)]
 
 
-def outcome(convert: Callable[[], bytes]) -> Any:
-    """What comes out, or the error."""
+def result_or_error(convert: Callable[[], bytes]) -> Any:
+    """Return the result, or the type and reason of the error."""
     try:
         return convert()
     except OpshiftError as error:
         return type(error), error.reason
 
 
-def both(data: bytes, path: Path, request: dict[str, Any]) -> tuple[Any, Any]:
-    """What becomes of a model in memory, and in a file."""
+def convert_both_ways(data: bytes, path: Path, options: dict[str, Any]) -> tuple[Any, Any]:
+    """Return the outcome of a conversion in memory and of a conversion of files."""
 
-    def by_file() -> bytes:
+    def convert_as_file() -> bytes:
         path.with_name("in.onnx").write_bytes(data)
-        convert_file(path.with_name("in.onnx"), path, **request, external="keep")
+        convert_file(path.with_name("in.onnx"), path, **options, external="keep")
         return path.read_bytes()
 
-    return outcome(lambda: bytes(convert_version(data, **request))), outcome(by_file)
+    return result_or_error(lambda: bytes(convert_version(data, **options))), result_or_error(convert_as_file)
 
 
-def canonical(found: onnx.ModelProto) -> bytes:
-    """The bytes that protobuf writes for what it reads."""
-    return ModelProto.FromString(found.SerializeToString()).SerializeToString()
+def canonical(message: onnx.ModelProto) -> bytes:
+    """Return the bytes of the message after a round trip through protobuf."""
+    return ModelProto.FromString(message.SerializeToString()).SerializeToString()
 
 
-@pytest.mark.parametrize(("title", "tensor", "place"), CASES)
-def test_the_result_is_that_of_the_bytes(title: str, tensor: str, place: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("option_id", "tensor", "place"), CASES)
+def test_file_conversion_equals_conversion_in_memory(
+    option_id: str, tensor: str, place: str, tmp_path: Path
+) -> None:
     data = canonical(PLACES[place](TENSORS[tensor]()))
-    in_memory, in_file = both(data, tmp_path / "out.onnx", REQUESTS[title])
+    in_memory, in_file = convert_both_ways(data, tmp_path / "out.onnx", OPTIONS[option_id])
     assert in_file == in_memory
 
 
 @pytest.mark.parametrize("name", MODELS)
 @pytest.mark.parametrize("ir_version", [3, 6, 9])
-def test_of_another_ir_version_it_is_that_of_the_bytes(
+def test_ir_version_change_equals_conversion_in_memory(
     name: str, ir_version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("opshift.converter.streaming.weights.LEAST", 1)
     allow = ["drop-metadata", "drop-training", "drop-devices"]
-    in_memory, in_file = both(
+    in_memory, in_file = convert_both_ways(
         canonical(MODELS[name]()), tmp_path / "out.onnx", {"ir_version": ir_version, "allow": allow}
     )
     assert in_file == in_memory
 
 
-def test_what_a_conversion_replaced_comes_back(tmp_path: Path) -> None:
+def test_restores_replaced_nodes(tmp_path: Path) -> None:
     path, back = tmp_path / "new.onnx", tmp_path / "back.onnx"
     data = save(model([held(raw())], [raw()]), tmp_path / "old.onnx")
     convert_file(tmp_path / "old.onnx", path, 17, reversible=True)
@@ -88,89 +90,89 @@ def test_what_a_conversion_replaced_comes_back(tmp_path: Path) -> None:
     assert back.read_bytes() == ModelProto.FromString(data).SerializeToString()
 
 
-def test_constants_are_read_where_they_are(tmp_path: Path) -> None:
-    """Upsample's scales, an input, become attributes on the way down."""
-    found = model([helper.make_node("Upsample", ["x", "scales"], ["z"], name="up")])
-    found.graph.initializer.add(name="scales", data_type=1, dims=[1], raw_data=b"\0\0\0\x40")
-    data = canonical(found)
-    in_memory, in_file = both(data, tmp_path / "out.onnx", {"target": 8})
+def test_reads_constants_from_file(tmp_path: Path) -> None:
+    """The scales input of Upsample becomes an attribute in the older opset."""
+    message = model([helper.make_node("Upsample", ["x", "scales"], ["z"], name="up")])
+    message.graph.initializer.add(name="scales", data_type=1, dims=[1], raw_data=b"\0\0\0\x40")
+    data = canonical(message)
+    in_memory, in_file = convert_both_ways(data, tmp_path / "out.onnx", {"target": 8})
     assert in_file == in_memory
     assert b"scales" in in_file
 
 
 @pytest.mark.parametrize("name", ["in.onnx", "out.onnx"])
-def test_what_does_not_change_is_copied_byte_by_byte(name: str, tmp_path: Path) -> None:
-    """Also if no library would write it like that: here the opset comes first."""
-    found = model([held(raw())])
-    imports = onnx.ModelProto(opset_import=found.opset_import).SerializeToString()
-    found.ClearField("opset_import")
-    data = imports + found.SerializeToString()
+def test_copies_unchanged_model_byte_by_byte(name: str, tmp_path: Path) -> None:
+    """The opset imports come first here, an order that protobuf does not write."""
+    message = model([held(raw())])
+    imports = onnx.ModelProto(opset_import=message.opset_import).SerializeToString()
+    message.ClearField("opset_import")
+    data = imports + message.SerializeToString()
     (tmp_path / "in.onnx").write_bytes(data)
     convert_file(tmp_path / "in.onnx", tmp_path / name, 9)
     assert (tmp_path / name).read_bytes() == data
     assert ModelProto.FromString(data).SerializeToString() != data
 
 
-def test_a_function_that_is_behind_is_no_reason_to_copy(tmp_path: Path) -> None:
-    found = PLACES["Constant in a function"](raw())
-    found.functions[0].opset_import[0].version = 8
-    in_memory, in_file = both(canonical(found), tmp_path / "out.onnx", {"target": 9})
+def test_converts_function_with_older_opset(tmp_path: Path) -> None:
+    message = PLACES["Constant in a function"](raw())
+    message.functions[0].opset_import[0].version = 8
+    in_memory, in_file = convert_both_ways(canonical(message), tmp_path / "out.onnx", {"target": 9})
     assert in_file == in_memory
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """`in.onnx` of opset 9, with large weights."""
+    """Write `in.onnx` of opset 9 with large weights."""
     save(model([held(raw())], [raw("v", RAW * 1000)]), tmp_path / "in.onnx")
     return tmp_path / "in.onnx"
 
 
-def opset(path: Path) -> int:
+def opset_of_file(path: Path) -> int:
     return int(onnx.load(path).opset_import[0].version)
 
 
-def test_the_input_may_be_the_output(path: Path, tmp_path: Path) -> None:
+def test_replaces_input_file(path: Path, tmp_path: Path) -> None:
     path.chmod(0o640)
     report = convert_file(path, path, 17)
-    assert (opset(path), len(report.changed)) == (17, 1)
+    assert (opset_of_file(path), len(report.changed)) == (17, 1)
     assert path.stat().st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path) == ["in.onnx"]
 
 
-def test_of_a_link_the_file_it_leads_to_is_written(path: Path, tmp_path: Path) -> None:
+def test_writes_target_of_link(path: Path, tmp_path: Path) -> None:
     (tmp_path / "link.onnx").symlink_to("in.onnx")
     convert_file(path, tmp_path / "link.onnx", 17)
     assert (tmp_path / "link.onnx").is_symlink()
-    assert opset(path) == 17
+    assert opset_of_file(path) == 17
 
 
-def test_a_pipe_is_read(path: Path, tmp_path: Path) -> None:
+def test_reads_pipe(path: Path, tmp_path: Path) -> None:
     ends = os.pipe()
     os.write(ends[1], path.read_bytes()[:0] + save(model([held(raw())]), tmp_path / "small.onnx"))
     os.close(ends[1])
     convert_file(f"/dev/fd/{ends[0]}", tmp_path / "out.onnx", 17)
     os.close(ends[0])
-    assert opset(tmp_path / "out.onnx") == 17
+    assert opset_of_file(tmp_path / "out.onnx") == 17
 
 
 @pytest.mark.parametrize(
-    ("request_", "error"),
+    ("options", "error"),
     [
-        pytest.param({"target": 1}, ConversionRefused, id="a node that cannot be converted"),
-        pytest.param({"target": 99}, OpshiftError, id="an opset that there is not"),
+        pytest.param({"target": 1}, ConversionRefused, id="unconvertible node"),
+        pytest.param({"target": 99}, OpshiftError, id="unknown opset"),
         pytest.param({}, UsageError, id="no target"),
-        pytest.param({"target": 17, "check": True}, IllegalModel, id="a rule that is broken"),
+        pytest.param({"target": 17, "check": True}, IllegalModel, id="illegal model"),
     ],
 )
-def test_what_is_refused_leaves_nothing(
-    request_: dict[str, Any], error: type[Exception], tmp_path: Path
+def test_refused_conversion_writes_nothing(
+    options: dict[str, Any], error: type[Exception], tmp_path: Path
 ) -> None:
-    found = model([helper.make_node("Upsample", ["x", "s"], ["z"])], [raw("s"), raw("v", RAW[:-4])])
-    found.graph.initializer[1].dims[0] += 1
-    before = save(found, tmp_path / "in.onnx")
+    message = model([helper.make_node("Upsample", ["x", "s"], ["z"])], [raw("s"), raw("v", RAW[:-4])])
+    message.graph.initializer[1].dims[0] += 1
+    before = save(message, tmp_path / "in.onnx")
     for name in ("out.onnx", "in.onnx"):
         with pytest.raises(error):
-            convert_file(tmp_path / "in.onnx", tmp_path / name, **request_)
+            convert_file(tmp_path / "in.onnx", tmp_path / name, **options)
     assert os.listdir(tmp_path) == ["in.onnx"]
     assert (tmp_path / "in.onnx").read_bytes() == before
 
@@ -180,15 +182,15 @@ def test_what_is_refused_leaves_nothing(
     [
         pytest.param(b"", id="empty"),
         pytest.param(b"text, no model", id="text"),
-        pytest.param(b"\x3a\xff\xff\xff\x7f" + bytes(100), id="a length beyond the end"),
-        pytest.param(model(initializers=[raw()]).SerializeToString()[:-1], id="cut off"),
-        pytest.param(model(initializers=[raw()]).SerializeToString()[:100], id="cut off early"),
+        pytest.param(b"\x3a\xff\xff\xff\x7f" + bytes(100), id="length beyond the end"),
+        pytest.param(model(initializers=[raw()]).SerializeToString()[:-1], id="last byte missing"),
+        pytest.param(model(initializers=[raw()]).SerializeToString()[:100], id="truncated"),
         pytest.param(
-            onnx.ModelProto(ir_version=8, graph=onnx.GraphProto()).SerializeToString(), id="no imports"
+            onnx.ModelProto(ir_version=8, graph=onnx.GraphProto()).SerializeToString(), id="no opset imports"
         ),
     ],
 )
-def test_what_is_no_model_leaves_nothing(data: bytes, tmp_path: Path) -> None:
+def test_refuses_invalid_model_and_writes_nothing(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "in.onnx").write_bytes(data)
     with pytest.raises(InvalidModel) as caught:
         convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
@@ -200,23 +202,23 @@ def test_what_is_no_model_leaves_nothing(data: bytes, tmp_path: Path) -> None:
     ("name", "error"),
     [
         pytest.param("absent/out.onnx", UsageError, id="no such folder"),
-        pytest.param(".", UsageError, id="a folder"),
-        pytest.param("no\0name", CannotWrite, id="a null character in the name"),
+        pytest.param(".", UsageError, id="folder"),
+        pytest.param("no\0name", CannotWrite, id="null character in the name"),
     ],
 )
-def test_it_cannot_be_written_to(name: str, error: type[Exception], path: Path, tmp_path: Path) -> None:
+def test_refuses_invalid_output_path(name: str, error: type[Exception], path: Path, tmp_path: Path) -> None:
     with pytest.raises(error):
         convert_file(path, tmp_path / name, 17)
     assert os.listdir(tmp_path) == ["in.onnx"]
 
 
-def test_a_folder_that_is_read_only(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = os.open
+def test_refuses_read_only_folder(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_open = os.open
 
     def refuse(name: Any, flags: int, *rest: int) -> int:
         if flags & os.O_CREAT:
             raise PermissionError(13, "Permission denied")
-        return opened(name, flags, *rest)
+        return real_open(name, flags, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
@@ -226,8 +228,8 @@ def test_a_folder_that_is_read_only(path: Path, tmp_path: Path, monkeypatch: pyt
 
 
 @contextmanager
-def most_bytes(count: int) -> Iterator[None]:
-    """No file can get larger meanwhile, as on a disk that is full."""
+def limit_file_size(count: int) -> Iterator[None]:
+    """Limit the size of written files, which fails like a full disk."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (count, before[1]))
     try:
@@ -237,10 +239,10 @@ def most_bytes(count: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("count", [0, 100, 100_000])
-def test_a_disk_that_is_full(count: int, path: Path, tmp_path: Path) -> None:
+def test_full_disk_leaves_files_unchanged(count: int, path: Path, tmp_path: Path) -> None:
     before = path.read_bytes()
     for name in ("out.onnx", "in.onnx"):
-        with most_bytes(count), pytest.raises(CannotWrite, match="File too large"):
+        with limit_file_size(count), pytest.raises(CannotWrite, match="File too large"):
             convert_file(path, tmp_path / name, 17)
     assert os.listdir(tmp_path) == ["in.onnx"]
     assert path.read_bytes() == before
@@ -259,15 +261,15 @@ def touch(path: Path) -> None:
     os.utime(path, (1, 1))
 
 
-@pytest.mark.parametrize("meddle", [lengthen, shorten, touch])
-def test_a_file_that_changes_underneath(
-    meddle: Callable[[Path], None], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("change_file", [lengthen, shorten, touch])
+def test_refuses_input_that_changes_during_conversion(
+    change_file: Callable[[Path], None], path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def meddling(*arguments: Any) -> None:
-        meddle(path)
+    def change_and_write(*arguments: Any) -> None:
+        change_file(path)
         write_pieces(*arguments)
 
-    monkeypatch.setattr("opshift.converter.streaming.convert_file.write_pieces", meddling)
+    monkeypatch.setattr("opshift.converter.streaming.convert_file.write_pieces", change_and_write)
     with pytest.raises(InvalidModel, match="while it was read"):
         convert_file(path, tmp_path / "out.onnx", 17)
     assert os.listdir(tmp_path) == ["in.onnx"]

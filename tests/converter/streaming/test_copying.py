@@ -1,4 +1,4 @@
-"""Ranges of a file are copied by whatever the system has for it."""
+"""Copies of file ranges with the fastest available method, and the fallbacks."""
 
 from __future__ import annotations
 
@@ -18,32 +18,35 @@ SIZE = 2 * MOST_IN_MEMORY + 5 * SHORT
 DATA = os.urandom(SIZE)
 
 
-def failing(*_: object) -> None:
+def fail(*_: object) -> None:
     raise OSError(95, "Operation not supported")
 
 
-def giving_up(copy: Copy) -> Copy:
-    """A way to copy that gets some bytes over, and then fails."""
+def fail_after_some_bytes(copy: Copy) -> Copy:
+    """Return a copy method that copies some bytes and then fails."""
 
-    def some(source: int, target: int, start: int, end: int) -> None:
+    def copy_some(source: int, target: int, start: int, end: int) -> None:
         copy(source, target, start, min(start + 1000, end))
-        failing()
+        fail()
 
-    return some
-
-
-def idle(*_: object) -> None:
-    """A way to copy that says the file has ended."""
+    return copy_some
 
 
-WAYS: dict[str, tuple[Copy, ...]] = {
-    "by the file system": (copying._copy_in_file_system,),
-    "by the kernel": (failing, copying._copy_in_kernel),
-    "through memory": (failing, failing, failing),
-    "through memory where there is nothing else": (),
-    "by the file system until it cannot": (giving_up(copying._copy_in_file_system), copying._copy_in_kernel),
-    "by the kernel until it cannot": (failing, giving_up(copying._copy_in_kernel)),
-    "through memory after something that does nothing": (idle, idle),
+def copy_nothing(*_: object) -> None:
+    """Copy nothing, as a system call does at the end of a file."""
+
+
+METHODS: dict[str, tuple[Copy, ...]] = {
+    "file system": (copying._copy_in_file_system,),
+    "kernel": (fail, copying._copy_in_kernel),
+    "memory": (fail, fail, fail),
+    "memory, no other method": (),
+    "file system fails after some bytes": (
+        fail_after_some_bytes(copying._copy_in_file_system),
+        copying._copy_in_kernel,
+    ),
+    "kernel fails after some bytes": (fail, fail_after_some_bytes(copying._copy_in_kernel)),
+    "memory after methods that copy nothing": (copy_nothing, copy_nothing),
 }
 
 
@@ -54,7 +57,7 @@ def source(tmp_path: Path) -> Source:
     return Source(path)
 
 
-def written(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
+def write_target(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
     path = tmp_path / "target"
     file = os.open(path, os.O_WRONLY | os.O_CREAT)
     with source:
@@ -66,36 +69,36 @@ def written(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
 @pytest.mark.parametrize(
     "before", [0, 3, 6, 3 + PAGE, 3 + PAGE - 1], ids=lambda count: f"{count} bytes before"
 )
-@pytest.mark.parametrize("way", WAYS)
-def test_a_range_is_copied(
-    way: str, before: int, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("method", METHODS)
+def test_copies_range(
+    method: str, before: int, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether its pages lie as they did, where three bytes are before it, or not."""
-    monkeypatch.setattr(copying, "KERNEL", WAYS[way])
+    """The range starts at byte 3 of the source; the bytes before it decide whether page offsets agree."""
+    monkeypatch.setattr(copying, "KERNEL", METHODS[method])
     pieces: list[Piece] = [bytes(before), Range(3, SIZE - 5), b"after"]
-    assert written(tmp_path, pieces, source) == bytes(before) + DATA[3:-5] + b"after"
+    assert write_target(tmp_path, pieces, source) == bytes(before) + DATA[3:-5] + b"after"
 
 
 @pytest.mark.parametrize(("before", "expected"), [(0, ["kernel"]), (PAGE, ["kernel"]), (1, [])])
-def test_the_kernel_is_for_pages_that_lie_alike(
+def test_uses_kernel_only_for_equal_page_offsets(
     before: int, expected: list[str], source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ways = []
+    calls = []
 
-    def noted(*arguments: int) -> None:
-        ways.append("kernel")
+    def record_call(*arguments: int) -> None:
+        calls.append("kernel")
         copying._copy_in_kernel(*arguments)
 
-    monkeypatch.setattr(copying, "KERNEL", (noted,))
-    written(tmp_path, [bytes(before), Range(0, SIZE)], source)
-    assert ways == expected
+    monkeypatch.setattr(copying, "KERNEL", (record_call,))
+    write_target(tmp_path, [bytes(before), Range(0, SIZE)], source)
+    assert calls == expected
 
 
 @pytest.mark.parametrize("error", [errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM])
 @pytest.mark.parametrize("before", [3, 4], ids=lambda count: f"{count} bytes before")
-@pytest.mark.parametrize("refused", [("copy_file_range",), ("copy_file_range", "sendfile")])
-def test_what_the_system_refuses_is_copied_by_the_next_way(
-    refused: tuple[str, ...],
+@pytest.mark.parametrize("failing_calls", [("copy_file_range",), ("copy_file_range", "sendfile")])
+def test_falls_back_when_system_call_fails(
+    failing_calls: tuple[str, ...],
     before: int,
     error: int,
     source: Source,
@@ -105,38 +108,38 @@ def test_what_the_system_refuses_is_copied_by_the_next_way(
     def refuse(*_: object, **__: object) -> None:
         raise OSError(error, os.strerror(error))
 
-    for name in refused:
+    for name in failing_calls:
         monkeypatch.setattr(os, name, refuse, raising=False)
-    assert written(tmp_path, [bytes(before), Range(3, SIZE)], source) == bytes(before) + DATA[3:]
+    assert write_target(tmp_path, [bytes(before), Range(3, SIZE)], source) == bytes(before) + DATA[3:]
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
-        pytest.param([], id="nothing"),
-        pytest.param([Range(0, SIZE)], id="all"),
-        pytest.param([Range(7, 7)], id="an empty range"),
+        pytest.param([], id="no pieces"),
+        pytest.param([Range(0, SIZE)], id="whole file"),
+        pytest.param([Range(7, 7)], id="empty range"),
         pytest.param([Range(SIZE - 10, SIZE), Range(0, 10)], id="short ranges in any order"),
         pytest.param([b"a", Range(0, SHORT), b"b", Range(0, SHORT - 1), b"c"], id="long and short ranges"),
-        pytest.param([bytes(each) for each in range(1000)], id="many bytes"),
-        pytest.param([Range(0, 2 * SHORT)] * 7, id="the same range again"),
+        pytest.param([bytes(each) for each in range(1000)], id="many byte strings"),
+        pytest.param([Range(0, 2 * SHORT)] * 7, id="repeated range"),
     ],
 )
-def test_pieces_are_written_in_order(pieces: list[Piece], source: Source, tmp_path: Path) -> None:
+def test_writes_pieces_in_order(pieces: list[Piece], source: Source, tmp_path: Path) -> None:
     expected = b"".join(DATA[each.start : each.end] if isinstance(each, Range) else each for each in pieces)
-    assert written(tmp_path, pieces, source) == expected
+    assert write_target(tmp_path, pieces, source) == expected
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_source_that_ends_too_early_is_told(
-    way: str, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("method", METHODS)
+def test_reports_truncated_source(
+    method: str, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "KERNEL", WAYS[way])
+    monkeypatch.setattr(copying, "KERNEL", METHODS[method])
     os.truncate(source.path, SIZE // 2)
     with pytest.raises(InvalidModel, match="was truncated while it was read"):
-        written(tmp_path, [Range(0, SIZE)], source)
+        write_target(tmp_path, [Range(0, SIZE)], source)
 
 
-def test_a_full_disk_is_told_by_the_system(source: Source) -> None:
+def test_reports_full_disk(source: Source) -> None:
     with source, open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError, match="No space left"):
         copy_range(source, Range(0, SIZE), full.fileno())

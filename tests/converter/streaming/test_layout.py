@@ -1,4 +1,4 @@
-"""The places of tensors are those of ONNX's messages."""
+"""Locations of tensors in ONNX messages."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from onnx import TensorProto
 from opshift.converter.streaming.layout import PLAIN_LISTS, RAW_DATA, WIDTHS, layout, merging
 
 
-def test_messages_with_tensors_are_these() -> None:
+def test_lists_messages_with_tensors() -> None:
     assert set(layout()) == {
         "ModelProto", "GraphProto", "NodeProto", "AttributeProto", "FunctionProto", "TrainingInfoProto",
         "SparseTensorProto", "TensorProto",
     }  # fmt: skip
 
 
-def test_fields_are_those_that_may_hold_tensors() -> None:
-    found = {name: sorted(part.message for part in parts.values()) for name, parts in layout().items()}
-    assert found["GraphProto"] == ["NodeProto", "SparseTensorProto", "TensorProto"]
-    assert found["ModelProto"] == ["FunctionProto", "GraphProto", "TrainingInfoProto"]
-    assert found["SparseTensorProto"] == ["TensorProto", "TensorProto"]
-    assert found["TensorProto"] == []
+def test_lists_fields_that_may_hold_tensors() -> None:
+    fields_of = {name: sorted(part.message for part in parts.values()) for name, parts in layout().items()}
+    assert fields_of["GraphProto"] == ["NodeProto", "SparseTensorProto", "TensorProto"]
+    assert fields_of["ModelProto"] == ["FunctionProto", "GraphProto", "TrainingInfoProto"]
+    assert fields_of["SparseTensorProto"] == ["TensorProto", "TensorProto"]
+    assert fields_of["TensorProto"] == []
 
 
-def test_single_messages_are_known() -> None:
+def test_lists_messages_with_merged_fields() -> None:
     assert merging() == {"ModelProto", "AttributeProto", "TrainingInfoProto", "SparseTensorProto"}
 
 
-def test_payloads_are_the_fields_of_elements() -> None:
+def test_payload_fields_are_the_data_fields() -> None:
     fields = {each.number: each.name for each in TensorProto.DESCRIPTOR.fields}
     expected = {name for name in fields.values() if name.endswith("_data") and name != "external_data"}
     assert {fields[number] for number in WIDTHS} == expected

@@ -1,4 +1,4 @@
-"""New files take their places together, or none does."""
+"""Atomic replacement of several files: all of them or none."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from opshift.converter.errors import CannotWrite, UsageError
 from opshift.converter.streaming.replacing import Replacing, place_of, write_all
 
 
-def write(files: Replacing, place: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:
-    with files.new(place, is_safe=is_safe) as (file, temporary):
+def write(files: Replacing, path: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:
+    with files.new(path, is_safe=is_safe) as (file, temporary):
         write_all(file, data)
     return temporary
 
 
-PLACES = ("b", "a", "c/d/e")
+PATHS = ("b", "a", "c/d/e")
 
 
-def write_to(folder: Path, count: int, error: type[BaseException] | None = None) -> None:
-    """Write some files together, and then fail."""
+def write_files(folder: Path, count: int, error: type[BaseException] | None = None) -> None:
+    """Write some files in one transaction, and optionally fail at its end."""
     with Replacing() as files:
-        for place in PLACES[:count]:
-            write(files, folder / place)
+        for path in PATHS[:count]:
+            write(files, folder / path)
         if error is not None:
             raise error
 
@@ -37,7 +37,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_files_get_to_their_places_at_the_end(tmp_path: Path) -> None:
+def test_renames_files_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"old")
     with Replacing() as files:
         first = write(files, tmp_path / "a")
@@ -50,15 +50,15 @@ def test_files_get_to_their_places_at_the_end(tmp_path: Path) -> None:
     assert contents(tmp_path) == dict.fromkeys(["a", "b", "c/d/e", "f"], b"new")
 
 
-def test_the_first_one_is_placed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_renames_first_file_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order = []
     replace = os.replace
 
-    def noted(source: Path, place: Path) -> None:
-        order.append(place.name)
-        replace(source, place)
+    def record_and_replace(source: Path, path: Path) -> None:
+        order.append(path.name)
+        replace(source, path)
 
-    monkeypatch.setattr(os, "replace", noted)
+    monkeypatch.setattr(os, "replace", record_and_replace)
     with Replacing() as files:
         for name in "abc":
             write(files, tmp_path / name)
@@ -67,42 +67,36 @@ def test_the_first_one_is_placed_last(tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt], ids=["failure", "interruption"])
 @pytest.mark.parametrize("count", [1, 2, 3])
-def test_nothing_is_left_behind_after_an_error(
-    error: type[BaseException], count: int, tmp_path: Path
-) -> None:
+def test_error_leaves_no_files(error: type[BaseException], count: int, tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"old")
     with pytest.raises(error):
-        write_to(tmp_path, count, error)
+        write_files(tmp_path, count, error)
     assert contents(tmp_path) == {"b": b"old"}
     assert os.listdir(tmp_path) == ["b"]
 
 
-def failing_at(name: str) -> Callable[[Path, Path], None]:
+def raise_when_replacing(name: str) -> Callable[[Path, Path], None]:
     replace = os.replace
 
-    def refuse(source: Path, place: Path) -> None:
-        if place.name == name:
+    def refuse(source: Path, path: Path) -> None:
+        if path.name == name:
             raise OSError(28, "No space left on device")
-        replace(source, place)
+        replace(source, path)
 
     return refuse
 
 
 @pytest.mark.parametrize("name", ["a", "b", "e"])
-def test_none_gets_to_its_place_if_one_does_not(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(os, "replace", failing_at(name))
+def test_failed_rename_leaves_no_files(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "replace", raise_when_replacing(name))
     with pytest.raises(CannotWrite, match="No space left on device") as caught:
-        write_to(tmp_path, 3)
+        write_files(tmp_path, 3)
     assert str(caught.value.place).endswith(name)
     assert os.listdir(tmp_path) == []
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "os.open", "pathlib.Path.chmod"])
-def test_an_error_of_the_system_leaves_the_old_file(
-    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_system_error_keeps_old_file(call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
@@ -115,7 +109,7 @@ def test_an_error_of_the_system_leaves_the_old_file(
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o755], ids=oct)
-def test_permissions_of_the_old_file_are_kept_from_the_start(mode: int, tmp_path: Path) -> None:
+def test_keeps_permissions_of_old_file(mode: int, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "a").chmod(mode)
     with Replacing() as files, files.new(tmp_path / "a") as (_, temporary):
@@ -123,23 +117,23 @@ def test_permissions_of_the_old_file_are_kept_from_the_start(mode: int, tmp_path
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser gives files away")
-def test_the_owner_of_the_old_file_is_kept(tmp_path: Path) -> None:
+@pytest.mark.skipif(os.geteuid() != 0, reason="changing the owner of a file requires the superuser")
+def test_keeps_owner_of_old_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     os.chown(tmp_path / "a", 1234, 1234)
     with Replacing() as files:
         write(files, tmp_path / "a")
-    found = (tmp_path / "a").stat()
-    assert (found.st_uid, found.st_gid) == (1234, 1234)
+    status = (tmp_path / "a").stat()
+    assert (status.st_uid, status.st_gid) == (1234, 1234)
 
 
-def test_a_name_may_be_as_long_as_any(tmp_path: Path) -> None:
+def test_accepts_longest_file_name(tmp_path: Path) -> None:
     with Replacing() as files:
         write(files, tmp_path / ("a" * 255))
     assert contents(tmp_path) == {"a" * 255: b"new"}
 
 
-def test_a_place_is_where_links_lead(tmp_path: Path) -> None:
+def test_resolves_links(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     assert place_of(tmp_path / "link") == tmp_path / "a"
 
@@ -148,14 +142,14 @@ def test_a_place_is_where_links_lead(tmp_path: Path) -> None:
     ("name", "error"),
     [
         pytest.param("absent/a", UsageError, id="no such folder"),
-        pytest.param(".", UsageError, id="a folder"),
-        pytest.param("/dev/null", UsageError, id="a device"),
-        pytest.param("circle", UsageError, id="a link in a circle"),
-        pytest.param("no\0name", CannotWrite, id="a null character in the name"),
-        pytest.param("a" * 300, CannotWrite, id="a name too long"),
+        pytest.param(".", UsageError, id="folder"),
+        pytest.param("/dev/null", UsageError, id="device"),
+        pytest.param("circle", UsageError, id="circular link"),
+        pytest.param("no\0name", CannotWrite, id="null character in the name"),
+        pytest.param("a" * 300, CannotWrite, id="name too long"),
     ],
 )
-def test_there_is_no_place_at(name: str, error: type[Exception], tmp_path: Path) -> None:
+def test_refuses_invalid_target(name: str, error: type[Exception], tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(error):
         place_of(tmp_path / name)

@@ -1,4 +1,4 @@
-"""A file that is read has to stay as it is."""
+"""Random access to a file that must not change while it is read."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from opshift.converter.streaming.source import Source
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """A file of 100 bytes."""
-    found = tmp_path / "file"
-    found.write_bytes(bytes(range(100)))
-    return found
+    """Write a file of 100 bytes."""
+    file = tmp_path / "file"
+    file.write_bytes(bytes(range(100)))
+    return file
 
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (10, 20), (99, 100), (50, 50), (0, 0)])
-def test_bytes_are_read(path: Path, start: int, end: int) -> None:
+def test_reads_bytes(path: Path, start: int, end: int) -> None:
     with Source(path) as source:
         assert source.size == 100
         for _ in range(2):
             assert source.read(start, end) == bytes(range(start, end))
 
 
-def test_reading_on_beyond_what_the_system_hands_over(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continues_after_short_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = os.read
     monkeypatch.setattr(os, "read", lambda file, count: read(file, min(count, 7)))
     with Source(path) as source:
         assert source.read(3, 97) == bytes(range(3, 97))
 
 
-@pytest.mark.parametrize("name", ["absent", "no\0name"], ids=["no such file", "a null character in the name"])
-def test_a_file_cannot_be_read(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["absent", "no\0name"], ids=["no such file", "null character in the name"])
+def test_refuses_missing_file(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="cannot be read"):
         Source(tmp_path / name)
 
 
-def test_a_folder_cannot_be_read(tmp_path: Path) -> None:
+def test_refuses_folder(tmp_path: Path) -> None:
     with Source(tmp_path) as source, pytest.raises(InvalidModel, match="cannot be read: Is a directory"):
         source.read(0, 1)
 
 
-def test_a_file_that_got_shorter_is_told(path: Path) -> None:
+def test_reports_truncated_file(path: Path) -> None:
     with Source(path) as source:
         os.truncate(path, 50)
         assert source.read(0, 50) == bytes(range(50))
@@ -58,7 +58,7 @@ def test_a_file_that_got_shorter_is_told(path: Path) -> None:
 @pytest.mark.parametrize(
     "change", [b"x" * 100, b"x" * 99, b"x" * 101], ids=["same size", "shorter", "longer"]
 )
-def test_a_file_that_changes_is_told(path: Path, change: bytes) -> None:
+def test_reports_changed_file(path: Path, change: bytes) -> None:
     os.utime(path, (1, 1))
     with Source(path) as source:
         source.require_unchanged()
@@ -67,7 +67,7 @@ def test_a_file_that_changes_is_told(path: Path, change: bytes) -> None:
             source.require_unchanged()
 
 
-def test_a_file_that_is_replaced_is_read_to_its_end(path: Path, tmp_path: Path) -> None:
+def test_reads_replaced_file_to_its_end(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"other")
     with Source(path) as source:
         (tmp_path / "other").replace(path)
@@ -75,7 +75,7 @@ def test_a_file_that_is_replaced_is_read_to_its_end(path: Path, tmp_path: Path) 
         source.require_unchanged()
 
 
-def test_a_pipe_is_read(tmp_path: Path) -> None:
+def test_reads_pipe(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = threading.Thread(target=lambda: path.write_bytes(b"0123456789"))

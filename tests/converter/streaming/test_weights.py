@@ -1,4 +1,4 @@
-"""Large tensors are taken out of a model and put back, byte by byte; whatever is unusual stays whole."""
+"""Offloading of large tensors: restored byte by byte; unusual encodings stay in the message."""
 
 from __future__ import annotations
 
@@ -25,97 +25,120 @@ from opshift.registry.messages import DecodeError, ModelProto
 CASES = [pytest.param(*each, id=" in ".join(each)) for each in product(TENSORS, PLACES)]
 
 
-def taken_out(path: Path) -> bytes:
-    """The message of a model in a file."""
+def message_without_payloads(path: Path) -> bytes:
+    """Return the serialized model with placeholders for its large tensors."""
     with Source(path) as source, Weights(source) as weights:
         return weights.message()
 
 
-def put_back(path: Path) -> bytes:
-    """The model, taken apart, read and written by protobuf, and put together."""
+def round_trip(path: Path) -> bytes:
+    """Return the model after offloading, a round trip through protobuf and restoring."""
     with Source(path) as source, Weights(source) as weights:
         message = ModelProto.FromString(weights.message()).SerializeToString()
         return weights.whole(message, "ModelProto")
 
 
 @pytest.mark.parametrize(("tensor", "place"), CASES)
-def test_a_tensor_is_left_in_the_file(tensor: str, place: str, tmp_path: Path) -> None:
+def test_leaves_tensor_in_file(tensor: str, place: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    found = PLACES[place](TENSORS[tensor]())
-    data = save(found, path)
-    assert len(taken_out(path)) < len(data)
-    assert RAW not in taken_out(path)
-    assert put_back(path) == ModelProto.FromString(data).SerializeToString()
+    model_proto = PLACES[place](TENSORS[tensor]())
+    data = save(model_proto, path)
+    assert len(message_without_payloads(path)) < len(data)
+    assert RAW not in message_without_payloads(path)
+    assert round_trip(path) == ModelProto.FromString(data).SerializeToString()
 
 
-def test_small_tensors_stay(tmp_path: Path) -> None:
+def test_keeps_small_tensors_in_message(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     data = save(model([held(raw(data=RAW[:96]))]), path)
-    assert taken_out(path) == data
+    assert message_without_payloads(path) == data
 
 
-def test_small_files_stay_as_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_small_files_completely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     data = save(model([held(raw())]), path)
     monkeypatch.setattr("opshift.converter.streaming.weights.SMALL_FILE", len(data) + 1)
-    assert taken_out(path) == data
+    assert message_without_payloads(path) == data
 
 
-def field(number: int, *parts: bytes) -> bytes:
-    """A field that states its length, as it is written."""
+def length_delimited(number: int, *parts: bytes) -> bytes:
+    """Serialize a length-delimited field."""
     data = b"".join(parts)
     return tagged(number, len(data)) + data
 
 
-def around(*parts: bytes) -> bytes:
-    """A model with these fields in its graph."""
-    return bytes(onnx.ModelProto(ir_version=8).SerializeToString()) + field(7, *parts)
+def model_with_graph_fields(*parts: bytes) -> bytes:
+    """Serialize a model with the given fields in its graph."""
+    return bytes(onnx.ModelProto(ir_version=8).SerializeToString()) + length_delimited(7, *parts)
 
 
-def in_attribute(*parts: bytes) -> bytes:
-    """A model with these fields in an attribute."""
-    return around(field(1, field(4, b"Op"), field(5, field(1, b"a"), *parts)))
+def model_with_attribute_fields(*parts: bytes) -> bytes:
+    """Serialize a model with the given fields in an attribute."""
+    return model_with_graph_fields(
+        length_delimited(
+            1, length_delimited(4, b"Op"), length_delimited(5, length_delimited(1, b"a"), *parts)
+        )
+    )
 
 
 TENSOR = raw().SerializeToString()
 FLOATS = typed(TensorProto.FLOAT, "float_data").SerializeToString()
-UNUSUAL = {
-    "a tensor written twice": in_attribute(field(5, FLOATS), field(5, FLOATS)),
-    "a tensor written twice, once short": in_attribute(field(5, FLOATS), field(5, field(4, RAW[:8]))),
-    "a graph written twice": around(field(5, TENSOR)) + field(7, field(5, FLOATS)),
-    "sparse values written twice": around(field(15, field(1, FLOATS), field(1, FLOATS))),
-    "a tensor beside a list": in_attribute(field(5, TENSOR), b"\x3d1234" * COUNT),
-    "elements in two fields": around(field(5, field(9, RAW), field(4, RAW))),
-    "elements twice in a field": around(field(5, field(9, RAW), field(9, b"1234"))),
-    "many texts": around(field(5, field(6, RAW), field(6, RAW))),
-    "elements each in a field": around(field(5, b"".join(b"\x25" + RAW[at : at + 4] for at in range(COUNT)))),
-    "a group beside a tensor": around(b"\x0b", field(5, TENSOR), b"\x0c", field(5, FLOATS)),
-    "lengths that take more bytes than they need": around(
+UNUSUAL_MODELS = {
+    "tensor written twice": model_with_attribute_fields(
+        length_delimited(5, FLOATS), length_delimited(5, FLOATS)
+    ),
+    "tensor written twice, once short": model_with_attribute_fields(
+        length_delimited(5, FLOATS), length_delimited(5, length_delimited(4, RAW[:8]))
+    ),
+    "graph written twice": model_with_graph_fields(length_delimited(5, TENSOR))
+    + length_delimited(7, length_delimited(5, FLOATS)),
+    "sparse values written twice": model_with_graph_fields(
+        length_delimited(15, length_delimited(1, FLOATS), length_delimited(1, FLOATS))
+    ),
+    "tensor next to a list": model_with_attribute_fields(length_delimited(5, TENSOR), b"\x3d1234" * COUNT),
+    "elements in two fields": model_with_graph_fields(
+        length_delimited(5, length_delimited(9, RAW), length_delimited(4, RAW))
+    ),
+    "field of elements written twice": model_with_graph_fields(
+        length_delimited(5, length_delimited(9, RAW), length_delimited(9, b"1234"))
+    ),
+    "many strings": model_with_graph_fields(
+        length_delimited(5, length_delimited(6, RAW), length_delimited(6, RAW))
+    ),
+    "unpacked elements": model_with_graph_fields(
+        length_delimited(5, b"".join(b"\x25" + RAW[at : at + 4] for at in range(COUNT)))
+    ),
+    "group next to a tensor": model_with_graph_fields(
+        b"\x0b", length_delimited(5, TENSOR), b"\x0c", length_delimited(5, FLOATS)
+    ),
+    "lengths in overlong varints": model_with_graph_fields(
         b"\x2a\x83\x82\x80\x00\x4a\xff\x81\x00" + RAW[:255]
     ),
-    "numbers that take more bytes than they need": around(field(5, field(7, b"\x81\x80\x00" * COUNT))),
-    "no graph": field(1, RAW),
+    "numbers in overlong varints": model_with_graph_fields(
+        length_delimited(5, length_delimited(7, b"\x81\x80\x00" * COUNT))
+    ),
+    "no graph": length_delimited(1, RAW),
 }
 
 
-@pytest.mark.parametrize("title", UNUSUAL)
-def test_what_is_unusual_means_the_same(title: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case_id", UNUSUAL_MODELS)
+def test_reads_unusual_encoding(case_id: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    path.write_bytes(UNUSUAL[title])
-    found = ModelProto.FromString(put_back(path))
-    assert found.SerializeToString() == ModelProto.FromString(UNUSUAL[title]).SerializeToString()
+    path.write_bytes(UNUSUAL_MODELS[case_id])
+    result = ModelProto.FromString(round_trip(path))
+    assert result.SerializeToString() == ModelProto.FromString(UNUSUAL_MODELS[case_id]).SerializeToString()
 
 
-WRONG = {
-    "floats that are cut off": field(4, RAW[:101]),
-    "an integer that does not end": field(5, b"\xff" * 101),
+WRONG_PAYLOADS = {
+    "truncated floats": length_delimited(4, RAW[:101]),
+    "unterminated varint": length_delimited(5, b"\xff" * 101),
 }
 
 
-@pytest.mark.parametrize("title", WRONG)
-def test_wrong_elements_are_told(title: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case_id", WRONG_PAYLOADS)
+def test_refuses_wrong_payload(case_id: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    path.write_bytes(around(field(5, WRONG[title])))
+    path.write_bytes(model_with_graph_fields(length_delimited(5, WRONG_PAYLOADS[case_id])))
     with pytest.raises(InvalidModel) as caught, reading(path):
         pass
     assert str(path) in str(caught.value)
@@ -123,27 +146,30 @@ def test_wrong_elements_are_told(title: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "keep",
-    [pytest.param(lambda size: size - 1, id="a byte short"), pytest.param(lambda size: size // 2, id="half")],
+    [
+        pytest.param(lambda size: size - 1, id="last byte missing"),
+        pytest.param(lambda size: size // 2, id="half"),
+    ],
 )
-def test_a_model_that_is_cut_off_is_told(keep: Callable[[int], int], tmp_path: Path) -> None:
+def test_refuses_truncated_model(keep: Callable[[int], int], tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     data = save(model(initializers=[raw()]), path)
     path.write_bytes(data[: keep(len(data))])
     with pytest.raises(InvalidModel, match="truncated") as caught:
-        taken_out(path)
+        message_without_payloads(path)
     assert str(path) in str(caught.value)
     assert "completely" in caught.value.remedy
 
 
-def test_too_much_beside_the_weights_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_large_message_without_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw(str(each)) for each in range(9)]), path)
     monkeypatch.setattr("opshift.converter.streaming.weights.LARGEST_MESSAGE", 200)
     with pytest.raises(InvalidModel, match="larger than 2 GiB without its weights"):
-        taken_out(path)
+        message_without_payloads(path)
 
 
-def test_a_file_that_gets_shorter_is_told(tmp_path: Path) -> None:
+def test_reports_file_truncated_while_open(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw()]), path)
     with Source(path) as source, Weights(source) as weights:
@@ -154,17 +180,17 @@ def test_a_file_that_gets_shorter_is_told(tmp_path: Path) -> None:
             weights.whole(message, "ModelProto")
 
 
-def test_graphs_that_lie_too_deep_are_told(tmp_path: Path) -> None:
+def test_refuses_graphs_nested_too_deeply(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    graph = field(5, TENSOR)
+    graph = length_delimited(5, TENSOR)
     for _ in range(100):
-        graph = field(1, field(5, field(6, graph)))
-    path.write_bytes(field(7, graph))
+        graph = length_delimited(1, length_delimited(5, length_delimited(6, graph)))
+    path.write_bytes(length_delimited(7, graph))
     with pytest.raises(InvalidModel, match="too deeply"), reading(path):
         pass
 
 
-def test_nobody_is_asked_for_elements_afterwards(tmp_path: Path) -> None:
+def test_unregisters_store_after_reading(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw()]), path)
     with reading(path):
@@ -172,62 +198,62 @@ def test_nobody_is_asked_for_elements_afterwards(tmp_path: Path) -> None:
     assert not HOLDERS
 
 
-def test_a_file_of_more_than_two_gigabytes_is_read(tmp_path: Path) -> None:
-    """It is one large hole between what matters."""
+def test_reads_file_of_more_than_2_gib(tmp_path: Path) -> None:
+    """The payload is a hole in a sparse file."""
     path, size = tmp_path / "model.onnx", 3 * 2**30
     head = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[size // 4]).SerializeToString()
     tensor = tagged(5, len(head) + len(tagged(9, size)) + size) + head + tagged(9, size)
-    node = field(1, helper.make_node("Relu", ["w"], ["y"]).SerializeToString())
-    start = field(1, b"") + tagged(7, len(tensor) + size + len(node)) + tensor
+    node = length_delimited(1, helper.make_node("Relu", ["w"], ["y"]).SerializeToString())
+    start = length_delimited(1, b"") + tagged(7, len(tensor) + size + len(node)) + tensor
     with path.open("wb") as file:
         file.write(start)
         file.seek(size, os.SEEK_CUR)
         file.write(node)
     with Source(path) as source, Weights(source) as weights:
-        found = ModelProto.FromString(weights.message())
-        assert (found.graph.node[0].op_type, found.graph.initializer[0].name) == ("Relu", "w")
-        assert byte_size(found) > size
-        pieces = weights.put_back(found.SerializeToString())
+        message = ModelProto.FromString(weights.message())
+        assert (message.graph.node[0].op_type, message.graph.initializer[0].name) == ("Relu", "w")
+        assert byte_size(message) > size
+        pieces = weights.put_back(message.SerializeToString())
     assert Range(len(start), len(start) + size) in pieces
 
 
-def test_a_tensor_may_come_more_than_once(tmp_path: Path) -> None:
+def test_restores_duplicated_tensor(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model([held(raw())]), path)
     with Source(path) as source, Weights(source) as weights:
-        found = ModelProto.FromString(weights.message())
-        found.graph.node.add().CopyFrom(found.graph.node[1])
-        data = weights.whole(found.SerializeToString(), "ModelProto")
+        message = ModelProto.FromString(weights.message())
+        message.graph.node.add().CopyFrom(message.graph.node[1])
+        data = weights.whole(message.SerializeToString(), "ModelProto")
     assert [each.attribute[0].t.raw_data for each in ModelProto.FromString(data).graph.node[1:]] == [RAW, RAW]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.data())
-def test_changed_models_do_no_harm(tmp_path: Path, data: st.DataObject) -> None:
-    """What protobuf reads, with some bytes changed, means the same; there is no error but the one."""
-    written = _changed(bytearray(_everything()), data)
+def test_reads_mutated_models_as_protobuf_does(tmp_path: Path, data: st.DataObject) -> None:
+    """A mutated model has the same content as in protobuf, or is refused with one type of error."""
+    written = _mutate(bytearray(_model_with_all_tensors()), data)
     path = tmp_path / "model.onnx"
     path.write_bytes(written)
     try:
-        found = put_back(path)
+        result = round_trip(path)
     except (InvalidModel, DecodeError):
-        found = None
+        result = None
     try:
         expected = ModelProto.FromString(written)
     except DecodeError:
         return
-    assert found is not None
-    assert ModelProto.FromString(found).SerializeToString() == expected.SerializeToString()
+    assert result is not None
+    assert ModelProto.FromString(result).SerializeToString() == expected.SerializeToString()
 
 
-def _everything() -> bytes:
-    found = model([held(raw()), held(typed(TensorProto.INT64, "int64_data"), "d")], [raw("v")])
-    found.graph.sparse_initializer.append(sparse_with(raw("s")))
-    found.graph.node.append(helper.make_node("Op", [], ["e"], domain="local", ints=range(200)))
-    return bytes(found.SerializeToString())
+def _model_with_all_tensors() -> bytes:
+    message = model([held(raw()), held(typed(TensorProto.INT64, "int64_data"), "d")], [raw("v")])
+    message.graph.sparse_initializer.append(sparse_with(raw("s")))
+    message.graph.node.append(helper.make_node("Op", [], ["e"], domain="local", ints=range(200)))
+    return bytes(message.SerializeToString())
 
 
-def _changed(written: bytearray, data: st.DataObject) -> bytes:
+def _mutate(written: bytearray, data: st.DataObject) -> bytes:
     for _ in range(data.draw(st.integers(1, 4))):
         place = data.draw(st.integers(0, len(written) - 1))
         length = data.draw(st.integers(1, 300))

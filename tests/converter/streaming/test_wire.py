@@ -1,4 +1,4 @@
-"""Fields are found as protobuf's own library writes them; what is cut off or no message is told."""
+"""Reader of protobuf fields: equal to the protobuf library; truncated or invalid data is refused."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def reader(data: bytes) -> Read:
     return lambda start, end: data[start:end]
 
 
-def found_in(data: bytes, least: int = 0) -> list[tuple[int, bytes]]:
-    """Of each field the number, and the bytes of its value."""
+def numbers_and_values(data: bytes, least: int = 0) -> list[tuple[int, bytes]]:
+    """Return the number and the value of each field."""
     listed = fields(reader(data), 0, len(data), least)
     return [(each.number, data[each.value : each.end]) for each in listed]
 
@@ -26,65 +26,68 @@ def found_in(data: bytes, least: int = 0) -> list[tuple[int, bytes]]:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        pytest.param(b"", [], id="nothing"),
-        pytest.param(b"\x08\x05", [(1, b"\x05")], id="a varint"),
-        pytest.param(b"\x08\x80\x01", [(1, b"\x80\x01")], id="a varint of two bytes"),
+        pytest.param(b"", [], id="empty"),
+        pytest.param(b"\x08\x05", [(1, b"\x05")], id="varint"),
+        pytest.param(b"\x08\x80\x01", [(1, b"\x80\x01")], id="two-byte varint"),
         pytest.param(b"\x08" + b"\xff" * 9 + b"\x01", [(1, b"\xff" * 9 + b"\x01")], id="-1"),
-        pytest.param(b"\x0a\x02hi", [(1, b"hi")], id="a text"),
-        pytest.param(b"\x0a\x00", [(1, b"")], id="an empty text"),
-        pytest.param(b"\x0a\x82\x00hi", [(1, b"hi")], id="a length of more bytes than it needs"),
-        pytest.param(b"\x0a\x82\x80\x00hi", [(1, b"hi")], id="a length of many more bytes"),
-        pytest.param(b"\x0a\x80\x02" + b"x" * 256, [(1, b"x" * 256)], id="a length of two bytes"),
+        pytest.param(b"\x0a\x02hi", [(1, b"hi")], id="string"),
+        pytest.param(b"\x0a\x00", [(1, b"")], id="empty string"),
+        pytest.param(b"\x0a\x82\x00hi", [(1, b"hi")], id="overlong length"),
+        pytest.param(b"\x0a\x82\x80\x00hi", [(1, b"hi")], id="very overlong length"),
+        pytest.param(b"\x0a\x80\x02" + b"x" * 256, [(1, b"x" * 256)], id="two-byte length"),
         pytest.param(b"\x0d1234", [(1, b"1234")], id="32 bits"),
         pytest.param(b"\x0912345678", [(1, b"12345678")], id="64 bits"),
-        pytest.param(b"\x82\x01\x02hi", [(16, b"hi")], id="a number of two bytes"),
-        pytest.param(b"\x0b\x12\x02hi\x0c\x0a\x01x", [(1, b""), (1, b"x")], id="a group is passed over"),
-        pytest.param(b"\x0b\x13\x14\x0c", [(1, b"")], id="a group in a group"),
+        pytest.param(b"\x82\x01\x02hi", [(16, b"hi")], id="two-byte tag"),
+        pytest.param(b"\x0b\x12\x02hi\x0c\x0a\x01x", [(1, b""), (1, b"x")], id="skipped group"),
+        pytest.param(b"\x0b\x13\x14\x0c", [(1, b"")], id="nested group"),
     ],
 )
-def test_fields_are(data: bytes, expected: list[tuple[int, bytes]]) -> None:
-    assert found_in(data) == expected
+def test_reads_fields(data: bytes, expected: list[tuple[int, bytes]]) -> None:
+    assert numbers_and_values(data) == expected
 
 
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(b"\x0a", id="a tag without a length"),
-        pytest.param(b"\x08", id="a tag without a number"),
-        pytest.param(b"\x0a\x05hi", id="a text that is cut off"),
-        pytest.param(b"\x0a\xff\xff\xff\xff\x0fhi", id="a length beyond everything"),
-        pytest.param(b"\x0d12", id="32 bits that are cut off"),
-        pytest.param(b"\x08\x80", id="a number that is cut off"),
-        pytest.param(b"\x08" + b"\xff" * 11, id="a number without end"),
-        pytest.param(b"\x02\x01x", id="a field without a number"),
-        pytest.param(b"\x00\x01", id="a varint without a number"),
-        pytest.param(b"\x0e", id="a kind that there is not"),
-        pytest.param(b"\x0b", id="a group without end"),
-        pytest.param(b"\x0c", id="the end of no group"),
-        pytest.param(b"\x0b\x14", id="the end of another group"),
+        pytest.param(b"\x0a", id="tag without length"),
+        pytest.param(b"\x08", id="tag without varint"),
+        pytest.param(b"\x0a\x05hi", id="truncated string"),
+        pytest.param(b"\x0a\xff\xff\xff\xff\x0fhi", id="length beyond the end"),
+        pytest.param(b"\x0d12", id="truncated 32-bit value"),
+        pytest.param(b"\x08\x80", id="truncated varint"),
+        pytest.param(b"\x08" + b"\xff" * 11, id="unterminated varint"),
+        pytest.param(b"\x02\x01x", id="string with field number 0"),
+        pytest.param(b"\x00\x01", id="varint with field number 0"),
+        pytest.param(b"\x0e", id="unknown wire type"),
+        pytest.param(b"\x0b", id="unterminated group"),
+        pytest.param(b"\x0c", id="end of group without start"),
+        pytest.param(b"\x0b\x14", id="end of a different group"),
     ],
 )
-def test_what_is_no_message_is_told(data: bytes) -> None:
+def test_refuses_invalid_message(data: bytes) -> None:
     with pytest.raises(InvalidModel, match="is not an ONNX model or is truncated"):
-        found_in(data)
+        numbers_and_values(data)
     with pytest.raises(DecodeError):
         GraphProto.FromString(data)
 
 
-def test_short_values_are_passed_over() -> None:
-    assert found_in(b"\x0a\x02hi\x08\x01\x0a\x03you\x0d1234", least=3) == [(1, b"you"), (1, b"1234")]
+def test_skips_short_values() -> None:
+    assert numbers_and_values(b"\x0a\x02hi\x08\x01\x0a\x03you\x0d1234", least=3) == [
+        (1, b"you"),
+        (1, b"1234"),
+    ]
 
 
 @pytest.mark.parametrize(
     ("mark", "expected"), [(0, [b"a", b"b", b"c"]), (3, [b"b", b"c"]), (8, [b"c"]), (9, [])]
 )
-def test_fields_before_a_mark_are_passed_over(mark: int, expected: list[bytes]) -> None:
+def test_skips_fields_before_mark(mark: int, expected: list[bytes]) -> None:
     data = b"\x0a\x01a\x0a\x01b\x0a\x01c"
-    found = fields(reader(data), 0, len(data), marks=[mark])
-    assert [data[each.value : each.end] for each in found] == expected
+    remaining = fields(reader(data), 0, len(data), marks=[mark])
+    assert [data[each.value : each.end] for each in remaining] == expected
 
 
-def test_a_mark_may_move() -> None:
+def test_mark_may_move() -> None:
     data = b"".join(b"\x0a\x01" + bytes([each]) for each in range(60))
     marks = [0]
     found = []
@@ -96,14 +99,14 @@ def test_a_mark_may_move() -> None:
 
 @pytest.mark.parametrize("length", [1, 20, 127, 128, 1000, 16_383, 16_384, 70_000, 3 * LARGEST_READ])
 @pytest.mark.parametrize("before", [0, FIRST_READ - 21, FIRST_READ - 19, FIRST_READ])
-def test_fields_are_found_wherever_reading_stops(length: int, before: int) -> None:
+def test_finds_fields_across_read_boundaries(length: int, before: int) -> None:
     data = tagged(2, before) + b"x" * before
     for number in (1, 300, 7):
         data += tagged(number, length) + b"y" * length
-    assert [number for number, _ in found_in(data)] == [2, 1, 300, 7]
+    assert [number for number, _ in numbers_and_values(data)] == [2, 1, 300, 7]
 
 
-def test_little_is_read_of_large_values() -> None:
+def test_reads_only_headers_of_large_values() -> None:
     data = (tagged(9, 1 << 22) + bytes(1 << 22)) * 3
     read = 0
 
@@ -117,14 +120,14 @@ def test_little_is_read_of_large_values() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_do_harm(data: bytes) -> None:
-    """What protobuf reads is found to be made of fields; whatever it is, there is no other error."""
-    readable = _can(lambda: GraphProto.FromString(data), DecodeError)
-    found = _can(lambda: found_in(data), InvalidModel)
-    assert found or not readable
+def test_reads_whatever_protobuf_reads(data: bytes) -> None:
+    """Any data that protobuf accepts has fields; any other data is refused with one type of error."""
+    readable = _succeeds(lambda: GraphProto.FromString(data), DecodeError)
+    is_read = _succeeds(lambda: numbers_and_values(data), InvalidModel)
+    assert is_read or not readable
 
 
-def _can(read: Callable[[], object], error: type[Exception]) -> bool:
+def _succeeds(read: Callable[[], object], error: type[Exception]) -> bool:
     try:
         read()
     except error:
@@ -133,7 +136,7 @@ def _can(read: Callable[[], object], error: type[Exception]) -> bool:
 
 
 @pytest.mark.parametrize("length", [0, 1, 127, 128, 300, 2**21, 2**35])
-def test_tags_and_lengths_are_those_of_protobuf(length: int) -> None:
+def test_tags_and_lengths_equal_those_of_protobuf(length: int) -> None:
     if length <= 300:
         data = TensorProto(name="x" * length).SerializeToString()
         assert data == tagged(8, length) + b"x" * length
