@@ -1,4 +1,4 @@
-"""How far apart two outputs are, and whether that is too far."""
+"""Comparison of two outputs: measured differences and the tolerance."""
 
 from __future__ import annotations
 
@@ -15,77 +15,85 @@ from opshift.converter.verification.result import OutputCompared
 NAN, INF = math.nan, math.inf
 
 
-def of(
-    original: Any, converted: Any, kind: Any = np.float32, tolerance: float | None = None
+def compare_lists(
+    original: Any, converted: Any, dtype: Any = np.float32, tolerance: float | None = None
 ) -> OutputCompared:
-    """The comparison of two lists as arrays."""
-    return compare("y", [np.array(original, kind)], [np.array(converted, kind)], tolerance)
+    """Compare two lists as arrays."""
+    return compare("y", [np.array(original, dtype)], [np.array(converted, dtype)], tolerance)
 
 
 EQUAL = {
-    "the same": ([1.0, 2.0], [1.0, 2.0], np.float32),
+    "same values": ([1.0, 2.0], [1.0, 2.0], np.float32),
     "NaN and NaN": ([NAN, 1.0], [NAN, 1.0], np.float32),
-    "infinite alike": ([INF, -INF], [INF, -INF], np.float32),
-    "zeros of either sign": ([0.0], [-0.0], np.float32),
-    "rounding of float": ([1.0, 1000.0], [1.00001, 1000.05], np.float32),
-    "rounding beside large elements": ([0.0, 1e4, 1e4, 1e4], [0.05, 1e4, 1e4, 1e4], np.float32),
-    "rounding of half": ([1.0], [1.001], np.float16),
-    "rounding of bfloat16": ([1.0], [1.0078125], ml_dtypes.bfloat16),
+    "equal infinities": ([INF, -INF], [INF, -INF], np.float32),
+    "positive and negative zero": ([0.0], [-0.0], np.float32),
+    "float rounding": ([1.0, 1000.0], [1.00001, 1000.05], np.float32),
+    "rounding relative to large elements": ([0.0, 1e4, 1e4, 1e4], [0.05, 1e4, 1e4, 1e4], np.float32),
+    "float16 rounding": ([1.0], [1.001], np.float16),
+    "bfloat16 rounding": ([1.0], [1.0078125], ml_dtypes.bfloat16),
     "complex": ([1 + 1j], [1.00001 + 1j], np.complex64),
     "no elements": ([], [], np.float32),
-    "a scalar": (1.0, 1.0, np.float32),
-    "text": (["a", ""], ["a", ""], object),
-    "truth values": ([True, False], [True, False], bool),
+    "scalar": (1.0, 1.0, np.float32),
+    "strings": (["a", ""], ["a", ""], object),
+    "booleans": ([True, False], [True, False], bool),
 }
 DIFFERENT = {
     "one element": ([1.0, 2.0], [1.0, 2.5], np.float32, "1 of 2 elements; 2.0 at [1] became 2.5", 0.5),
-    "a scalar": (1.0, 2.0, np.float32, "1 of 1 elements; 1.0 at [] became 2.0", 1.0),
+    "scalar": (1.0, 2.0, np.float32, "1 of 1 elements; 1.0 at [] became 2.0", 1.0),
     "NaN and a number": ([NAN], [1.0], np.float32, "nan at [0] became 1.0", INF),
     "a number and NaN": ([1.0], [NAN], np.float32, "1.0 at [0] became nan", INF),
     "a number and infinity": ([1.0], [INF], np.float32, "1.0 at [0] became inf", INF),
     "infinity and a number": ([INF], [1e38], np.float32, "inf at [0] became", INF),
-    "infinite otherwise": ([INF], [-INF], np.float32, "inf at [0] became -inf", INF),
-    "rounding of float in double": ([1.0], [1.0000001], np.float64, "1.0 at [0] became 1.0000001", 1e-7),
-    "a small share": ([1e-3] * 9, [1.2e-3] * 9, np.float32, "9 of 9 elements", 2e-4),
-    "integers by one": ([7], [8], np.int64, "7 at [0] became 8", 1.0),
-    "large integers by one": ([2**62], [2**62 + 1], np.int64, "1 of 1 elements", 1.0),
-    "integers of either sign": ([-(2**63)], [2**63 - 1], np.int64, "1 of 1 elements", 2.0**64),
+    "infinities of opposite sign": ([INF], [-INF], np.float32, "inf at [0] became -inf", INF),
+    "float rounding in double": ([1.0], [1.0000001], np.float64, "1.0 at [0] became 1.0000001", 1e-7),
+    "small elements": ([1e-3] * 9, [1.2e-3] * 9, np.float32, "9 of 9 elements", 2e-4),
+    "integers that differ by one": ([7], [8], np.int64, "7 at [0] became 8", 1.0),
+    "large integers that differ by one": ([2**62], [2**62 + 1], np.int64, "1 of 1 elements", 1.0),
+    "integers of opposite sign": ([-(2**63)], [2**63 - 1], np.int64, "1 of 1 elements", 2.0**64),
     "unsigned integers": ([0], [2**64 - 1], np.uint64, "1 of 1 elements", 2.0**64),
-    "truth values": ([True], [False], bool, "True at [0] became False", 1.0),
-    "text": (["a", "b"], ["a", "c"], object, "1 of 2 elements; b at [1] became c", 0.0),
-    "eight-bit floats by a step": ([1.0], [1.125], ml_dtypes.float8_e4m3fn, "1.0 at [0] became 1.125", 0.125),
+    "booleans": ([True], [False], bool, "True at [0] became False", 1.0),
+    "strings": (["a", "b"], ["a", "c"], object, "1 of 2 elements; b at [1] became c", 0.0),
+    "8-bit floats that differ by one step": (
+        [1.0],
+        [1.125],
+        ml_dtypes.float8_e4m3fn,
+        "1.0 at [0] became 1.125",
+        0.125,
+    ),
 }
 
 
-@pytest.mark.parametrize(("original", "converted", "kind"), EQUAL.values(), ids=EQUAL)
-def test_equal(original: Any, converted: Any, kind: Any) -> None:
-    found = of(original, converted, kind)
-    assert (found.equal, found.differing, found.reason) == (True, 0, "")
-    assert found.count == np.size(original)
+@pytest.mark.parametrize(("original", "converted", "dtype"), EQUAL.values(), ids=EQUAL)
+def test_accepts_equal_outputs(original: Any, converted: Any, dtype: Any) -> None:
+    comparison = compare_lists(original, converted, dtype)
+    assert (comparison.equal, comparison.differing, comparison.reason) == (True, 0, "")
+    assert comparison.count == np.size(original)
 
 
 @pytest.mark.parametrize(
-    ("original", "converted", "kind", "reason", "absolute"), DIFFERENT.values(), ids=DIFFERENT
+    ("original", "converted", "dtype", "reason", "absolute"), DIFFERENT.values(), ids=DIFFERENT
 )
-def test_different(original: Any, converted: Any, kind: Any, reason: str, absolute: float) -> None:
-    found = of(original, converted, kind)
-    assert not found.equal
-    assert found.differing >= 1
-    assert reason in found.reason
-    assert found.absolute == pytest.approx(absolute, rel=0.2)
+def test_reports_different_outputs(
+    original: Any, converted: Any, dtype: Any, reason: str, absolute: float
+) -> None:
+    comparison = compare_lists(original, converted, dtype)
+    assert not comparison.equal
+    assert comparison.differing >= 1
+    assert reason in comparison.reason
+    assert comparison.absolute == pytest.approx(absolute, rel=0.2)
 
 
-def test_the_worst_element_is_named() -> None:
-    found = of([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 9.0]])
-    assert found.reason == "2 of 4 elements; 4.0 at [1, 1] became 9.0"
-    assert (found.absolute, found.relative) == (5.0, 1.25)
+def test_reports_worst_element() -> None:
+    comparison = compare_lists([[1.0, 2.0], [3.0, 4.0]], [[1.5, 2.0], [3.0, 9.0]])
+    assert comparison.reason == "2 of 4 elements; 4.0 at [1, 1] became 9.0"
+    assert (comparison.absolute, comparison.relative) == (5.0, 1.25)
 
 
-def test_all_samples_count() -> None:
+def test_aggregates_all_samples() -> None:
     first, second = np.ones((2, 3), np.float32), np.full((2, 3), NAN, np.float32)
-    found = compare("y", [first, second], [first + 0.5, second], None)
-    assert (found.count, found.finite, found.differing, found.shape) == (12, 6, 6, (2, 3))
-    assert not found.equal
+    comparison = compare("y", [first, second], [first + 0.5, second], None)
+    assert (comparison.count, comparison.finite, comparison.differing, comparison.shape) == (12, 6, 6, (2, 3))
+    assert not comparison.equal
     assert compare("y", [second, first], [second, first], None).equal
 
 
@@ -108,47 +116,49 @@ def test_all_samples_count() -> None:
             id="type",
         ),
         pytest.param(
-            [np.ones(2)], [np.ones(2)] * 2, "the structure differs (1 and 2 tensors)", id="a longer sequence"
+            [np.ones(2)], [np.ones(2)] * 2, "the structure differs (1 and 2 tensors)", id="longer sequence"
         ),
-        pytest.param([np.ones(2)], [np.zeros(2)], "1.0 at [0][0] became 0.0", id="in a sequence"),
-        pytest.param([{"a": 1.0}], [{"b": 1.0}], "the structure differs (1 and 1 tensors)", id="another key"),
-        pytest.param([{"a": 1.0}], [{"a": 2.0}], "1.0 at [0]['a'] became 2.0", id="in a map"),
+        pytest.param([np.ones(2)], [np.zeros(2)], "1.0 at [0][0] became 0.0", id="element of a sequence"),
+        pytest.param(
+            [{"a": 1.0}], [{"b": 1.0}], "the structure differs (1 and 1 tensors)", id="different key"
+        ),
+        pytest.param([{"a": 1.0}], [{"a": 2.0}], "1.0 at [0]['a'] became 2.0", id="value of a map"),
         pytest.param(None, np.ones(2), "is absent in one of the models", id="absent"),
     ],
 )
-def test_another_structure(original: Any, converted: Any, reason: str) -> None:
+def test_reports_different_structure(original: Any, converted: Any, reason: str) -> None:
     assert reason in compare("y", [original], [converted], None).reason
 
 
 @pytest.mark.parametrize(
     "value",
     [
-        pytest.param([], id="an empty sequence"),
-        pytest.param([np.ones(2), np.zeros(3)], id="a sequence"),
+        pytest.param([], id="empty sequence"),
+        pytest.param([np.ones(2), np.zeros(3)], id="sequence"),
         pytest.param([{1: 0.5, 2: 0.25}], id="maps"),
-        pytest.param(None, id="nothing"),
+        pytest.param(None, id="absent value"),
     ],
 )
-def test_the_same_structure(value: Any) -> None:
-    found = compare("y", [value], [value], None)
-    assert found.equal
-    assert found.shape is None
+def test_accepts_equal_structure(value: Any) -> None:
+    comparison = compare("y", [value], [value], None)
+    assert comparison.equal
+    assert comparison.shape is None
 
 
-def test_the_values_of_a_map_are_floats() -> None:
+def test_compares_values_of_maps_as_floats() -> None:
     assert compare("y", [[{"a": 0.1}]], [[{"a": 0.1000001}]], None).equal
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64])
-def test_a_tolerance_of_ones_own(kind: Any) -> None:
-    assert of([1.0], [1.5], kind, tolerance=0.5).equal
-    assert not of([1.0], [3.0], kind, tolerance=0.5).equal
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64])
+def test_applies_given_tolerance(dtype: Any) -> None:
+    assert compare_lists([1.0], [1.5], dtype, tolerance=0.5).equal
+    assert not compare_lists([1.0], [3.0], dtype, tolerance=0.5).equal
 
 
-@pytest.mark.parametrize("kind", [np.int32, bool, ml_dtypes.float8_e5m2])
-def test_what_is_not_computed_with_has_no_tolerance(kind: Any) -> None:
-    assert not of([1.0], [0.0], kind, tolerance=9.0).equal
+@pytest.mark.parametrize("dtype", [np.int32, bool, ml_dtypes.float8_e5m2])
+def test_ignores_tolerance_for_exact_types(dtype: Any) -> None:
+    assert not compare_lists([1.0], [0.0], dtype, tolerance=9.0).equal
 
 
-def test_types_with_a_tolerance() -> None:
+def test_defines_tolerances_of_float_types() -> None:
     assert set(TOLERANCES) == {"double", "float", "float16", "bfloat16", "complex64", "complex128"}

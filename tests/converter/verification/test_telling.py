@@ -1,4 +1,4 @@
-"""Outputs from which something can be told."""
+"""Sanity checks of outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import TensorProto, helper
 
 from opshift.converter.verification.telling import fits, has_numbers
 
-NAN = np.array([np.nan, np.inf], np.float32)
+NOT_FINITE = np.array([np.nan, np.inf], np.float32)
 
 
 def declared(*dims: Any) -> onnx.ValueInfoProto:
@@ -22,30 +22,32 @@ def declared(*dims: Any) -> onnx.ValueInfoProto:
 @pytest.mark.parametrize(
     ("value", "output", "expected"),
     [
-        pytest.param(np.ones((2, 3)), declared(2, 3), True, id="as stated"),
-        pytest.param(np.ones((2, 3)), declared("N", None), True, id="nothing stated of sizes"),
-        pytest.param(np.ones((2, 3)), helper.make_tensor_value_info("y", 1, None), True, id="nothing stated"),
-        pytest.param([np.ones(2)], declared(3), True, id="no tensor"),
-        pytest.param(np.ones((2, 3)), declared(2, 4), False, id="another size"),
-        pytest.param(np.ones((2, 3)), declared("N"), False, id="another rank"),
+        pytest.param(np.ones((2, 3)), declared(2, 3), True, id="declared sizes"),
+        pytest.param(np.ones((2, 3)), declared("N", None), True, id="unknown sizes"),
+        pytest.param(np.ones((2, 3)), helper.make_tensor_value_info("y", 1, None), True, id="unknown shape"),
+        pytest.param([np.ones(2)], declared(3), True, id="sequence"),
+        pytest.param(np.ones((2, 3)), declared(2, 4), False, id="different size"),
+        pytest.param(np.ones((2, 3)), declared("N"), False, id="different rank"),
     ],
 )
-def test_outputs_that_have_the_stated_sizes(value: Any, output: onnx.ValueInfoProto, expected: bool) -> None:
+def test_compares_outputs_with_declared_sizes(
+    value: Any, output: onnx.ValueInfoProto, expected: bool
+) -> None:
     assert fits([[value]], [output]) is expected
 
 
 @pytest.mark.parametrize(
     ("samples", "expected"),
     [
-        pytest.param([[NAN], [np.ones(1)]], True, id="a number in one sample"),
-        pytest.param([[NAN, np.array(3)]], True, id="a number in one output"),
-        pytest.param([[np.array(["a"], object)]], True, id="text"),
-        pytest.param([[np.ones(1, ml_dtypes.bfloat16)]], True, id="a number of few bits"),
-        pytest.param([[[NAN]]], True, id="a sequence of something"),
-        pytest.param([[NAN]], False, id="nothing finite"),
+        pytest.param([[NOT_FINITE], [np.ones(1)]], True, id="finite number in one sample"),
+        pytest.param([[NOT_FINITE, np.array(3)]], True, id="finite number in one output"),
+        pytest.param([[np.array(["a"], object)]], True, id="string"),
+        pytest.param([[np.ones(1, ml_dtypes.bfloat16)]], True, id="bfloat16 number"),
+        pytest.param([[[NOT_FINITE]]], True, id="nonempty sequence"),
+        pytest.param([[NOT_FINITE]], False, id="no finite number"),
         pytest.param([[np.zeros(0)], [np.zeros((0, 2), int)]], False, id="no elements"),
-        pytest.param([[[], {}, None]], False, id="nothing at all"),
+        pytest.param([[[], {}, None]], False, id="empty containers"),
     ],
 )
-def test_outputs_that_have_numbers(samples: list[list[Any]], expected: bool) -> None:
+def test_requires_comparable_elements(samples: list[list[Any]], expected: bool) -> None:
     assert has_numbers(samples) is expected

@@ -1,4 +1,4 @@
-"""Models that agree, models that do not, and models that cannot be compared."""
+"""Verification of equal models, different models, and models that cannot be compared."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "segmenter-9.onnx"
 X = np.zeros((2, 3), np.float32)
 
 
-def clip(high: float = 1.0, opset: int = 10) -> onnx.ModelProto:
-    """Clip from 0 to `high`, which from opset 11 on are inputs."""
+def clip_model(high: float = 1.0, opset: int = 10) -> onnx.ModelProto:
+    """Build a model that clips from 0 to `high`; these bounds are inputs since opset 11."""
     return build([helper.make_node("Clip", ["x"], ["y"], min=0.0, max=high)], {"x": X}, ["y"], opset)
 
 
-def of(
+def single_node_model(
     op: str, opset: int = 17, element: int = TensorProto.FLOAT, shape: Any = (2, 3), **attributes: Any
 ) -> onnx.ModelProto:
-    """One node from x to y of the same type."""
+    """Build a model with one node; x and y have the same element type."""
     graph = helper.make_graph(
         [helper.make_node(op, ["x"], ["y"], **attributes)],
         "g",
@@ -41,153 +41,160 @@ def of(
 
 
 @pytest.mark.parametrize("target", [11, 17, 26, 28])
-def test_a_network_agrees_with_its_conversion(target: int) -> None:
-    found = verify(GOLDEN, convert_version(GOLDEN, target))
-    assert found.equal
-    (output,) = found.outputs
+def test_network_equals_its_conversion(target: int) -> None:
+    verification = verify(GOLDEN, convert_version(GOLDEN, target))
+    assert verification.equal
+    (output,) = verification.outputs
     assert (output.name, output.type, output.shape) == ("mask", "float", (1, 4, 32))
     assert output.count == output.finite == 3 * 4 * 32
     assert output.absolute < 1e-6
-    assert [(each.name, each.shape, each.given) for each in found.inputs] == [
+    assert [(each.name, each.shape, each.given) for each in verification.inputs] == [
         ("image", (1, 3, 32, 32), False)
     ]
 
 
 @pytest.mark.parametrize(
-    "given",
+    "to_input",
     [
-        pytest.param(lambda model: model, id="a message of onnx"),
+        pytest.param(lambda model: model, id="onnx message"),
         pytest.param(lambda model: model.SerializeToString(), id="bytes"),
         pytest.param(
-            lambda model: opshift.ModelProto.FromString(model.SerializeToString()), id="a message of ours"
+            lambda model: opshift.ModelProto.FromString(model.SerializeToString()), id="opshift message"
         ),
     ],
 )
-def test_a_model_is_given_in_any_form(given: Callable[[onnx.ModelProto], Any]) -> None:
-    assert verify(given(clip()), given(convert_version(clip(), 17))).equal
+def test_accepts_model_as(to_input: Callable[[onnx.ModelProto], Any]) -> None:
+    assert verify(to_input(clip_model()), to_input(convert_version(clip_model(), 17))).equal
 
 
-def test_a_difference_is_told_with_its_size_and_place() -> None:
+def test_reports_size_and_position_of_difference() -> None:
     with pytest.raises(
         VerificationFailed, match=r"output 'y' differs: 1 of 2 elements; 1.0 at \[1\] became 1.5"
     ) as error:
-        verify(of_clip(1.0), of_clip(1.5), {"x": np.array([0.5, 3.0], np.float32)})
+        verify(row_clip_model(1.0), row_clip_model(1.5), {"x": np.array([0.5, 3.0], np.float32)})
     (output,) = error.value.verification.outputs
     assert (output.equal, output.differing, output.absolute, output.relative) == (False, 1, 0.5, 0.5)
 
 
-def of_clip(high: float) -> onnx.ModelProto:
+def row_clip_model(high: float) -> onnx.ModelProto:
     return build([helper.make_node("Clip", ["x"], ["y"], min=0.0, max=high)], {"x": X[0, :2]}, ["y"], 10)
 
 
 @pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in which Clip's adapter is wrong."""
+def wrong_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the adapter of Clip by a wrong one."""
     plant_wrong_clip(monkeypatch)
 
 
-@pytest.mark.usefixtures("planted")
+@pytest.mark.usefixtures("wrong_adapter")
 @pytest.mark.parametrize("runtime", ["auto", "onnxruntime", "reference"])
-def test_a_wrong_adapter_is_caught(runtime: Any) -> None:
+def test_detects_wrong_adapter(runtime: Any) -> None:
     with pytest.raises(VerificationFailed, match=r"1\.0 at .* became"):
-        verify(clip(), convert_version(clip(), 17), runtime=runtime)
+        verify(clip_model(), convert_version(clip_model(), 17), runtime=runtime)
 
 
-def test_a_tolerance_is_taken_for_floats_only() -> None:
-    assert verify(of_clip(1.0), of_clip(1.001), tolerance=0.01).equal
+def test_applies_tolerance_to_floats_only() -> None:
+    assert verify(row_clip_model(1.0), row_clip_model(1.001), tolerance=0.01).equal
     with pytest.raises(VerificationFailed):
-        verify(of_clip(1.0), of_clip(1.001))
-    whole = [of("Identity", element=TensorProto.INT64), of("Neg", element=TensorProto.INT64)]
+        verify(row_clip_model(1.0), row_clip_model(1.001))
+    integer_models = [
+        single_node_model("Identity", element=TensorProto.INT64),
+        single_node_model("Neg", element=TensorProto.INT64),
+    ]
     with pytest.raises(VerificationFailed, match="became -"):
-        verify(*whole, tolerance=100.0)
+        verify(*integer_models, tolerance=100.0)
 
 
-def test_a_change_of_shape_or_type_is_a_difference() -> None:
-    """What the graph declares of its outputs does not matter; what comes out does."""
-    shaped = of("Unsqueeze", 11, axes=[0])
+def test_changed_shape_or_type_is_a_difference() -> None:
+    """The computed outputs matter, not the declared types."""
+    unsqueezed = single_node_model("Unsqueeze", 11, axes=[0])
     with pytest.raises(
         VerificationFailed, match=r"the shape of the output changed from \[2, 3\] to \[1, 2, 3\]"
     ):
-        verify(of("Relu"), shaped)
-    cast = of("Cast", to=TensorProto.INT32)
+        verify(single_node_model("Relu"), unsqueezed)
+    cast = single_node_model("Cast", to=TensorProto.INT32)
     cast.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
     with pytest.raises(VerificationFailed, match="the type of the output changed from float to int32"):
-        verify(of("Relu"), cast)
+        verify(single_node_model("Relu"), cast)
 
 
-def test_a_converted_model_that_does_not_run_is_a_difference() -> None:
+def test_failure_of_converted_model_is_a_difference() -> None:
     with pytest.raises(VerificationFailed, match=r"does not run: onnxruntime .*nonsense") as error:
-        verify(of("Relu"), of("Relu", nonsense=1))
+        verify(single_node_model("Relu"), single_node_model("Relu", nonsense=1))
     assert error.value.verification.outputs == ()
     assert not error.value.verification.equal
 
 
-def test_other_outputs_are_a_difference() -> None:
-    renamed = of("Relu")
+def test_renamed_output_is_a_difference() -> None:
+    renamed = single_node_model("Relu")
     renamed.graph.output[0].name = renamed.graph.node[0].output[0] = "z"
     with pytest.raises(VerificationFailed, match="the outputs are named z instead of y"):
-        verify(of("Relu"), renamed)
+        verify(single_node_model("Relu"), renamed)
 
 
-CANNOT = {
-    "random": (of("RandomNormalLike"), {}, "generates random numbers"),
-    "neither runtime has it": (
-        of("Add", 5),
+REFUSED = {
+    "random numbers": (single_node_model("RandomNormalLike"), {}, "generates random numbers"),
+    "supported by neither runtime": (
+        single_node_model("Add", 5),
         {},
         "no inputs and runtimes were found with which both models run: onnxruntime",
     ),
-    "not valid": (of("Relu", nonsense=1), {"runtime": "onnxruntime"}, "nonsense"),
-    "too new": (of("Relu", 28), {"runtime": "onnxruntime"}, "does not support ai.onnx 28"),
-    "no array of the type": (
-        of("Relu", element=TensorProto.BFLOAT16),
+    "invalid node": (single_node_model("Relu", nonsense=1), {"runtime": "onnxruntime"}, "nonsense"),
+    "opset too new": (
+        single_node_model("Relu", 28),
+        {"runtime": "onnxruntime"},
+        "does not support ai.onnx 28",
+    ),
+    "element type without NumPy equivalent": (
+        single_node_model("Relu", element=TensorProto.BFLOAT16),
         {"runtime": "onnxruntime"},
         "cannot pass bfloat16 ('x') to or from Python",
     ),
-    "meant otherwise by onnx.reference": (
-        of("Softmax", 5),
+    "different meaning in onnx.reference": (
+        single_node_model("Softmax", 5),
         {"runtime": "reference"},
         "evaluates ai.onnx.Softmax:1 as version 13, which means something else",
     ),
 }
 
 
-@pytest.mark.parametrize(("model", "options", "message"), CANNOT.values(), ids=CANNOT)
-def test_what_cannot_be_compared_is_never_taken_for_equal(
-    model: onnx.ModelProto, options: Any, message: str
-) -> None:
+@pytest.mark.parametrize(("model", "options", "message"), REFUSED.values(), ids=REFUSED)
+def test_refuses_models_that_cannot_be_compared(model: onnx.ModelProto, options: Any, message: str) -> None:
     with pytest.raises(CannotVerify) as error:
         verify(model, model, **options)
     assert message in str(error.value)
     assert error.value.remedy
 
 
-def test_a_model_is_run_where_it_can_be() -> None:
-    """To Python onnxruntime passes no bfloat16, and opset 28 it does not know."""
-    half = of("Relu", element=TensorProto.BFLOAT16)
-    assert [name.split()[0] for name in verify(half, half).runtimes] == ["onnx.reference"] * 2
-    newer = verify(of("Relu"), of("Relu", 28))
+def test_selects_runtime_that_supports_model() -> None:
+    """In Python, onnxruntime has no bfloat16 arrays, and it does not support opset 28."""
+    bfloat16_model = single_node_model("Relu", element=TensorProto.BFLOAT16)
+    assert [name.split()[0] for name in verify(bfloat16_model, bfloat16_model).runtimes] == [
+        "onnx.reference"
+    ] * 2
+    newer = verify(single_node_model("Relu"), single_node_model("Relu", 28))
     assert [name.split()[0] for name in newer.runtimes] == ["onnxruntime", "onnx.reference"]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param({"runtime": "tensorrt"}, "unknown runtime 'tensorrt'", id="another runtime"),
+        pytest.param({"runtime": "tensorrt"}, "unknown runtime 'tensorrt'", id="unknown runtime"),
         pytest.param({"samples": 0}, "cannot compare 0 samples", id="no samples"),
-        pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="an input that is none"),
+        pytest.param({"inputs": {"z": X}}, "'z' is not an input", id="unknown input"),
         pytest.param(
-            {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="another type"
+            {"inputs": {"x": X.astype(np.float64)}}, "the type double instead of float", id="different type"
         ),
-        pytest.param({"inputs": "no.npz"}, "cannot be read", id="a file that is not there"),
+        pytest.param({"inputs": "no.npz"}, "cannot be read", id="missing file"),
     ],
 )
-def test_wrong_arguments(options: Mapping[str, Any], message: str) -> None:
+def test_refuses_wrong_arguments(options: Mapping[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        verify(clip(), clip(), **options)
+        verify(clip_model(), clip_model(), **options)
 
 
 @pytest.mark.parametrize("runtime", ["auto", "onnxruntime", "reference"])
-def test_weights_in_files_of_their_own_are_found(tmp_path: Path, runtime: Any) -> None:
+def test_finds_external_weights(tmp_path: Path, runtime: Any) -> None:
     weights = numpy_helper.from_array(np.arange(3, dtype=np.float32), "w")
     model = build([helper.make_node("Add", ["x", "w"], ["y"])], {"x": X}, ["y"], 17)
     model.graph.initializer.append(weights)
@@ -196,39 +203,39 @@ def test_weights_in_files_of_their_own_are_found(tmp_path: Path, runtime: Any) -
     assert verify(tmp_path / "m.onnx", converted, runtime=runtime).equal
 
 
-def test_the_same_seed_gives_the_same_figures() -> None:
-    models = clip(), convert_version(clip(), 17)
+def test_same_seed_gives_same_result() -> None:
+    models = clip_model(), convert_version(clip_model(), 17)
     assert verify(*models, seed=3) == verify(*models, seed=3)
 
 
-def test_the_result_is_plain_data() -> None:
-    data = verify(clip(), clip()).as_dict()
+def test_result_converts_to_plain_data() -> None:
+    data = verify(clip_model(), clip_model()).as_dict()
     assert data["equal"] is True
     assert set(data) == {"runtimes", "samples", "seed", "inputs", "outputs", "equal"}
     assert data["outputs"][0]["tolerance"] == {"relative": 1e-4, "absolute": 1e-5}
 
 
 @pytest.mark.parametrize("package", ["onnxruntime", "onnx"])
-def test_one_runtime_is_enough(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_works_with_one_runtime_installed(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, package, None)
     for each in [name for name in sys.modules if name.startswith(f"{package}.")]:
         monkeypatch.setitem(sys.modules, each, None)
-    assert verify(of("Relu"), of("Relu")).equal
+    assert verify(single_node_model("Relu"), single_node_model("Relu")).equal
 
 
-def test_no_runtime_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refuses_runtime_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(
         CannotVerify, match=r"onnxruntime is not installed \(pip install 'opshift\[verify\]'\)"
     ):
-        verify(of("Relu"), of("Relu"), runtime="onnxruntime")
+        verify(single_node_model("Relu"), single_node_model("Relu"), runtime="onnxruntime")
 
 
-def test_without_numpy_the_remedy_is_told() -> None:
+def test_error_without_numpy_holds_remedy() -> None:
     script = (
         "import sys; sys.modules['numpy'] = None; import opshift\n"
         "try: opshift.verify(b'', b'')\n"
         "except opshift.CannotVerify as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "numpy is not installed (pip install 'opshift[verify]')"
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert completed.stdout.strip() == "numpy is not installed (pip install 'opshift[verify]')"
