@@ -14,7 +14,7 @@ from opshift.adapters.dimensions import sizes_of
     ("declared", "dims"),
     [
         pytest.param([], (), id="scalar"),
-        pytest.param([2, 0], (2, 0), id="numbers"),
+        pytest.param([2, 0], (2, 0), id="fixed dimensions"),
         pytest.param(["n", None], (None, None), id="symbolic and missing dimensions"),
         pytest.param([-1, 3], (None, 3), id="unknown dimension written as -1"),
     ],

@@ -145,7 +145,7 @@ def test_makes_scatter_indices_nonnegative(
 @pytest.mark.parametrize(
     "indices",
     [np.array([0, 2, 5]), np.array([-1, -3, -4, 3, -5]), np.array([-1.0, 2.0], np.float32)],
-    ids=["none negative", "in range and beyond", "floats"],
+    ids=["none negative", "in and out of range", "floats"],
 )
 def test_makes_one_hot_indices_nonnegative(
     indices: Array, constant: bool, axis: int, target: int, converted: Converted
