@@ -32,7 +32,7 @@ def array_of(given: Given) -> Array:
         found = np.asarray(_parse_values(given.values, given.type)).astype(dtype_of(given.type))
         return found if given.shape is None else found.reshape(given.shape)
     except (ValueError, TypeError, OverflowError) as error:
-        raise BadValue(f"the values do not match type {given.type} and the shape: {error}") from error
+        raise BadValue(f"invalid values for type {given.type} or for the shape: {error}") from error
 
 
 def _parse_values(values: Any, element_type: str) -> Any:
@@ -48,15 +48,16 @@ def _parse_values(values: Any, element_type: str) -> Any:
 def retyped(array: Array, element_type: str) -> Array | None:
     """Convert values to another element type.
 
-    Conversions to a floating-point type may round.
+    Conversions to floating-point types may round.
 
     Returns:
-        `None` if the type is not an integer or floating-point type, or cannot represent the values exactly.
+        `None` if one of the types is not numeric, or if an integer type cannot represent the values exactly.
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
     # Casts of nan and of values out of range warn; the comparison below detects them.
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         found = np.asarray(array.astype(dtype_of(element_type)))
+        # complex128 holds the values of all numeric types, so that both sides can be compared.
         is_equal = found.astype(np.complex128) == array.astype(np.complex128)
     return found if element_type in FLOATING or bool(is_equal.all()) else None

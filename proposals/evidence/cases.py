@@ -136,7 +136,8 @@ def _require_valid(case: Case) -> None:
     version, count = case.version, len(case.inputs)
     if not version.min_input <= count <= version.max_input:
         raise BadValue(
-            f"expected {version.min_input} to {version.max_input} inputs for {version.id}, got {count}"
+            f"{version.id} does not accept {count} inputs: it has {len(version.inputs)}, "
+            f"at least {version.min_input} of them required"
         )
     _require_attributes(case)
     for formal, array in _inputs_with_parameters(case):

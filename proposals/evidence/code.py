@@ -1,4 +1,4 @@
-"""Load the Python code of a proposal. Loading executes it, so only evidence does it."""
+"""Load the Python code of a proposal. Loading executes it, so only the evidence modules do so."""
 
 from __future__ import annotations
 
@@ -39,9 +39,8 @@ def load_module(path: Path) -> ModuleType:
     module = ModuleType(f"proposal_{path.stem}")
     module.__file__ = str(path)
     try:
-        exec(
-            compile(path.read_bytes(), str(path), "exec"), module.__dict__
-        )  # unlike an import, writes no __pycache__ into the proposal
+        # Unlike an import, exec writes no __pycache__ into the proposal.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
     except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
         reason = f"the file cannot be executed: {type(error).__name__}: {error}"
         raise InvalidProposal(reason, place=Place(str(path), _error_line(error, path))) from error

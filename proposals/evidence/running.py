@@ -123,6 +123,7 @@ def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry:
         model_of_node.graph.input.add(name=name)
     for name in filter(None, node.output):
         model_of_node.graph.output.add(name=name)
+    # The values have no declared types here, which onnx.reference accepts.
     (opened,) = openers("reference")
     feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
     results = iter(opened(Source(model_of_node, None), registry).run(feeds))

@@ -1,4 +1,4 @@
-"""Elu: `alpha` was an attribute until 29 made it an input."""
+"""Adapters of Elu: `alpha` is an input since opset 29."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from opshift.adapters.table import adapter
 
 
 @adapter("Elu", 22, 29)
-def alpha_becomes_an_input(node: Node, out: Rewriter) -> None:
-    """Left out, it is 1 in both."""
+def move_alpha_to_input(node: Node, out: Rewriter) -> None:
+    """Move `alpha` to an input; the default of 1 is omitted."""
     alpha = node.attribute("alpha", 1.0)
     if alpha == 1:
         out.become(node, attributes={})
@@ -19,8 +19,8 @@ def alpha_becomes_an_input(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Elu", 29, 22)
-def alpha_becomes_an_attribute(node: Node, out: Rewriter) -> None:
-    """One constant number; others scale Elu with alpha 1, and only where `X` is negative."""
+def move_alpha_to_attribute(node: Node, out: Rewriter) -> None:
+    """Move a constant scalar `alpha` to the attribute; apply any other one with Mul and Where."""
     data, alpha = node.inputs[0], node.input(1)
     if not alpha:
         out.become(node, attributes={})
@@ -29,6 +29,7 @@ def alpha_becomes_an_attribute(node: Node, out: Rewriter) -> None:
     if constant is not None and len(constant.values) == 1:
         out.become(node, inputs=[data], attributes={"alpha": constant.scalar})
         return
+    # Elu with alpha 1 is exp(x) - 1 where x is negative, so a product applies any other alpha.
     scaled = out.emit("Mul", [out.emit("Elu", [data]), alpha])
     is_negative = out.emit("Less", [data, out.constant(0.0, out.element_type(data))])
     out.emit("Where", [is_negative, scaled, data], node.outputs)
