@@ -1,4 +1,4 @@
-"""Mod, Round, IsInf, IsNaN, Sign, the hyperbolic functions, Erf and Det, before they came."""
+"""Downgrades of Mod, Round, IsInf, IsNaN, Sign, hyperbolic functions, Erf and Det below their first opset."""
 
 from __future__ import annotations
 
@@ -18,131 +18,135 @@ Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)
-ODD = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.5, 6e4, -6e4, 6e-8]
-LARGE: dict[type, list[float]] = {
+SPECIAL_VALUES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.5, 6e4, -6e4, 6e-8]
+LARGE_VALUES: dict[type, list[float]] = {
     np.float16: [65504.0],
     np.float32: [8388609.0, 2**24 + 2, 1e30],
     np.float64: [2**52 + 1.0, 1e300],
 }
 
 
-def _model(op: str, opset: int, output: type, *arrays: Array, **attributes: int) -> onnx.ModelProto:
-    feeds: dict[str, Array] = {f"x{place}": array for place, array in enumerate(arrays)}
-    node = helper.make_node(op, list(feeds), ["y"], name="node", **attributes)
-    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output))}, opset)
+def _model(
+    op_type: str, opset: int, output_dtype: type, *arrays: Array, **attributes: int
+) -> onnx.ModelProto:
+    feeds: dict[str, Array] = {f"x{index}": array for index, array in enumerate(arrays)}
+    node = helper.make_node(op_type, list(feeds), ["y"], name="node", **attributes)
+    return build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(output_dtype))}, opset)
 
 
 @pytest.mark.parametrize("target", [7, 9])
 @pytest.mark.parametrize("fmod", [0, 1])
-@pytest.mark.parametrize("kind", INTEGERS)
-def test_remainders_of_integers(kind: type, fmod: int, target: int, converted: Converted) -> None:
-    low = -7 if np.iinfo(kind).min else 1
-    values: Array = np.array([*range(low, 8), np.iinfo(kind).max], kind)
-    divisors: Array = np.array([d for d in range(low, 8) if d], kind).reshape(-1, 1)
-    model = _model("Mod", 10, kind, values, divisors, fmod=fmod)
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_expands_mod_of_integers(dtype: type, fmod: int, target: int, converted: Converted) -> None:
+    low = -7 if np.iinfo(dtype).min else 1
+    values: Array = np.array([*range(low, 8), np.iinfo(dtype).max], dtype)
+    divisors: Array = np.array([d for d in range(low, 8) if d], dtype).reshape(-1, 1)
+    model = _model("Mod", 10, dtype, values, divisors, fmod=fmod)
     expected = np.fmod(values, divisors) if fmod else np.mod(values, divisors)
     converted(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
 @pytest.mark.parametrize("target", [10, 13, 27])
-@pytest.mark.parametrize("kind", FLOATS)
-def test_remainders_of_floats_with_the_sign_of_the_divisor(
-    kind: type, target: int, converted: Converted
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_expands_float_mod_with_the_sign_of_the_divisor(
+    dtype: type, target: int, converted: Converted
 ) -> None:
-    values: Array = np.array([*ODD, 5.25, -5.25, 7.0], kind)
-    divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], kind).reshape(-1, 1)
-    model = _model("Mod", 28, kind, values, divisors)
+    values: Array = np.array([*SPECIAL_VALUES, 5.25, -5.25, 7.0], dtype)
+    divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], dtype).reshape(-1, 1)
+    model = _model("Mod", 28, dtype, values, divisors)
     with np.errstate(invalid="ignore"):
         expected = np.mod(values, divisors)
     converted(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
-def test_remainders_of_floats_are_approximate(refusal: Refusing) -> None:
+def test_refuses_float_fmod_unless_approximate_is_allowed(refusal: Refusing) -> None:
     data: Array = np.array([5.5, -5.5, 3.0, 1e-3], np.float32)
     model = _model("Mod", 10, np.float32, data, data[::-1].copy(), fmod=1)
-    found = refusal(model, 9)
-    assert found.reason == "the remainder of floats is computed from a rounded quotient"
-    moved = convert_version(model, 9, allow="approximate")
-    assert_equal(run(moved, {"x0": data, "x1": data[::-1]}), [np.fmod(data, data[::-1])], 1e-3)
+    refused = refusal(model, 9)
+    assert refused.reason == "the remainder of floats is computed from a rounded quotient"
+    result = convert_version(model, 9, allow="approximate")
+    assert_equal(run(result, {"x0": data, "x1": data[::-1]}), [np.fmod(data, data[::-1])], 1e-3)
 
 
 @pytest.mark.parametrize("target", [7, 10])
-@pytest.mark.parametrize("kind", FLOATS)
-def test_rounding(kind: type, target: int, converted: Converted) -> None:
-    """Halves, odd and even, on both sides of zero, and numbers that are whole already."""
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_expands_round(dtype: type, target: int, converted: Converted) -> None:
+    """Cover halves that round up and down on both sides of zero, and integral values."""
     halves = np.arange(-6, 6.5, 0.5)
-    data: Array = np.array([*ODD, *halves, 0.49999997, -0.49999997, 2049, *LARGE[kind]], kind)
-    converted(_model("Round", 11, kind, data), target, {"x0": data}, [np.rint(data)])
+    data: Array = np.array(
+        [*SPECIAL_VALUES, *halves, 0.49999997, -0.49999997, 2049, *LARGE_VALUES[dtype]], dtype
+    )
+    converted(_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
 
 
 @pytest.mark.parametrize("target", [7, 9])
 @pytest.mark.parametrize(
-    "sides",
+    "attributes",
     [
-        pytest.param({}, id="both sides"),
+        pytest.param({}, id="both signs"),
         pytest.param({"detect_negative": 0}, id="positive only"),
         pytest.param({"detect_positive": 0}, id="negative only"),
         pytest.param({"detect_positive": 0, "detect_negative": 0}, id="neither"),
     ],
 )
-@pytest.mark.parametrize("kind", FLOATS)
-def test_infinities(kind: type, sides: dict[str, int], target: int, converted: Converted) -> None:
-    data: Array = np.array([*ODD, np.finfo(kind).max, np.finfo(kind).min], kind)
-    expected = (np.isposinf(data) & bool(sides.get("detect_positive", 1))) | (
-        np.isneginf(data) & bool(sides.get("detect_negative", 1))
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int, converted: Converted) -> None:
+    data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max, np.finfo(dtype).min], dtype)
+    expected = (np.isposinf(data) & bool(attributes.get("detect_positive", 1))) | (
+        np.isneginf(data) & bool(attributes.get("detect_negative", 1))
     )
-    model = _model("IsInf", 20, np.bool_, data, **sides)
+    model = _model("IsInf", 20, np.bool_, data, **attributes)
     converted(model, target, {"x0": data}, [expected])
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("kind", FLOATS)
-def test_no_numbers(kind: type, target: int, converted: Converted) -> None:
-    data: Array = np.array([*ODD, np.finfo(kind).max], kind)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_expands_is_nan(dtype: type, target: int, converted: Converted) -> None:
+    data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max], dtype)
     converted(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("kind", [*FLOATS, *INTEGERS])
-def test_signs(kind: type, target: int, converted: Converted) -> None:
-    low = -3 if kind in FLOATS or np.iinfo(kind).min else 0
-    ends = [-math.inf, math.inf, 6e-8] if kind in FLOATS else [np.iinfo(kind).min, np.iinfo(kind).max]
-    data: Array = np.array([low, 0, 1, 5, *ends], kind)
-    converted(_model("Sign", 9, kind, data), target, {"x0": data}, [np.sign(data)])
+@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
+def test_expands_sign(dtype: type, target: int, converted: Converted) -> None:
+    low = -3 if dtype in FLOATS or np.iinfo(dtype).min else 0
+    extremes = [-math.inf, math.inf, 6e-8] if dtype in FLOATS else [np.iinfo(dtype).min, np.iinfo(dtype).max]
+    data: Array = np.array([low, 0, 1, 5, *extremes], dtype)
+    converted(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize(
-    ("op", "low", "high", "function"),
+    ("op_type", "low", "high", "function"),
     [
         pytest.param("Sinh", -5, 5, np.sinh, id="hyperbolic sine"),
         pytest.param("Cosh", -5, 5, np.cosh, id="hyperbolic cosine"),
-        pytest.param("Asinh", -50, 50, np.arcsinh, id="its inverse"),
-        pytest.param("Acosh", 1, 50, np.arccosh, id="the inverse of the cosine"),
-        pytest.param("Atanh", -0.99, 0.99, np.arctanh, id="the inverse of the tangent"),
-        pytest.param("Erf", -4, 4, np.vectorize(math.erf), id="the error function"),
+        pytest.param("Asinh", -50, 50, np.arcsinh, id="inverse hyperbolic sine"),
+        pytest.param("Acosh", 1, 50, np.arccosh, id="inverse hyperbolic cosine"),
+        pytest.param("Atanh", -0.99, 0.99, np.arctanh, id="inverse hyperbolic tangent"),
+        pytest.param("Erf", -4, 4, np.vectorize(math.erf), id="error function"),
     ],
 )
-def test_functions_that_are_approximate(
-    op: str, low: float, high: float, function: Callable[[Array], Array], kind: type, refusal: Refusing
+def test_refuses_inexact_functions_unless_approximate_is_allowed(
+    op_type: str, low: float, high: float, function: Callable[[Array], Array], dtype: type, refusal: Refusing
 ) -> None:
-    data: Array = np.linspace(low, high, 41).astype(kind)
-    model = _model(op, 9, kind, data)
+    data: Array = np.linspace(low, high, 41).astype(dtype)
+    model = _model(op_type, 9, dtype, data)
     assert refusal(model, 8).remedy == "allow 'approximate' if the model tolerates it"
-    moved = convert_version(model, 7, allow="approximate")
-    assert_equal(run(moved, {"x0": data}), [function(data).astype(kind)])
+    result = convert_version(model, 7, allow="approximate")
+    assert_equal(run(result, {"x0": data}), [function(data).astype(dtype)])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_determinants_are_approximate(size: int, refusal: Refusing) -> None:
+def test_refuses_det_unless_approximate_is_allowed(size: int, refusal: Refusing) -> None:
     data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
     model = _model("Det", 11, np.float32, data)
     assert refusal(model, 10).remedy == "allow 'approximate' if the model tolerates it"
-    moved = convert_version(model, 7, allow="approximate")
-    assert_equal(run(moved, {"x0": data}), [np.linalg.det(data)], 1e-4)
+    result = convert_version(model, 7, allow="approximate")
+    assert_equal(run(result, {"x0": data}), [np.linalg.det(data)], 1e-4)
 
 
-def test_large_determinants_are_refused(refusal: Refusing) -> None:
+def test_refuses_det_of_large_matrices(refusal: Refusing) -> None:
     data: Array = np.ones((5, 5), np.float32)
     reason = refusal(_model("Det", 11, np.float32, data), 10).reason
     assert reason == "the size of the matrices in 'x0' must be known and between 1 and 4"

@@ -1,4 +1,4 @@
-"""OptionalHasElement and OptionalGetElement: plain values where only optional ones are accepted."""
+"""Downgrades of OptionalHasElement and OptionalGetElement with inputs that are not optionals."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ FEEDS = {"x": np.ones(2, np.float32)}
 
 
 @pytest.mark.parametrize(
-    ("inputs", "answer"),
+    ("inputs", "expected"),
     [
-        pytest.param(["x"], True, id="a tensor is there"),
-        pytest.param([""], False, id="an input left out is not"),
-        pytest.param([], False, id="nor is none"),
+        pytest.param(["x"], True, id="tensor"),
+        pytest.param([""], False, id="omitted input"),
+        pytest.param([], False, id="no inputs"),
     ],
 )
 @pytest.mark.parametrize("target", [17, 15, 13, 7])
-def test_whether_there_is_an_element(
-    inputs: list[str], answer: bool, target: int, converted: Converted
+def test_optional_has_element_of_a_tensor_becomes_a_constant(
+    inputs: list[str], expected: bool, target: int, converted: Converted
 ) -> None:
     node = helper.make_node("OptionalHasElement", inputs, ["y"], name="node")
     model = build([node], FEEDS, {"y": TensorProto.BOOL}, 18)
-    assert op_types(converted(model, target, FEEDS, [np.array(answer)])) == ["Identity"]
+    assert op_types(converted(model, target, FEEDS, [np.array(expected)])) == ["Identity"]
 
 
 @pytest.mark.parametrize("target", [17, 13, 7])
-def test_a_tensor_is_what_it_holds(target: int, converted: Converted) -> None:
+def test_optional_get_element_of_a_tensor_becomes_identity(target: int, converted: Converted) -> None:
     node = helper.make_node("OptionalGetElement", ["x"], ["y"], name="node")
     assert op_types(converted(build([node], FEEDS, ["y"], 18), target, FEEDS)) == ["Identity"]
 
 
 @pytest.mark.parametrize("op_type", ["OptionalHasElement", "OptionalGetElement"])
-def test_optional_values_stay(op_type: str) -> None:
-    element = TensorProto.BOOL if op_type == "OptionalHasElement" else TensorProto.FLOAT
+def test_keeps_nodes_with_optional_inputs(op_type: str) -> None:
+    element_type = TensorProto.BOOL if op_type == "OptionalHasElement" else TensorProto.FLOAT
     nodes = [
         helper.make_node("Optional", ["x"], ["o"]),
         helper.make_node(op_type, ["o"], ["y"], name="node"),
     ]
-    model = build(nodes, FEEDS, {"y": element}, 18)
-    held = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
-    model.graph.value_info.append(helper.make_value_info("o", helper.make_optional_type_proto(held)))
+    model = build(nodes, FEEDS, {"y": element_type}, 18)
+    content_type = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    model.graph.value_info.append(helper.make_value_info("o", helper.make_optional_type_proto(content_type)))
     assert op_types(convert_version(model, 15)) == ["Optional", op_type]
 
 
-def test_an_unknown_value_is_refused(refusal: Refusing) -> None:
+def test_refuses_inputs_of_unknown_type(refusal: Refusing) -> None:
     nodes = [
         helper.make_node("Anything", ["x"], ["o"], domain="com.acme"),
         helper.make_node("OptionalHasElement", ["o"], ["y"], name="node"),

@@ -1,4 +1,4 @@
-"""GridSample, DeformConv and Col2Im on their way down: pixels are looked up in tables."""
+"""Downgrades of GridSample, DeformConv and Col2Im to gathers from pixel tables."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ IMAGES = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)
 GRID = RANDOM.uniform(-1.7, 1.7, (2, 3, 6, 2)).astype(np.float32)
 
 
-def _sampling(opset: int, mode: str, padding: str, **more: Any) -> onnx.ModelProto:
+def _grid_sample_model(opset: int, mode: str, padding: str, **attributes: Any) -> onnx.ModelProto:
     node = helper.make_node(
-        "GridSample", ["x", "g"], ["y"], name="node", mode=mode, padding_mode=padding, **more
+        "GridSample", ["x", "g"], ["y"], name="node", mode=mode, padding_mode=padding, **attributes
     )
     return build([node], {"x": IMAGES, "g": GRID}, ["y"], opset)
 
 
-# Before 16, cubic with border is refused unless it is allowed: runtimes disagree about it.
-SAMPLINGS = [
+# Below opset 16, cubic with border padding is refused unless allowed, because runtimes disagree about it.
+GRID_SAMPLE_CASES = [
     (mode, padding, target)
     for mode in ("nearest", "linear", "cubic")
     for padding in ("zeros", "border", "reflection")
@@ -38,10 +38,12 @@ SAMPLINGS = [
 ]
 
 
-@pytest.mark.parametrize("aligned", [0, 1], ids=["edges", "corners"])
-@pytest.mark.parametrize(("mode", "padding", "target"), SAMPLINGS)
-def test_grids(mode: str, padding: str, aligned: int, target: int, converted: Converted) -> None:
-    model = _sampling(20, mode, padding, align_corners=aligned)
+@pytest.mark.parametrize("align_corners", [0, 1], ids=["edges", "corners"])
+@pytest.mark.parametrize(("mode", "padding", "target"), GRID_SAMPLE_CASES)
+def test_downgrades_grid_sample(
+    mode: str, padding: str, align_corners: int, target: int, converted: Converted
+) -> None:
+    model = _grid_sample_model(20, mode, padding, align_corners=align_corners)
     result = converted(model, target, {"x": IMAGES, "g": GRID}, tolerance=1e-4)
     assert (op_types(result) == ["GridSample"]) == (target >= 16)
 
@@ -49,7 +51,9 @@ def test_grids(mode: str, padding: str, aligned: int, target: int, converted: Co
 @pytest.mark.parametrize("target", [19, 15, 9])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_volumes(mode: str, padding: str, target: int, converted: Converted) -> None:
+def test_downgrades_grid_sample_of_volumes(
+    mode: str, padding: str, target: int, converted: Converted
+) -> None:
     feeds = {
         "x": RANDOM.standard_normal((2, 3, 3, 4, 5)).astype(np.float32),
         "g": RANDOM.uniform(-1.5, 1.5, (2, 2, 3, 4, 3)).astype(np.float32),
@@ -58,7 +62,7 @@ def test_volumes(mode: str, padding: str, target: int, converted: Converted) -> 
     converted(build([node], feeds, ["y"], 20), target, feeds, tolerance=1e-4)
 
 
-def test_an_infinite_pixel_stays_where_it_is(converted: Converted) -> None:
+def test_an_infinite_pixel_does_not_spread(converted: Converted) -> None:
     data = IMAGES.copy()
     data[0, 0, 0, 0] = np.inf
     feeds = {"x": data, "g": np.full((2, 1, 2, 2), [[0.1, 0.2], [3, 3]], np.float32)}
@@ -66,75 +70,84 @@ def test_an_infinite_pixel_stays_where_it_is(converted: Converted) -> None:
     converted(build([node], feeds, ["y"], 16), 15, feeds)
 
 
-def test_a_border_of_cubics_is_refused(refusal: Refusing) -> None:
-    found = refusal(_sampling(16, "bicubic", "border"), 15)
-    assert found.reason.startswith("onnxruntime clamps the pixels of cubic interpolation to the border")
+def test_refuses_cubic_grid_sample_with_border_padding(refusal: Refusing) -> None:
+    refused = refusal(_grid_sample_model(16, "bicubic", "border"), 15)
+    assert refused.reason.startswith("onnxruntime clamps the pixels of cubic interpolation to the border")
 
 
 @pytest.mark.parametrize("target", [15, 11, 9, 7])
-@pytest.mark.parametrize("free", ["batch", "places", "both"])
-def test_any_number_of_images_and_places(free: str, target: int, converted: Converted) -> None:
-    for images, places in ((1, 2), (3, 1)):
+@pytest.mark.parametrize("dynamic", ["batch", "grid", "both"])
+def test_downgrades_grid_sample_of_dynamic_sizes(dynamic: str, target: int, converted: Converted) -> None:
+    for batch, grid_height in ((1, 2), (3, 1)):
         feeds = {
-            "x": RANDOM.standard_normal((images, 2, 3, 4)).astype(np.float32),
-            "g": RANDOM.uniform(-1.5, 1.5, (images, places, 5, 2)).astype(np.float32),
+            "x": RANDOM.standard_normal((batch, 2, 3, 4)).astype(np.float32),
+            "g": RANDOM.uniform(-1.5, 1.5, (batch, grid_height, 5, 2)).astype(np.float32),
         }
         node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
         model = build([node], feeds, ["y"], 16)
         data, grid = (each.type.tensor_type.shape.dim for each in model.graph.input)
-        if free != "places":
+        if dynamic != "grid":
             data[0].dim_param = grid[0].dim_param = "batch"
-        if free != "batch":
+        if dynamic != "batch":
             grid[1].dim_param, grid[2].dim_param = "height", "width"
         converted(model, target, feeds)
 
 
-def test_images_of_unknown_size_are_refused(refusal: Refusing) -> None:
+def test_refuses_grid_sample_of_unknown_shape(refusal: Refusing) -> None:
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
     model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
     assert refusal(model, 15).reason == "the shape of 'x', which pixel positions depend on, is unknown"
 
 
-DEFORMED: dict[str, tuple[dict[str, Any], int, int, bool]] = {
+DEFORM_CONV_CASES: dict[str, tuple[dict[str, Any], int, int, bool]] = {
     "plain": ({}, 1, 1, False),
-    "with a mask and a bias": ({"pads": [1, 0, 1, 2]}, 1, 1, True),
+    "mask and bias": ({"pads": [1, 0, 1, 2]}, 1, 1, True),
     "strides and dilations": ({"strides": [2, 1], "dilations": [1, 2], "pads": [1, 1, 1, 1]}, 1, 1, False),
     "groups": ({"pads": [1, 1, 1, 1]}, 2, 1, True),
-    "groups that move alike": ({"pads": [1, 1, 1, 1]}, 1, 2, True),
-    "groups of both kinds": ({"pads": [1, 1, 1, 1]}, 2, 4, False),
+    "offset groups": ({"pads": [1, 1, 1, 1]}, 1, 2, True),
+    "groups and offset groups": ({"pads": [1, 1, 1, 1]}, 2, 4, False),
 }
 
 
 @pytest.mark.parametrize("target", [18, 11, 9, 7])
-@pytest.mark.parametrize(("attributes", "group", "moved", "full"), DEFORMED.values(), ids=DEFORMED)
-def test_deformed_convolutions(
-    attributes: dict[str, Any], group: int, moved: int, full: bool, target: int, converted: Converted
+@pytest.mark.parametrize(
+    ("attributes", "group", "offset_groups", "with_mask_and_bias"),
+    DEFORM_CONV_CASES.values(),
+    ids=DEFORM_CONV_CASES,
+)
+def test_downgrades_deform_conv(
+    attributes: dict[str, Any],
+    group: int,
+    offset_groups: int,
+    with_mask_and_bias: bool,
+    target: int,
+    converted: Converted,
 ) -> None:
     data = RANDOM.standard_normal((2, 4, 6, 7)).astype(np.float32)
     weight = RANDOM.standard_normal((6, 4 // group, 2, 3)).astype(np.float32)
     pads, strides = attributes.get("pads", [0] * 4), attributes.get("strides", [1, 1])
     dilations = attributes.get("dilations", [1, 1])
-    places = [
+    output_shape = [
         (data.shape[2 + i] + pads[i] + pads[i + 2] - (weight.shape[2 + i] - 1) * dilations[i] - 1)
         // strides[i]
         + 1
         for i in range(2)
     ]
-    offset = RANDOM.uniform(-2, 2, (2, moved * 12, *places)).astype(np.float32)
+    offset = RANDOM.uniform(-2, 2, (2, offset_groups * 12, *output_shape)).astype(np.float32)
     feeds: dict[str, Array] = {"x": data, "w": weight, "o": offset}
-    names = ["x", "w", "o"]
-    if full:
+    inputs = ["x", "w", "o"]
+    if with_mask_and_bias:
         feeds |= {"b": np.arange(6, dtype=np.float32)}
-        feeds |= {"m": RANDOM.uniform(0, 1, (2, moved * 6, *places)).astype(np.float32)}
-        names += ["b", "m"]
-    attributes = {**attributes, "group": group, "offset_group": moved}
-    node = helper.make_node("DeformConv", names, ["y"], name="node", **attributes)
+        feeds |= {"m": RANDOM.uniform(0, 1, (2, offset_groups * 6, *output_shape)).astype(np.float32)}
+        inputs += ["b", "m"]
+    attributes = {**attributes, "group": group, "offset_group": offset_groups}
+    node = helper.make_node("DeformConv", inputs, ["y"], name="node", **attributes)
     converted(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
 
 
-COLUMNS: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
-    "blocks that overlap": ([5, 5], [3, 3], {}),
-    "blocks side by side": ([6, 4], [3, 2], {"strides": [3, 2]}),
+COL2IM_CASES: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
+    "overlapping blocks": ([5, 5], [3, 3], {}),
+    "adjacent blocks": ([6, 4], [3, 2], {"strides": [3, 2]}),
     "blocks with gaps": ([7, 5], [2, 1], {"strides": [3, 2]}),
     "padding": ([5, 5], [1, 5], {"pads": [0, 1, 1, 2]}),
     "dilations": ([6, 6], [2, 2], {"dilations": [1, 5]}),
@@ -144,8 +157,8 @@ COLUMNS: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("target", [17, 12, 9, 7])
 @pytest.mark.parametrize("constant", [True, False], ids=["constant sizes", "computed sizes"])
-@pytest.mark.parametrize(("image", "block", "attributes"), COLUMNS.values(), ids=COLUMNS)
-def test_columns(
+@pytest.mark.parametrize(("image", "block", "attributes"), COL2IM_CASES.values(), ids=COL2IM_CASES)
+def test_downgrades_col2im(
     image: list[int],
     block: list[int],
     attributes: dict[str, Any],
@@ -162,54 +175,54 @@ def test_columns(
     ]
     shape = (2, 3 * int(np.prod(block)), int(np.prod(counts)))
     data = {"x": RANDOM.standard_normal(shape).astype(np.float32)}
-    held = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
+    size_inputs = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node", **attributes)
-    feeds = data if constant else data | held
-    converted(build([node], feeds, ["y"], 18, initializers=held if constant else None), target, feeds)
+    feeds = data if constant else data | size_inputs
+    converted(build([node], feeds, ["y"], 18, initializers=size_inputs if constant else None), target, feeds)
 
 
-@pytest.mark.parametrize("kind", [np.int32, np.int64], ids=["int32", "int64"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=["int32", "int64"])
 @pytest.mark.parametrize("target", [17, 13, 10])
-def test_columns_of_integers(target: int, kind: type, converted: Converted) -> None:
-    data: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (1, 8, 4)).astype(kind)}
-    result = converted(_columns(data["x"]), target, data, [_image_of(data["x"])])
+def test_downgrades_col2im_of_integers(target: int, dtype: type, converted: Converted) -> None:
+    data: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (1, 8, 4)).astype(dtype)}
+    result = converted(_col2im_model(data["x"]), target, data, [_expected_image(data["x"])])
     assert "Add" in op_types(result)
 
 
 @pytest.mark.parametrize("target", [16, 13, 11])
-def test_small_integers_of_computed_blocks_are_added_as_wider_ones(target: int) -> None:
+def test_adds_small_integers_of_computed_blocks_in_a_wider_type(target: int) -> None:
     values: Array = np.zeros((1, 8, 4), np.int16)
-    model = convert_version(_columns(values, computed=True), target)
+    model = convert_version(_col2im_model(values, computed=True), target)
     inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     assert inferred.graph.output[0].type.tensor_type.elem_type == TensorProto.INT16
 
 
-def _columns(values: Array, *, computed: bool = False) -> onnx.ModelProto:
-    """Blocks of 2 by 2 on an image of 3 by 3."""
+def _col2im_model(values: Array, *, computed: bool = False) -> onnx.ModelProto:
+    """Return a Col2Im model of 2x2 blocks in a 3x3 image."""
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
-    held: dict[str, Array] = {"i": np.array([3, 3], np.int64), "b": np.array([2, 2], np.int64)}
-    element = helper.np_dtype_to_tensor_dtype(values.dtype)
+    size_inputs: dict[str, Array] = {"i": np.array([3, 3], np.int64), "b": np.array([2, 2], np.int64)}
+    element_type = helper.np_dtype_to_tensor_dtype(values.dtype)
     if computed:
-        return build([node], {"x": values, **held}, {"y": element}, 18)
-    return build([node], {"x": values}, {"y": element}, 18, initializers=held)
+        return build([node], {"x": values, **size_inputs}, {"y": element_type}, 18)
+    return build([node], {"x": values}, {"y": element_type}, 18, initializers=size_inputs)
 
 
-def _image_of(values: Array) -> Array:
-    found: Array = np.zeros((1, 2, 3, 3), values.dtype)
+def _expected_image(values: Array) -> Array:
+    image: Array = np.zeros((1, 2, 3, 3), values.dtype)
     blocks = values.reshape(2, 2, 2, 2, 2)
-    for row, column, down, across in np.ndindex(2, 2, 2, 2):
-        found[0, :, down + row, across + column] += blocks[:, row, column, down, across]
-    return found
+    for row, column, top, left in np.ndindex(2, 2, 2, 2):
+        image[0, :, top + row, left + column] += blocks[:, row, column, top, left]
+    return image
 
 
-def test_columns_that_are_no_numbers_are_refused(refusal: Refusing) -> None:
-    model = _columns(np.zeros((1, 8, 4), bool))
+def test_refuses_col2im_of_booleans(refusal: Refusing) -> None:
+    model = _col2im_model(np.zeros((1, 8, 4), bool))
     assert refusal(model, 17).reason == "the columns are bool or string, which no operator can add"
 
 
-def test_an_image_of_unknown_rank_is_refused(refusal: Refusing) -> None:
+def test_refuses_col2im_of_unknown_rank(refusal: Refusing) -> None:
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
-    two: Array = np.array([2, 2], np.int64)
-    feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "i": two, "b": two}
+    sizes: Array = np.array([2, 2], np.int64)
+    feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "i": sizes, "b": sizes}
     model = build([node], feeds, {"y": TensorProto.FLOAT}, 18, shapes=False)
     assert refusal(model, 17).reason == "the number of dimensions of the image is unknown"

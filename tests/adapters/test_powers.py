@@ -1,4 +1,4 @@
-"""Pow and Equal on their way down: types that the older versions do not take."""
+"""Downgrades of Pow and Equal: element types that older versions do not support."""
 
 from __future__ import annotations
 
@@ -16,57 +16,57 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-KINDS = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64}
+DTYPES = {"float": np.float32, "double": np.float64, "int32": np.int32, "int64": np.int64}
 
 
-def _power(
+def _pow_model(
     base: Array, exponent: Array, *, constant: bool = False
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     feeds = {"x": base} if constant else {"x": base, "e": exponent}
-    element = helper.np_dtype_to_tensor_dtype(base.dtype)
+    element_type = helper.np_dtype_to_tensor_dtype(base.dtype)
     node = helper.make_node("Pow", ["x", "e"], ["y"], name="node")
     initializers = {"e": exponent} if constant else {}
-    return build([node], feeds, {"y": element}, 12, initializers=initializers), feeds
+    return build([node], feeds, {"y": element_type}, 12, initializers=initializers), feeds
 
 
-@pytest.mark.parametrize("exponent", KINDS.values(), ids=KINDS)
+@pytest.mark.parametrize("exponent", DTYPES.values(), ids=DTYPES)
 @pytest.mark.parametrize("base", [np.float32, np.float64, np.int32], ids=["float", "double", "int32"])
 @pytest.mark.parametrize("target", [11, 7])
-def test_mixed_types_are_computed_in_double(
+def test_computes_pow_of_mixed_types_in_double(
     base: Any, exponent: Any, target: int, converted: Converted
 ) -> None:
-    model, feeds = _power(np.array([1, 3, 7, -2]).astype(base), np.array([3, 5, 2, 3]).astype(exponent))
+    model, feeds = _pow_model(np.array([1, 3, 7, -2]).astype(base), np.array([3, 5, 2, 3]).astype(exponent))
     converted(model, target, feeds)
 
 
-def test_two_floats_stay(converted: Converted) -> None:
-    model, feeds = _power(np.array([1.5, 3], np.float32), np.array([0.5, 2], np.float32))
+def test_keeps_pow_of_floats(converted: Converted) -> None:
+    model, feeds = _pow_model(np.array([1.5, 3], np.float32), np.array([0.5, 2], np.float32))
     assert op_types(converted(model, 7, feeds)) == ["Pow"]
 
 
 @pytest.mark.parametrize("exponent", [1, 2, 5])
-def test_a_small_power_of_64_bits_is_a_product(exponent: int, converted: Converted) -> None:
-    """3037000499 squared needs all 63 bits, which a double does not hold."""
+def test_expands_small_powers_of_64_bit_integers_to_products(exponent: int, converted: Converted) -> None:
+    """The square of 3037000499 needs all 63 bits, more than a double can represent."""
     base = np.array([3037000499, -7, 0] if exponent < 3 else [5000, -7, 0], np.int64)
-    model, feeds = _power(base, np.array(exponent, np.int64), constant=True)
+    model, feeds = _pow_model(base, np.array(exponent, np.int64), constant=True)
     result = converted(model, 11, feeds, [base**exponent])
     assert op_types(result) == ["Mul"] * (exponent - 1) + ["Identity"]
 
 
-def test_other_powers_of_64_bits_have_to_be_allowed(refusal: Refusing) -> None:
-    model, feeds = _power(np.array([3, 4], np.int64), np.array([2, 3], np.int64))
+def test_refuses_computed_powers_of_64_bit_integers_unless_approximate_is_allowed(refusal: Refusing) -> None:
+    model, feeds = _pow_model(np.array([3, 4], np.int64), np.array([2, 3], np.int64))
     assert refusal(model, 11).reason.startswith("a power of a 64-bit integer is computed in double")
     assert_equal(run(convert_version(model, 11, allow="approximate"), feeds), run(model, feeds))
 
 
-SPECIAL = [0.0, -0.0, 1.0, -3.5, np.inf, -np.inf, np.nan, 0.5]
+SPECIAL_VALUES = [0.0, -0.0, 1.0, -3.5, np.inf, -np.inf, np.nan, 0.5]
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float64], ids=["float", "double"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float", "double"])
 @pytest.mark.parametrize("target", [10, 9, 7])
-def test_equal_floats(kind: Any, target: int, converted: Converted) -> None:
-    """NaN equals nothing, infinities themselves, and the two zeros each other."""
-    column = np.array(SPECIAL, kind).reshape(-1, 1)
+def test_expands_equal_of_floats(dtype: Any, target: int, converted: Converted) -> None:
+    """NaN differs from everything, infinities equal themselves, and the two zeros equal each other."""
+    column = np.array(SPECIAL_VALUES, dtype).reshape(-1, 1)
     feeds = {"x": column, "z": column.reshape(1, -1)}
     node = helper.make_node("Equal", ["x", "z"], ["y"], name="node")
     converted(build([node], feeds, {"y": TensorProto.BOOL}, 11), target, feeds)
@@ -75,18 +75,18 @@ def test_equal_floats(kind: Any, target: int, converted: Converted) -> None:
 INTEGERS = {"int8": np.int8, "uint8": np.uint8, "int16": np.int16, "uint32": np.uint32, "uint64": np.uint64}
 
 
-@pytest.mark.parametrize("kind", INTEGERS.values(), ids=INTEGERS)
-def test_equal_integers(kind: Any, converted: Converted) -> None:
-    limits = np.iinfo(kind)
+@pytest.mark.parametrize("dtype", INTEGERS.values(), ids=INTEGERS)
+def test_expands_equal_of_integers(dtype: Any, converted: Converted) -> None:
+    limits = np.iinfo(dtype)
     feeds = {
-        "x": np.array([0, limits.max, limits.min], kind),
-        "z": np.array([0, limits.max - 1, limits.max], kind),
+        "x": np.array([0, limits.max, limits.min], dtype),
+        "z": np.array([0, limits.max - 1, limits.max], dtype),
     }
     node = helper.make_node("Equal", ["x", "z"], ["y"], name="node")
     converted(build([node], feeds, {"y": TensorProto.BOOL}, 11), 7, feeds)
 
 
-def test_strings_are_refused(refusal: Refusing) -> None:
+def test_refuses_equal_of_strings(refusal: Refusing) -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.STRING, [2]) for name in ("x", "z")]
     output = helper.make_tensor_value_info("y", TensorProto.BOOL, [2])
     graph = helper.make_graph([helper.make_node("Equal", ["x", "z"], ["y"])], "test", values, [output])

@@ -1,4 +1,4 @@
-"""QuantizeLinear on its way up: from 19 on the data have the type of the scale."""
+"""Upgrades of QuantizeLinear: since opset 19 the data must have the type of the scale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.running import Array, build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
 EXPECTED: Array = np.array([0, 1, 255], np.uint8)
-"""Of -3, 2 and 700 by 1.75; no runtime here divides integers before 19."""
+"""Results for -3, 2 and 700 with scale 1.75; no available runtime quantizes integers before opset 19."""
 
 
 def _model(data: Array, opset: int, *, shapes: bool = True) -> tuple[onnx.ModelProto, dict[str, Array]]:
@@ -24,19 +24,19 @@ def _model(data: Array, opset: int, *, shapes: bool = True) -> tuple[onnx.ModelP
 
 @pytest.mark.parametrize("target", [19, 21, 23, 25])
 @pytest.mark.parametrize("opset", [10, 13, 18])
-def test_integers_are_cast_to_the_type_of_the_scale(opset: int, target: int, converted: Converted) -> None:
+def test_casts_integers_to_the_type_of_the_scale(opset: int, target: int, converted: Converted) -> None:
     model, feeds = _model(np.array([-3, 2, 700], np.int32), opset)
     assert op_types(converted(model, target, feeds, [EXPECTED])) == ["Cast", "QuantizeLinear"]
 
 
 @pytest.mark.parametrize("target", [18, 19, 25])
-def test_floats_stay(target: int, converted: Converted) -> None:
+def test_keeps_quantize_linear_of_floats(target: int, converted: Converted) -> None:
     model, feeds = _model(np.array([-3, 2, 700], np.float32), 10)
     assert op_types(converted(model, target, feeds)) == ["QuantizeLinear"]
 
 
-def test_data_of_unknown_type_are_cast(converted: Converted) -> None:
-    """A cast of floats to float changes nothing."""
+def test_casts_data_of_unknown_type(converted: Converted) -> None:
+    """A cast to float is safe for unknown types, because it does not change float data."""
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node")
     imports = [helper.make_opsetid("", 13)]
     function = helper.make_function("local", "F", ["x", "s"], ["y"], [node], imports)

@@ -1,4 +1,4 @@
-"""QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear on their way down."""
+"""Downgrades of QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear."""
 
 from __future__ import annotations
 
@@ -20,85 +20,89 @@ Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 DATA = (RANDOM.standard_normal((3, 4, 6)) * 20).astype(np.float32)
 SCALE = np.array(0.3, np.float32)
-ALONG = RANDOM.uniform(0.1, 0.5, 4).astype(np.float32)
-BLOCKS = RANDOM.uniform(0.1, 0.5, (3, 2, 6)).astype(np.float32)
+CHANNEL_SCALES = RANDOM.uniform(0.1, 0.5, 4).astype(np.float32)
+BLOCK_SCALES = RANDOM.uniform(0.1, 0.5, (3, 2, 6)).astype(np.float32)
 TARGETS = [24, 22, 20, 18, 12, 10, 9, 7]
-Given = Mapping[str, Array]
+Parameters = Mapping[str, Array]
 
 
 def _model(
-    op: str, data: Array, given: Given, opset: int, result: type, constant: bool, **attributes: Any
+    op_type: str,
+    data: Array,
+    parameters: Parameters,
+    opset: int,
+    result_dtype: type,
+    constant: bool,
+    **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    node = helper.make_node(op, ["x", *given], ["y"], name="node", **attributes)
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(result))
-    feeds = {"x": data} if constant else {"x": data, **given}
-    held = given if constant else {}
-    return build([node], feeds, {"y": element}, opset, initializers=held, ir_version=10), feeds
+    node = helper.make_node(op_type, ["x", *parameters], ["y"], name="node", **attributes)
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(result_dtype))
+    feeds = {"x": data} if constant else {"x": data, **parameters}
+    initializers = parameters if constant else {}
+    return build([node], feeds, {"y": element_type}, opset, initializers=initializers, ir_version=10), feeds
 
 
-QUANTIZED: dict[str, tuple[Given, int, type, dict[str, Any]]] = {
-    "one scale": ({"s": SCALE}, 25, np.uint8, {}),
-    "one scale, in a list": ({"s": SCALE[None]}, 25, np.uint8, {}),
-    "a zero point": ({"s": SCALE, "z": np.array(-7, np.int8)}, 25, np.int8, {}),
-    "a scale for each channel": (
-        {"s": ALONG, "z": np.arange(4, dtype=np.uint8)},
+QUANTIZE_CASES: dict[str, tuple[Parameters, int, type, dict[str, Any]]] = {
+    "scalar scale": ({"s": SCALE}, 25, np.uint8, {}),
+    "scale of shape 1": ({"s": SCALE[None]}, 25, np.uint8, {}),
+    "zero point": ({"s": SCALE, "z": np.array(-7, np.int8)}, 25, np.int8, {}),
+    "scale per channel": (
+        {"s": CHANNEL_SCALES, "z": np.arange(4, dtype=np.uint8)},
         25,
         np.uint8,
         {"axis": -2},
     ),
-    "blocks": ({"s": BLOCKS}, 25, np.uint8, {"axis": 1, "block_size": 2}),
+    "blocks": ({"s": BLOCK_SCALES}, 25, np.uint8, {"axis": 1, "block_size": 2}),
     "blocks with zero points": (
-        {"s": BLOCKS, "z": np.full((3, 2, 6), 3, np.int8)},
+        {"s": BLOCK_SCALES, "z": np.full((3, 2, 6), 3, np.int8)},
         25,
         np.int8,
         {"axis": 1, "block_size": 2},
     ),
-    "a type by its name": ({"s": SCALE}, 25, np.int8, {"output_dtype": TensorProto.INT8}),
-    "a type by its name, for each channel": (
-        {"s": ALONG},
+    "output_dtype": ({"s": SCALE}, 25, np.int8, {"output_dtype": TensorProto.INT8}),
+    "output_dtype per channel": (
+        {"s": CHANNEL_SCALES},
         25,
         np.int8,
         {"axis": 1, "output_dtype": TensorProto.INT8},
     ),
-    "16 bits": ({"s": np.array(0.003, np.float32), "z": np.array(5, np.int16)}, 25, np.int16, {}),
-    "saturate stated, which is about 8-bit floats": ({"s": SCALE}, 19, np.uint8, {"saturate": 0}),
+    "16-bit integers": ({"s": np.array(0.003, np.float32), "z": np.array(5, np.int16)}, 25, np.int16, {}),
+    "saturate, which affects only float8": ({"s": SCALE}, 19, np.uint8, {"saturate": 0}),
 }
 
 
-STEPS_DOWN = [
+QUANTIZE_STEPS = [
     pytest.param(*row, target, id=f"{name} to {target}")
-    for name, row in QUANTIZED.items()
+    for name, row in QUANTIZE_CASES.items()
     for target in TARGETS
     if target < row[1]
 ]
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
-@pytest.mark.parametrize(("given", "opset", "result", "attributes", "target"), STEPS_DOWN)
-def test_quantize(
-    given: Given,
+@pytest.mark.parametrize(("parameters", "opset", "result_dtype", "attributes", "target"), QUANTIZE_STEPS)
+def test_downgrades_quantize_linear(
+    parameters: Parameters,
     opset: int,
-    result: type,
+    result_dtype: type,
     attributes: Mapping[str, Any],
     target: int,
     constant: bool,
     converted: Converted,
 ) -> None:
-    model, feeds = _model("QuantizeLinear", DATA, given, opset, result, constant, **attributes)
+    model, feeds = _model("QuantizeLinear", DATA, parameters, opset, result_dtype, constant, **attributes)
     converted(model, target, feeds, tolerance=0)
 
 
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
 @pytest.mark.parametrize("shapes", [True, False], ids=["known rank", "unknown rank"])
-def test_a_number_by_a_scale_in_a_list_stays_a_number(
-    op_type: str, shapes: bool, converted: Converted
-) -> None:
-    kind = np.dtype(np.float32 if op_type == "QuantizeLinear" else np.int16)
-    feeds: dict[str, Array] = {"x": np.array(3, kind)}
-    held: dict[str, Array] = {"s": SCALE[None], "z": np.array([5], np.int16)}
-    element = TensorProto.INT16 if op_type == "QuantizeLinear" else TensorProto.FLOAT
+def test_keeps_a_scalar_with_a_scale_of_shape_1(op_type: str, shapes: bool, converted: Converted) -> None:
+    dtype = np.dtype(np.float32 if op_type == "QuantizeLinear" else np.int16)
+    feeds: dict[str, Array] = {"x": np.array(3, dtype)}
+    initializers: dict[str, Array] = {"s": SCALE[None], "z": np.array([5], np.int16)}
+    element_type = TensorProto.INT16 if op_type == "QuantizeLinear" else TensorProto.FLOAT
     node = helper.make_node(op_type, ["x", "s", "z"], ["y"], name="node")
-    model = build([node], feeds, {"y": element}, 21, initializers=held, ir_version=10)
+    model = build([node], feeds, {"y": element_type}, 21, initializers=initializers, ir_version=10)
     if not shapes:
         model.graph.input[0].type.tensor_type.ClearField("shape")
     converted(model, 20, feeds)
@@ -106,30 +110,28 @@ def test_a_number_by_a_scale_in_a_list_stays_a_number(
 
 @pytest.mark.parametrize("target", [22, 18, 10, 9])
 @pytest.mark.parametrize("precision", [{}, {"precision": TensorProto.FLOAT}], ids=["default", "float"])
-def test_half_precision_is_quantized_in_float(
-    precision: Mapping[str, Any], target: int, converted: Converted
-) -> None:
-    given: Given = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
+def test_quantizes_float16_in_float(precision: Mapping[str, Any], target: int, converted: Converted) -> None:
+    parameters: Parameters = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
     data = DATA.astype(np.float16)
-    model, feeds = _model("QuantizeLinear", data, given, 25, np.uint8, True, **precision)
+    model, feeds = _model("QuantizeLinear", data, parameters, 25, np.uint8, True, **precision)
     converted(model, target, feeds, tolerance=0)
 
 
-DEQUANTIZED: dict[str, tuple[type, Given, type, dict[str, Any]]] = {
-    "one scale": (np.uint8, {"s": SCALE}, np.float32, {}),
-    "a zero point": (np.int8, {"s": SCALE, "z": np.array(-7, np.int8)}, np.float32, {}),
-    "whole numbers of 32 bits": (np.int32, {"s": SCALE, "z": np.array(0, np.int32)}, np.float32, {}),
-    "a scale for each channel": (
+DEQUANTIZE_CASES: dict[str, tuple[type, Parameters, type, dict[str, Any]]] = {
+    "scalar scale": (np.uint8, {"s": SCALE}, np.float32, {}),
+    "zero point": (np.int8, {"s": SCALE, "z": np.array(-7, np.int8)}, np.float32, {}),
+    "32-bit integers": (np.int32, {"s": SCALE, "z": np.array(0, np.int32)}, np.float32, {}),
+    "scale per channel": (
         np.uint8,
-        {"s": ALONG, "z": np.arange(4, dtype=np.uint8)},
+        {"s": CHANNEL_SCALES, "z": np.arange(4, dtype=np.uint8)},
         np.float32,
         {"axis": 1},
     ),
-    "blocks": (np.int8, {"s": BLOCKS}, np.float32, {"axis": 1, "block_size": 2}),
-    "16 bits": (np.uint16, {"s": SCALE, "z": np.array(700, np.uint16)}, np.float32, {}),
-    "half precision": (np.uint8, {"s": SCALE.astype(np.float16)}, np.float16, {}),
-    "a narrower result": (np.uint8, {"s": SCALE}, np.float16, {"output_dtype": TensorProto.FLOAT16}),
-    "a wider result": (
+    "blocks": (np.int8, {"s": BLOCK_SCALES}, np.float32, {"axis": 1, "block_size": 2}),
+    "16-bit integers": (np.uint16, {"s": SCALE, "z": np.array(700, np.uint16)}, np.float32, {}),
+    "float16": (np.uint8, {"s": SCALE.astype(np.float16)}, np.float16, {}),
+    "narrower output type": (np.uint8, {"s": SCALE}, np.float16, {"output_dtype": TensorProto.FLOAT16}),
+    "wider output type": (
         np.uint8,
         {"s": SCALE.astype(np.float16)},
         np.float32,
@@ -139,52 +141,75 @@ DEQUANTIZED: dict[str, tuple[type, Given, type, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("kind", "given", "result", "attributes"), DEQUANTIZED.values(), ids=DEQUANTIZED)
-def test_dequantize(
-    kind: type, given: Given, result: type, attributes: Mapping[str, Any], target: int, converted: Converted
+@pytest.mark.parametrize(
+    ("dtype", "parameters", "result_dtype", "attributes"), DEQUANTIZE_CASES.values(), ids=DEQUANTIZE_CASES
+)
+def test_downgrades_dequantize_linear(
+    dtype: type,
+    parameters: Parameters,
+    result_dtype: type,
+    attributes: Mapping[str, Any],
+    target: int,
+    converted: Converted,
 ) -> None:
-    low = 0 if np.iinfo(kind).min == 0 else -100
-    data: Array = RANDOM.integers(low, 120, (3, 4, 6)).astype(kind)
-    model, feeds = _model("DequantizeLinear", data, given, 25, result, True, **attributes)
+    low = 0 if np.iinfo(dtype).min == 0 else -100
+    data: Array = RANDOM.integers(low, 120, (3, 4, 6)).astype(dtype)
+    model, feeds = _model("DequantizeLinear", data, parameters, 25, result_dtype, True, **attributes)
     converted(model, target, feeds)
 
 
 @pytest.mark.parametrize(
-    ("given", "attributes", "target", "expected"),
+    ("parameters", "attributes", "target", "expected"),
     [
-        pytest.param({"s": SCALE}, {}, 10, ["QuantizeLinear"], id="one scale needs no arithmetic"),
-        pytest.param({"s": SCALE[None]}, {}, 10, ["QuantizeLinear"], id="nor does one in a list"),
-        pytest.param({"s": ALONG}, {"axis": 1}, 13, ["QuantizeLinear"], id="nor do channels from 13 on"),
-        pytest.param({"s": BLOCKS}, {"axis": 1, "block_size": 2}, 21, ["QuantizeLinear"], id="nor blocks"),
+        pytest.param({"s": SCALE}, {}, 10, ["QuantizeLinear"], id="scalar scale"),
+        pytest.param({"s": SCALE[None]}, {}, 10, ["QuantizeLinear"], id="scale of shape 1"),
         pytest.param(
-            {"s": SCALE}, {"output_dtype": TensorProto.INT8}, 13, ["QuantizeLinear"], id="a zero tells a type"
+            {"s": CHANNEL_SCALES}, {"axis": 1}, 13, ["QuantizeLinear"], id="scale per channel at opset 13"
+        ),
+        pytest.param(
+            {"s": BLOCK_SCALES}, {"axis": 1, "block_size": 2}, 21, ["QuantizeLinear"], id="blocks at opset 21"
+        ),
+        pytest.param(
+            {"s": SCALE},
+            {"output_dtype": TensorProto.INT8},
+            13,
+            ["QuantizeLinear"],
+            id="output_dtype as zero point",
         ),
     ],
 )
-def test_direct_forms(
-    given: Given, attributes: Mapping[str, Any], target: int, expected: Sequence[str], converted: Converted
+def test_keeps_one_node_if_an_older_version_suffices(
+    parameters: Parameters,
+    attributes: Mapping[str, Any],
+    target: int,
+    expected: Sequence[str],
+    converted: Converted,
 ) -> None:
     result = np.int8 if attributes.get("output_dtype") else np.uint8
-    model, feeds = _model("QuantizeLinear", DATA, given, 25, result, True, **attributes)
+    model, feeds = _model("QuantizeLinear", DATA, parameters, 25, result, True, **attributes)
     assert op_types(converted(model, target, feeds, tolerance=0)) == expected
 
 
-REFUSED = {
-    "a result of 8-bit floats": (TensorProto.FLOAT8E5M2, 18, "float8e5m2"),
-    "a result of 4 bits": (TensorProto.INT4, 20, "int4"),
-    "a result of 4-bit floats": (TensorProto.FLOAT4E2M1, 22, "float4e2m1"),
-    "a result of 2 bits": (TensorProto.UINT2, 24, "uint2"),
+UNSUPPORTED_OUTPUT_TYPES = {
+    "8-bit floats": (TensorProto.FLOAT8E5M2, 18, "float8e5m2"),
+    "4-bit integers": (TensorProto.INT4, 20, "int4"),
+    "4-bit floats": (TensorProto.FLOAT4E2M1, 22, "float4e2m1"),
+    "2-bit integers": (TensorProto.UINT2, 24, "uint2"),
 }
 
 
-@pytest.mark.parametrize(("element", "target", "name"), REFUSED.values(), ids=REFUSED)
-def test_types_that_no_older_model_holds(element: int, target: int, name: str, refusal: Refusing) -> None:
-    node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element)
-    model = build([node], {"x": DATA}, {"y": element}, 25, initializers={"s": SCALE}, ir_version=13)
-    assert f"is tensor({name}), which " in refusal(model, target).reason
+@pytest.mark.parametrize(
+    ("element_type", "target", "type_name"), UNSUPPORTED_OUTPUT_TYPES.values(), ids=UNSUPPORTED_OUTPUT_TYPES
+)
+def test_refuses_output_types_unknown_to_the_target(
+    element_type: int, target: int, type_name: str, refusal: Refusing
+) -> None:
+    node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element_type)
+    model = build([node], {"x": DATA}, {"y": element_type}, 25, initializers={"s": SCALE}, ir_version=13)
+    assert f"is tensor({type_name}), which " in refusal(model, target).reason
 
 
-NARROW = {
+NARROW_INTEGERS = {
     "int4": (TensorProto.INT4, 21, [-8, 7, 0, -1, 3, 5]),
     "uint4": (TensorProto.UINT4, 21, [0, 15, 8, 1, 9, 2]),
     "int2": (TensorProto.INT2, 25, [-2, 1, 0, -1, 1, 0]),
@@ -192,41 +217,46 @@ NARROW = {
 }
 
 
-@pytest.mark.parametrize("zero", [None, 1], ids=["no zero point", "a zero point"])
+@pytest.mark.parametrize("zero_point", [None, 1], ids=["no zero point", "zero point"])
 @pytest.mark.parametrize("target", [20, 18, 12, 9])
-@pytest.mark.parametrize(("kind", "opset", "values"), NARROW.values(), ids=NARROW)
-def test_constants_of_a_few_bits_hold_the_same_in_eight(
-    kind: int, opset: int, values: list[int], target: int, zero: int | None, converted: Converted
+@pytest.mark.parametrize(("element_type", "opset", "values"), NARROW_INTEGERS.values(), ids=NARROW_INTEGERS)
+def test_widens_narrow_integer_constants_to_8_bits(
+    element_type: int,
+    opset: int,
+    values: list[int],
+    target: int,
+    zero_point: int | None,
+    converted: Converted,
 ) -> None:
     scale = np.array([0.5, 0.25, 2.0], np.float32)
-    names = ["w", "s", *(["z"] if zero else [])]
+    inputs = ["w", "s", *(["z"] if zero_point else [])]
     nodes = [
-        helper.make_node("DequantizeLinear", names, ["d"], name="node", axis=1),
+        helper.make_node("DequantizeLinear", inputs, ["d"], name="node", axis=1),
         helper.make_node("Add", ["x", "d"], ["y"]),
     ]
     feeds: dict[str, Array] = {"x": np.zeros((2, 3), np.float32)}
     model = build(nodes, feeds, ["y"], opset, initializers={"s": scale}, ir_version=13)
-    model.graph.initializer.append(helper.make_tensor("w", kind, [2, 3], values))
-    if zero:
-        model.graph.initializer.append(helper.make_tensor("z", kind, [3], [zero] * 3))
-    expected = (np.array(values, np.float32).reshape(2, 3) - (zero or 0)) * scale
+    model.graph.initializer.append(helper.make_tensor("w", element_type, [2, 3], values))
+    if zero_point:
+        model.graph.initializer.append(helper.make_tensor("z", element_type, [3], [zero_point] * 3))
+    expected = (np.array(values, np.float32).reshape(2, 3) - (zero_point or 0)) * scale
     converted(model, target, feeds, [expected])
 
 
-def test_computed_numbers_of_a_few_bits_are_refused(refusal: Refusing) -> None:
+def test_refuses_computed_narrow_integers(refusal: Refusing) -> None:
     node = helper.make_node("DequantizeLinear", ["w", "s"], ["y"])
     model = build([node], {}, ["y"], 21, initializers={"s": SCALE}, ir_version=10)
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.INT4, [2]))
     assert refusal(model, 20).reason == "'w' is tensor(int4), which opset 21 introduced"
 
 
-def test_blocks_of_an_unknown_size_are_refused(refusal: Refusing) -> None:
-    model, _ = _model("QuantizeLinear", DATA, {"s": BLOCKS}, 21, np.uint8, True, axis=1, block_size=2)
+def test_refuses_blocks_of_unknown_size(refusal: Refusing) -> None:
+    model, _ = _model("QuantizeLinear", DATA, {"s": BLOCK_SCALES}, 21, np.uint8, True, axis=1, block_size=2)
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
     assert refusal(model, 20).reason == ("the number of elements in the last block of 'x' is unknown")
 
 
-def test_a_named_type_needs_the_shape_of_the_scale(refusal: Refusing) -> None:
+def test_refuses_output_dtype_with_a_scale_of_unknown_shape(refusal: Refusing) -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=TensorProto.INT8)
     feeds = {"x": DATA, "s": SCALE}
     model = build([node], feeds, {"y": TensorProto.INT8}, 21, shapes=False)
@@ -239,22 +269,24 @@ def test_a_named_type_needs_the_shape_of_the_scale(refusal: Refusing) -> None:
         pytest.param(DATA, id="both signs"),
         pytest.param(np.abs(DATA) + 1, id="positive"),
         pytest.param(-np.abs(DATA) - 1, id="negative"),
-        pytest.param(np.zeros((2, 3), np.float32), id="nothing but zeros"),
+        pytest.param(np.zeros((2, 3), np.float32), id="zeros"),
     ],
 )
 @pytest.mark.parametrize("target", [10, 9, 7])
-def test_dynamic_quantization(data: Array, target: int, converted: Converted) -> None:
+def test_downgrades_dynamic_quantize_linear(data: Array, target: int, converted: Converted) -> None:
     node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"], name="node")
-    kinds = {"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8}
-    model = build([node], {"x": data}, kinds, 11)
+    element_types = {"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8}
+    model = build([node], {"x": data}, element_types, 11)
     converted(model, target, {"x": data}, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("target", [18, 12, 10, 9])
 @pytest.mark.parametrize("opset", [13, 19, 21])
-def test_between_operators_of_a_runtime(opset: int, target: int, converted: Converted) -> None:
-    """What a foreign operator gives has no known type: the data are cast, the zero point tells it."""
-    given: dict[str, Array] = {"s": SCALE, "z": np.array(3, np.uint8)}
+def test_downgrades_nodes_between_onnxruntime_operators(
+    opset: int, target: int, converted: Converted
+) -> None:
+    """Outputs of com.microsoft have an unknown type: data are cast, and the zero point determines the type."""
+    initializers: dict[str, Array] = {"s": SCALE, "z": np.array(3, np.uint8)}
     nodes = [
         helper.make_node("QuickGelu", ["x"], ["g"], domain="com.microsoft"),
         helper.make_node("QuantizeLinear", ["g", "s", "z"], ["q"], name="first"),
@@ -262,16 +294,16 @@ def test_between_operators_of_a_runtime(opset: int, target: int, converted: Conv
         helper.make_node("DequantizeLinear", ["p", "s", "z"], ["y"], name="second"),
     ]
     opsets = {"": opset, "com.microsoft": 1}
-    converted(build(nodes, {"x": DATA}, ["y"], opsets, initializers=given), target, {"x": DATA})
+    converted(build(nodes, {"x": DATA}, ["y"], opsets, initializers=initializers), target, {"x": DATA})
 
 
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
-def test_zero_points_of_a_block_are_repeated_as_a_type_that_gather_takes(op_type: str) -> None:
+def test_repeats_block_zero_points_in_a_type_that_gather_supports(op_type: str) -> None:
     wide: Array = np.ones((2, 2), np.float32)
     narrow = wide.astype(ml_dtypes.float8_e4m3fn)
-    data, kind = (wide, TensorProto.FLOAT8E4M3FN) if op_type[0] == "Q" else (narrow, TensorProto.FLOAT)
-    given: dict[str, Array] = {"s": np.full((1, 2), 0.5, np.float32), "z": narrow[:1]}
+    data, output_type = (wide, TensorProto.FLOAT8E4M3FN) if op_type[0] == "Q" else (narrow, TensorProto.FLOAT)
+    initializers: dict[str, Array] = {"s": np.full((1, 2), 0.5, np.float32), "z": narrow[:1]}
     node = helper.make_node(op_type, ["x", "s", "z"], ["y"], name="node", axis=0, block_size=2)
-    model = convert_version(build([node], {"x": data}, {"y": kind}, 21, initializers=given), 19)
+    model = convert_version(build([node], {"x": data}, {"y": output_type}, 21, initializers=initializers), 19)
     inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    assert inferred.graph.output[0].type.tensor_type.elem_type == kind
+    assert inferred.graph.output[0].type.tensor_type.elem_type == output_type

@@ -1,4 +1,4 @@
-"""Range before 11, and its float16 before 27."""
+"""Downgrades of Range below opset 11, and of float16 ranges below opset 27."""
 
 from __future__ import annotations
 
@@ -11,47 +11,49 @@ from onnx import TensorProto, helper
 from support.running import Array, build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
-Ends = tuple[float, float, float]
+Bounds = tuple[float, float, float]
 NAMES = ("start", "limit", "delta")
 CASES = [
-    pytest.param((0, 5, 1), np.int64, id="counting"),
-    pytest.param((10, 4, -2), np.int32, id="counting down"),
-    pytest.param((10, 3, -2), np.int16, id="not reaching the limit"),
+    pytest.param((0, 5, 1), np.int64, id="ascending"),
+    pytest.param((10, 4, -2), np.int32, id="descending"),
+    pytest.param((10, 3, -2), np.int16, id="limit not reached"),
     pytest.param((5, 0, 1), np.int64, id="empty"),
-    pytest.param((0.1, 0.7, 0.1), np.float32, id="a limit that is nearly met"),
-    pytest.param((-1.5, 2.0, 0.25), np.float64, id="in double"),
+    pytest.param((0.1, 0.7, 0.1), np.float32, id="limit almost reached"),
+    pytest.param((-1.5, 2.0, 0.25), np.float64, id="double"),
 ]
 
 
-def _model(ends: Ends, kind: type[np.generic], *, constant: bool) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    values = {name: np.array(value, kind) for name, value in zip(NAMES, ends, strict=True)}
+def _model(
+    bounds: Bounds, dtype: type[np.generic], *, constant: bool
+) -> tuple[onnx.ModelProto, dict[str, Array]]:
+    values = {name: np.array(value, dtype) for name, value in zip(NAMES, bounds, strict=True)}
     feeds = {} if constant else values
-    element = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     node = helper.make_node("Range", list(NAMES), ["y"], name="node")
-    return build([node], feeds, {"y": element}, 11, initializers=values if constant else None), feeds
+    return build([node], feeds, {"y": element_type}, 11, initializers=values if constant else None), feeds
 
 
-@pytest.mark.parametrize(("ends", "kind"), CASES)
-def test_constant_ends_make_a_constant(ends: Ends, kind: type[np.generic], converted: Converted) -> None:
-    model, feeds = _model(ends, kind, constant=True)
+@pytest.mark.parametrize(("bounds", "dtype"), CASES)
+def test_folds_constant_ranges(bounds: Bounds, dtype: type[np.generic], converted: Converted) -> None:
+    model, feeds = _model(bounds, dtype, constant=True)
     for target in (7, 10):
-        made_of = op_types(converted(model, target, feeds))
-        assert made_of == ["Constant"] or target < 9
+        operators = op_types(converted(model, target, feeds))
+        assert operators == ["Constant"] or target < 9
 
 
-@pytest.mark.parametrize(("ends", "kind"), CASES)
-def test_computed_ends(ends: Ends, kind: type[np.generic], converted: Converted) -> None:
-    model, feeds = _model(ends, kind, constant=False)
+@pytest.mark.parametrize(("bounds", "dtype"), CASES)
+def test_expands_computed_ranges(bounds: Bounds, dtype: type[np.generic], converted: Converted) -> None:
+    model, feeds = _model(bounds, dtype, constant=False)
     for target in (7, 8, 9, 10):
         converted(model, target, feeds)
 
 
-def test_a_long_range_is_not_written_out(converted: Converted) -> None:
+def test_does_not_fold_long_ranges(converted: Converted) -> None:
     model, feeds = _model((0, 100_000, 1), np.int64, constant=True)
     assert "NonZero" in op_types(converted(model, 10, feeds))
 
 
-def test_float16_is_worked_out_in_float(converted: Converted) -> None:
+def test_computes_float16_ranges_in_float(converted: Converted) -> None:
     feeds = {name: np.array(value, np.float16) for name, value in zip(NAMES, (0, 3, 0.1), strict=True)}
     model = build([helper.make_node("Range", list(NAMES), ["y"])], feeds, {"y": TensorProto.FLOAT16}, 27)
     model.ir_version = 10

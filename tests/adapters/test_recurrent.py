@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM on their way down: batch first, and what was asked for before 7."""
+"""Downgrades of RNN, GRU and LSTM: batchwise layout, and output_sequence before opset 7."""
 
 from __future__ import annotations
 
@@ -53,44 +53,46 @@ def _model(
 
 @pytest.mark.parametrize("op_type", GATES)
 @pytest.mark.parametrize("states", [True, False], ids=["states", "no states"])
-def test_batch_first(op_type: str, states: bool, converted: Converted) -> None:
-    """What is expected is the same with time first, transposed: onnxruntime has no batch first."""
-    plain, feeds = _model(op_type, 14, OUTPUTS[op_type], states=states)
-    first, _ = _model(op_type, 14, OUTPUTS[op_type], states=states, layout=1)
-    turned = {
+def test_transposes_batchwise_layout(op_type: str, states: bool, converted: Converted) -> None:
+    """Expect transposed outputs of the default layout, because onnxruntime lacks the batchwise layout."""
+    sequence_major, feeds = _model(op_type, 14, OUTPUTS[op_type], states=states)
+    batch_major, _ = _model(op_type, 14, OUTPUTS[op_type], states=states, layout=1)
+    batch_major_feeds = {
         name: value.swapaxes(0, 1) if name in ("x", "h", "c") else value for name, value in feeds.items()
     }
-    expected = run(converted(plain, 13, feeds), feeds)
-    batched = [expected[0].transpose(2, 0, 1, 3), *(each.swapaxes(0, 1) for each in expected[1:])]
-    result = converted(first, 13, turned, batched)
+    expected = run(converted(sequence_major, 13, feeds), feeds)
+    batch_major_outputs = [expected[0].transpose(2, 0, 1, 3), *(each.swapaxes(0, 1) for each in expected[1:])]
+    result = converted(batch_major, 13, batch_major_feeds, batch_major_outputs)
     assert "Transpose" in op_types(result)
 
 
 @pytest.mark.parametrize("op_type", GATES)
-@pytest.mark.parametrize("outputs", [["y"], ["", "last"]], ids=["all steps", "the last step"])
+@pytest.mark.parametrize("outputs", [["y"], ["", "last"]], ids=["all steps", "last step"])
 @pytest.mark.parametrize("target", [6, 1])
-def test_the_sequence_is_asked_for(op_type: str, outputs: Sequence[str], target: int) -> None:
+def test_sets_output_sequence_if_the_sequence_is_used(
+    op_type: str, outputs: Sequence[str], target: int
+) -> None:
     model, feeds = _model(op_type, 7, outputs, states=False)
     if target == 1:
         model, feeds = _model(op_type, 7, outputs, states=False, direction="reverse")
     node = next(each for each in there_and_back(model, target, feeds).graph.node if each.op_type == op_type)
-    stated = {each.name: each.i for each in node.attribute}
-    assert stated.get("output_sequence") == (1 if outputs[0] else None)
+    attributes = {each.name: each.i for each in node.attribute}
+    assert attributes.get("output_sequence") == (1 if outputs[0] else None)
 
 
-def test_the_first_gru_always_gives_its_last_state() -> None:
+def test_gru_1_has_both_outputs() -> None:
     model, feeds = _model("GRU", 7, ["y"], states=False)
     (node,) = there_and_back(model, 1, feeds).graph.node
     assert len(node.output) == 2
     assert {each.name: each.s for each in node.attribute}["direction"] == b"forward"
 
 
-def test_the_first_gru_resets_before_the_product(refusal: Refusing) -> None:
+def test_refuses_linear_before_reset_at_gru_1(refusal: Refusing) -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, linear_before_reset=1)
     assert refusal(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not support"
     assert convert_version(model, 3)
 
 
-def test_the_first_gru_has_no_defaults_for_activations(refusal: Refusing) -> None:
+def test_refuses_default_activation_parameters_at_gru_1(refusal: Refusing) -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, activations=["HardSigmoid", "Tanh"])
     assert refusal(model, 2).reason.startswith("activation 'hardsigmoid' relies on default parameters")

@@ -1,4 +1,4 @@
-"""Reductions: axes as an attribute, none of them, and those that are computed."""
+"""Downgrades of reductions: axes as an attribute, empty axes, and computed axes."""
 
 from __future__ import annotations
 
@@ -15,61 +15,65 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-X = (np.random.default_rng(1).random((2, 3, 4)) + 0.5).astype(np.float32)
+DATA = (np.random.default_rng(1).random((2, 3, 4)) + 0.5).astype(np.float32)
 SINCE_18 = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
-REDUCTIONS = pytest.mark.parametrize("name", [*SINCE_18, "Sum"])
+REDUCTIONS = pytest.mark.parametrize("reduction", [*SINCE_18, "Sum"])
 KEEPDIMS = pytest.mark.parametrize("keepdims", [0, 1], ids=["keepdims 0", "keepdims 1"])
 
 
 def _model(
-    name: str,
+    reduction: str,
     axes: Sequence[int] | None,
     *,
-    data: Array = X,
+    data: Array = DATA,
     constant: bool = True,
     shapes: bool = True,
     **attributes: int,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    given = {} if axes is None else {"axes": np.array(axes, np.int64)}
-    feeds = {"x": data} | ({} if constant else given)
-    node = helper.make_node(f"Reduce{name}", ["x", *given], ["y"], name="node", **attributes)
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    model = build([node], feeds, {"y": element}, 20, initializers=given if constant else None, shapes=shapes)
+    initializers = {} if axes is None else {"axes": np.array(axes, np.int64)}
+    feeds = {"x": data} | ({} if constant else initializers)
+    node = helper.make_node(f"Reduce{reduction}", ["x", *initializers], ["y"], name="node", **attributes)
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    model = build(
+        [node], feeds, {"y": element_type}, 20, initializers=initializers if constant else None, shapes=shapes
+    )
     if not shapes and axes is not None and not constant:
         model.graph.input[1].type.tensor_type.shape.dim.add().dim_value = len(axes)
     return model, feeds
 
 
-def _stated(model: onnx.ModelProto) -> dict[str, Any]:
+def _attributes(model: onnx.ModelProto) -> dict[str, Any]:
     return {each.name: helper.get_attribute_value(each) for each in model.graph.node[0].attribute}
 
 
 @pytest.mark.parametrize("target", [17, 13, 12, 11, 10, 7])
 @KEEPDIMS
-@pytest.mark.parametrize("axes", [[1], [0, -1], None, []], ids=["one", "two", "left out", "empty"])
+@pytest.mark.parametrize("axes", [[1], [0, -1], None, []], ids=["one", "two", "omitted", "empty"])
 @REDUCTIONS
-def test_constant_axes(
-    name: str, axes: list[int] | None, keepdims: int, target: int, converted: Converted
+def test_moves_constant_axes_to_an_attribute(
+    reduction: str, axes: list[int] | None, keepdims: int, target: int, converted: Converted
 ) -> None:
-    model, feeds = _model(name, axes, keepdims=keepdims)
+    model, feeds = _model(reduction, axes, keepdims=keepdims)
     result = converted(model, target, feeds)
-    assert op_types(result) == [f"Reduce{name}"]
-    assert ("axes" in _stated(result)) == (bool(axes) and (name != "Sum" or target < 13))
+    assert op_types(result) == [f"Reduce{reduction}"]
+    assert ("axes" in _attributes(result)) == (bool(axes) and (reduction != "Sum" or target < 13))
 
 
 @pytest.mark.parametrize("target", [17, 12, 10, 7])
-@pytest.mark.parametrize("axes", [None, [], [1]], ids=["left out", "empty", "one"])
+@pytest.mark.parametrize("axes", [None, [], [1]], ids=["omitted", "empty", "one"])
 @REDUCTIONS
-def test_no_axes_may_mean_none(name: str, axes: list[int] | None, target: int, converted: Converted) -> None:
-    model, feeds = _model(name, axes, noop_with_empty_axes=1)
-    remainder = {"L1": "Abs", "L2": "Abs", "LogSum": "Log", "SumSquare": "Mul"}.get(name, "Identity")
-    expected = {"Abs": X, "Log": np.log(X), "Mul": X * X, "Identity": X}[remainder]
+def test_noop_with_empty_axes_keeps_the_elementwise_function(
+    reduction: str, axes: list[int] | None, target: int, converted: Converted
+) -> None:
+    model, feeds = _model(reduction, axes, noop_with_empty_axes=1)
+    remainder = {"L1": "Abs", "L2": "Abs", "LogSum": "Log", "SumSquare": "Mul"}.get(reduction, "Identity")
+    expected = {"Abs": DATA, "Log": np.log(DATA), "Mul": DATA * DATA, "Identity": DATA}[remainder]
     result = converted(model, target, feeds, None if axes else [expected])
-    if not axes and (name != "Sum" or target < 13):
+    if not axes and (reduction != "Sum" or target < 13):
         assert op_types(result) == [remainder]
 
 
-def test_the_logarithm_of_whole_numbers(refusal: Refusing) -> None:
+def test_refuses_log_sum_of_integers_over_no_axes(refusal: Refusing) -> None:
     model, _ = _model("LogSum", None, data=np.ones(3, np.int32), noop_with_empty_axes=1)
     assert refusal(model, 13).reason == "ReduceLogSum over no axes is Log, which does not support int32"
 
@@ -77,11 +81,13 @@ def test_the_logarithm_of_whole_numbers(refusal: Refusing) -> None:
 @pytest.mark.parametrize("target", [17, 13, 12, 9])
 @KEEPDIMS
 @pytest.mark.parametrize(
-    "axes", [[1], [0, -1], [-3, 1, 2], [], [1, 1]], ids=["one", "two", "all", "empty", "one twice"]
+    "axes", [[1], [0, -1], [-3, 1, 2], [], [1, 1]], ids=["one", "two", "all", "empty", "duplicate"]
 )
 @REDUCTIONS
-def test_computed_axes(name: str, axes: list[int], keepdims: int, target: int, converted: Converted) -> None:
-    model, feeds = _model(name, axes, constant=False, keepdims=keepdims)
+def test_expands_computed_axes(
+    reduction: str, axes: list[int], keepdims: int, target: int, converted: Converted
+) -> None:
+    model, feeds = _model(reduction, axes, constant=False, keepdims=keepdims)
     model.graph.node[0].name = ""
     converted(model, target, feeds)
 
@@ -89,8 +95,10 @@ def test_computed_axes(name: str, axes: list[int], keepdims: int, target: int, c
 @pytest.mark.parametrize("target", [17, 13])
 @KEEPDIMS
 @REDUCTIONS
-def test_computed_axes_of_unknown_sizes(name: str, keepdims: int, target: int, converted: Converted) -> None:
-    model, feeds = _model(name, [2, 0], constant=False, shapes=False, keepdims=keepdims)
+def test_expands_computed_axes_of_unknown_sizes(
+    reduction: str, keepdims: int, target: int, converted: Converted
+) -> None:
+    model, feeds = _model(reduction, [2, 0], constant=False, shapes=False, keepdims=keepdims)
     for _ in range(3):
         model.graph.input[0].type.tensor_type.shape.dim.add()
     model.graph.node[0].name = ""
@@ -99,15 +107,17 @@ def test_computed_axes_of_unknown_sizes(name: str, keepdims: int, target: int, c
 
 @pytest.mark.parametrize("target", [17, 12, 9])
 @REDUCTIONS
-def test_computed_axes_that_may_be_none(name: str, target: int, converted: Converted) -> None:
+def test_expands_computed_axes_that_may_be_empty(reduction: str, target: int, converted: Converted) -> None:
     for axes in ([], [1]):
-        model, feeds = _model(name, axes, constant=False, noop_with_empty_axes=1)
+        model, feeds = _model(reduction, axes, constant=False, noop_with_empty_axes=1)
         model.graph.node[0].name = ""
-        remainder = {"L1": np.abs, "L2": np.abs, "LogSum": np.log, "SumSquare": np.square}.get(name, np.copy)
-        converted(model, target, feeds, None if axes else [remainder(X)])
+        remainder = {"L1": np.abs, "L2": np.abs, "LogSum": np.log, "SumSquare": np.square}.get(
+            reduction, np.copy
+        )
+        converted(model, target, feeds, None if axes else [remainder(DATA)])
 
 
-def test_exponentials_do_not_overflow(converted: Converted) -> None:
+def test_log_sum_exp_does_not_overflow(converted: Converted) -> None:
     data = np.array([[1000, 999], [-1000, -1001], [-np.inf, -np.inf], [3, np.inf]], np.float32)
     model, feeds = _model("LogSumExp", [1], data=data, constant=False)
     model.graph.node[0].name = ""
@@ -116,19 +126,21 @@ def test_exponentials_do_not_overflow(converted: Converted) -> None:
         converted(model, target, feeds, [expected])
 
 
-@pytest.mark.parametrize("name", ["Max", "Min"])
+@pytest.mark.parametrize("reduction", ["Max", "Min"])
 @pytest.mark.parametrize("target", [19, 17, 12])
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
-def test_booleans(constant: bool, target: int, name: str, converted: Converted) -> None:
+def test_downgrades_max_and_min_of_booleans(
+    constant: bool, target: int, reduction: str, converted: Converted
+) -> None:
     data = np.array([[True, False], [False, False], [True, True]])
-    model, feeds = _model(name, [1], data=data, constant=constant)
+    model, feeds = _model(reduction, [1], data=data, constant=constant)
     if not constant:
         model.graph.node[0].name = ""
-    function = np.max if name == "Max" else np.min
+    function = np.max if reduction == "Max" else np.min
     converted(model, target, feeds, [function(data, 1, keepdims=True)])
 
 
-def test_halves_are_averaged_without_overflow(converted: Converted) -> None:
+def test_averages_float16_without_overflow(converted: Converted) -> None:
     data = np.full((1, 300, 300), 3, np.float16)
     model, feeds = _model("Mean", [1, 2], data=data, constant=False)
     model.graph.node[0].name = ""
@@ -136,9 +148,9 @@ def test_halves_are_averaged_without_overflow(converted: Converted) -> None:
 
 
 @pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("name", ["Sum", "Max", "Mean", "LogSumExp"])
-def test_computed_axes_before_places_are_found(name: str, target: int, converted: Converted) -> None:
-    model, feeds = _model(name, [1], constant=False)
+@pytest.mark.parametrize("reduction", ["Sum", "Max", "Mean", "LogSumExp"])
+def test_expands_computed_axes_before_opset_9(reduction: str, target: int, converted: Converted) -> None:
+    model, feeds = _model(reduction, [1], constant=False)
     model.graph.node[0].name = ""
     converted(model, target, feeds)
 
@@ -146,7 +158,7 @@ def test_computed_axes_before_places_are_found(name: str, target: int, converted
 @pytest.mark.parametrize("op", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("target", [12, 11, 10, 9, 7])
 @pytest.mark.parametrize(("axis", "keepdims"), [(0, 1), (1, 0), (-1, 1)])
-def test_the_last_of_equal_elements(
+def test_expands_select_last_index(
     op: str, axis: int, keepdims: int, target: int, converted: Converted
 ) -> None:
     feeds = {"x": np.array([[2, 2, 1, 1], [2, 1, 2, 1], [2, 2, 1, 1]], np.float32)}

@@ -1,4 +1,4 @@
-"""Squeeze, Unsqueeze and Reshape before their axes were inputs, and before 0 could stand for itself."""
+"""Downgrades of Squeeze, Unsqueeze and Reshape: axes as an attribute, and no allowzero."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-X = np.arange(24, dtype=np.float32).reshape(2, 1, 3, 1, 4)
+DATA = np.arange(24, dtype=np.float32).reshape(2, 1, 3, 1, 4)
 
 
 def _model(
-    op: str, data: Array, second: Sequence[int], *, constant: bool, opset: int = 21, **attributes: int
+    op_type: str,
+    data: Array,
+    second_input: Sequence[int],
+    *,
+    constant: bool,
+    opset: int = 21,
+    **attributes: int,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    given = {"s": np.array(second, np.int64)}
-    feeds = {"x": data} | ({} if constant else given)
-    node = helper.make_node(op, ["x", "s"], ["y"], name="node" if constant else "", **attributes)
-    return build([node], feeds, ["y"], opset, initializers=given if constant else None), feeds
+    initializers = {"s": np.array(second_input, np.int64)}
+    feeds = {"x": data} | ({} if constant else initializers)
+    node = helper.make_node(op_type, ["x", "s"], ["y"], name="node" if constant else "", **attributes)
+    return build([node], feeds, ["y"], opset, initializers=initializers if constant else None), feeds
 
 
 AXES = pytest.mark.parametrize(
-    ("op", "axes"),
+    ("op_type", "axes"),
     [
         ("Squeeze", [1]),
         ("Squeeze", [-2]),
@@ -41,55 +47,57 @@ AXES = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("target", [13, 12, 11, 10, 9, 7])
 @AXES
-def test_constant_axes(op: str, axes: list[int], target: int, converted: Converted) -> None:
-    model, feeds = _model(op, X, axes, constant=True)
-    assert op_types(converted(model, target, feeds)) == [op]
+def test_moves_constant_axes_to_an_attribute(
+    op_type: str, axes: list[int], target: int, converted: Converted
+) -> None:
+    model, feeds = _model(op_type, DATA, axes, constant=True)
+    assert op_types(converted(model, target, feeds)) == [op_type]
 
 
 @pytest.mark.parametrize("target", [13, 12, 11, 10, 9])
 @AXES
-def test_computed_axes(op: str, axes: list[int], target: int, converted: Converted) -> None:
-    model, feeds = _model(op, X, axes, constant=False)
+def test_rewrites_computed_axes(op_type: str, axes: list[int], target: int, converted: Converted) -> None:
+    model, feeds = _model(op_type, DATA, axes, constant=False)
     converted(model, target, feeds)
 
 
 @pytest.mark.parametrize("target", [12, 9])
-def test_a_scalar_gets_computed_axes(target: int, converted: Converted) -> None:
+def test_unsqueezes_a_scalar_by_computed_axes(target: int, converted: Converted) -> None:
     model, feeds = _model("Unsqueeze", np.array(3, np.float32), [0, 1], constant=False)
     converted(model, target, feeds)
 
 
-@pytest.mark.parametrize("op", ["Squeeze", "Unsqueeze"])
-def test_computed_axes_of_data_that_may_be_empty(op: str, refusal: Refusing) -> None:
-    model, _ = _model(op, np.zeros((0, 1), np.float32), [1], constant=False)
-    found = refusal(model, 12)
-    assert found.reason == "the axes 's' are not constant, and a dimension of 'x' is 0 or unknown"
+@pytest.mark.parametrize("op_type", ["Squeeze", "Unsqueeze"])
+def test_refuses_computed_axes_if_the_data_may_be_empty(op_type: str, refusal: Refusing) -> None:
+    model, _ = _model(op_type, np.zeros((0, 1), np.float32), [1], constant=False)
+    refused = refusal(model, 12)
+    assert refused.reason == "the axes 's' are not constant, and a dimension of 'x' is 0 or unknown"
 
 
 @pytest.mark.parametrize("target", [13, 9, 7])
-def test_all_dimensions_of_one(target: int, converted: Converted) -> None:
+def test_keeps_squeeze_without_axes(target: int, converted: Converted) -> None:
     node = helper.make_node("Squeeze", ["x"], ["y"], name="node")
-    result = converted(build([node], {"x": X}, ["y"], 13), target, {"x": X})
+    result = converted(build([node], {"x": DATA}, ["y"], 13), target, {"x": DATA})
     assert op_types(result) == ["Squeeze"]
 
 
-FULL, EMPTY = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((0, 3, 4), np.float32)
+NONEMPTY, EMPTY = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((0, 3, 4), np.float32)
 
 
 @pytest.mark.parametrize("target", [13, 12, 10, 9])
 @pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
-@pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes not known"])
+@pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes unknown"])
 @pytest.mark.parametrize(
     ("data", "shape"),
     [
-        pytest.param(FULL, [2, 12], id="no 0"),
-        pytest.param(FULL, [3, -1, 2], id="one inferred"),
-        pytest.param(EMPTY, [3, 4, 0], id="a 0 elsewhere"),
-        pytest.param(EMPTY, [0, 5, 0], id="more zeros"),
-        pytest.param(EMPTY, [3, -1], id="a 0 that is inferred"),
+        pytest.param(NONEMPTY, [2, 12], id="no zero"),
+        pytest.param(NONEMPTY, [3, -1, 2], id="inferred dimension"),
+        pytest.param(EMPTY, [3, 4, 0], id="moved zero"),
+        pytest.param(EMPTY, [0, 5, 0], id="several zeros"),
+        pytest.param(EMPTY, [3, -1], id="inferred zero"),
     ],
 )
-def test_zero_stands_for_itself(
+def test_rewrites_allowzero(
     data: Array, shape: list[int], shapes: bool, constant: bool, target: int, converted: Converted
 ) -> None:
     model, feeds = _model("Reshape", data, shape, constant=constant, opset=14, allowzero=1)
@@ -100,8 +108,8 @@ def test_zero_stands_for_itself(
     converted(model, target, feeds)
 
 
-def test_a_shape_without_zero_needs_no_more(converted: Converted) -> None:
-    model, feeds = _model("Reshape", FULL, [2, -1], constant=True, opset=14, allowzero=1)
+def test_keeps_one_reshape_if_allowzero_has_no_effect(converted: Converted) -> None:
+    model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=True, opset=14, allowzero=1)
     assert op_types(converted(model, 13, feeds)) == ["Reshape"]
-    model, feeds = _model("Reshape", FULL, [2, -1], constant=False, opset=14, allowzero=1)
+    model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=False, opset=14, allowzero=1)
     assert op_types(converted(model, 13, feeds)) == ["Reshape"]
