@@ -218,7 +218,7 @@ def _sample(field: Any, depth: int) -> object:
 
 
 def _filled(descriptor: Any, depth: int) -> Any:
-    """Return a message with all fields set, nested to `depth` levels; of a oneof, the last field."""
+    """Return a message with all fields set and `depth` nested levels; a oneof has its last field."""
     message = GetMessageClass(descriptor)()
     for field in descriptor.fields:
         if field.message_type is not None and not depth:

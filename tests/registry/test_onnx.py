@@ -300,7 +300,7 @@ def _last_id(text: str) -> OperatorId:
 
 
 def _versions_to_append() -> dict[OperatorId, tuple[Path, str]]:
-    """Return the versions removed by `_without_last_version`, with the path and remaining text of the file."""
+    """Return the versions removed by `_without_last_version`, with path and remaining text of the file."""
     texts = ((path, path.read_text("utf-8")) for path in sorted(OPSETS.glob("*/*.yaml")))
     edited = ((path, text, _without_last_version(text)) for path, text in texts)
     return {_last_id(old): (path.relative_to(OPSETS), new) for path, old, new in edited if new != old}

@@ -1,4 +1,4 @@
-"""Records: frozen dataclasses, which pydantic checks when they come from a file."""
+"""Records are frozen dataclasses that pydantic validates when they are read from a file."""
 
 from __future__ import annotations
 
@@ -34,28 +34,28 @@ class Shape(Record):
 LINE = Shape(name="line", points=(Point(x=1), Point(x=1, y=2)))
 
 
-def test_plain_data_becomes_a_record() -> None:
+def test_builds_a_record_from_plain_data() -> None:
     data = {"name": "line", "points": [{"x": 1}, {"x": 1, "y": 2}], "size": 0.5}
     assert checked(Shape, data) == LINE
 
 
-WRONG: dict[str, tuple[dict[str, Any], tuple[int | str, ...]]] = {
-    "a field is missing": ({}, ("name",)),
-    "there is no such field": ({"name": "dot", "colour": "red"}, ("colour",)),
-    "a number is too small": ({"name": "dot", "points": [{"x": -1}]}, ("points", 0, "x")),
-    "a number is too large once it is read": ({"name": "dot", "size": 6}, ("size",)),
+INVALID: dict[str, tuple[dict[str, Any], tuple[int | str, ...]]] = {
+    "a missing field": ({}, ("name",)),
+    "an unknown field": ({"name": "dot", "colour": "red"}, ("colour",)),
+    "a number below the minimum": ({"name": "dot", "points": [{"x": -1}]}, ("points", 0, "x")),
+    "a number above the maximum after conversion": ({"name": "dot", "size": 6}, ("size",)),
 }
 
 
-@pytest.mark.parametrize(("data", "place"), WRONG.values(), ids=WRONG)
-def test_wrong_data_is_refused_at_its_place(data: dict[str, Any], place: tuple[int | str, ...]) -> None:
+@pytest.mark.parametrize(("data", "place"), INVALID.values(), ids=INVALID)
+def test_refuses_invalid_data_with_its_path(data: dict[str, Any], place: tuple[int | str, ...]) -> None:
     with pytest.raises(ValidationError) as caught:
         checked(Shape, data)
     assert caught.value.errors()[0]["loc"] == place
 
 
-PLAIN: dict[str, tuple[dict[str, Any], object]] = {
-    "all of it": (
+PLAIN_DATA: dict[str, tuple[dict[str, Any], object]] = {
+    "all fields": (
         {},
         {"name": "line", "points": [{"x": 1, "y": 0}, {"x": 1, "y": 2}], "notes": {}, "size": 1},
     ),
@@ -67,15 +67,15 @@ PLAIN: dict[str, tuple[dict[str, Any], object]] = {
 }
 
 
-@pytest.mark.parametrize(("options", "data"), PLAIN.values(), ids=PLAIN)
-def test_a_record_becomes_plain_data(options: dict[str, Any], data: object) -> None:
+@pytest.mark.parametrize(("options", "data"), PLAIN_DATA.values(), ids=PLAIN_DATA)
+def test_converts_a_record_to_plain_data(options: dict[str, Any], data: object) -> None:
     assert plain(LINE, **options) == data
 
 
-def test_defining_and_building_records_takes_no_pydantic() -> None:
+def test_records_do_not_import_pydantic() -> None:
     code = (
         "import sys; from opshift.registry.models import Parameter; Parameter(name='X', type='T');"
         "print('pydantic' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "False\n"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout == "False\n"

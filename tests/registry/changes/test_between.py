@@ -1,4 +1,4 @@
-"""Differences of two versions and of two opsets."""
+"""Differences between two versions and between two opsets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.registry.errors import UnknownDomain, UnknownOpset
 REGISTRY = default_registry()
 
 
-def test_two_versions_of_an_operator() -> None:
+def test_classifies_the_difference_of_two_versions() -> None:
     clip = REGISTRY.operator("Clip")
     assert clip is not None
     found = operator_difference(clip, clip.versions[1], clip.versions[2])
@@ -20,7 +20,7 @@ def test_two_versions_of_an_operator() -> None:
     assert found.change_class is ChangeClass.RE_ENCODES
 
 
-def test_two_opsets() -> None:
+def test_lists_the_versions_that_a_newer_opset_introduces() -> None:
     found = list(opset_differences(REGISTRY, "", 12, 13))
     assert all(each.old is None or each.old.since_version <= 12 for each in found)
     assert all(each.new is not None and each.new.since_version == 13 for each in found)
@@ -33,16 +33,16 @@ def test_two_opsets() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "operator", "rule"),
     [
-        pytest.param(25, 26, "ai.onnx.BitCast none -> 26", "operator-added", id="it comes"),
-        pytest.param(26, 25, "ai.onnx.BitCast 26 -> none", "operator-removed", id="downwards it goes"),
+        pytest.param(25, 26, "ai.onnx.BitCast none -> 26", "operator-added", id="added by an upgrade"),
+        pytest.param(26, 25, "ai.onnx.BitCast 26 -> none", "operator-removed", id="removed by a downgrade"),
     ],
 )
-def test_an_operator_that_only_one_side_has(old: int, new: int, operator: str, rule: str) -> None:
+def test_reports_an_operator_in_one_opset_only(old: int, new: int, operator: str, rule: str) -> None:
     found = {str(each): each for each in opset_differences(REGISTRY, "ai.onnx", old, new)}
     assert [each.rule for each in found[operator].changes] == [rule]
 
 
-def test_an_operator_that_was_removed() -> None:
+def test_reports_removed_operators() -> None:
     removed = [
         each for each in opset_differences(REGISTRY, "", 9, 10) if each.new is None and each.old is not None
     ]
@@ -50,11 +50,11 @@ def test_an_operator_that_was_removed() -> None:
     assert {each.changes[0].rule for each in removed} == {"operator-removed"}
 
 
-def test_one_opset_differs_in_nothing() -> None:
+def test_an_opset_does_not_differ_from_itself() -> None:
     assert list(opset_differences(REGISTRY, "", 13, 13)) == []
 
 
-def test_opsets_and_domains_that_there_are_not() -> None:
+def test_refuses_unknown_opsets_and_domains() -> None:
     with pytest.raises(UnknownOpset):
         list(opset_differences(REGISTRY, "", 12, 99))
     with pytest.raises(UnknownDomain):

@@ -1,4 +1,4 @@
-"""Steps of a history, and what a mode does not allow of them, between neighbours and over all."""
+"""Steps of a version history and the findings of compatibility modes."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from opshift.registry.record import checked
 
 
 def _operator(*versions: dict[str, Any]) -> Operator:
-    made = (
-        checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": age, **fields})
-        for age, fields in enumerate(versions, 1)
+    built = (
+        checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": number, **fields})
+        for number, fields in enumerate(versions, 1)
     )
-    return Operator(domain="com.acme", name="Blur", versions=tuple(made))
+    return Operator(domain="com.acme", name="Blur", versions=tuple(built))
 
 
 def _mode(*values: int) -> dict[str, Any]:
     return {"attributes": {"mode": {"type": "INT", "values": values}}}
 
 
-PLAIN: dict[str, Any] = {}
+NO_ATTRIBUTES: dict[str, Any] = {}
 OPTIONAL = {"attributes": {"mode": {"type": "INT"}}}
-WIDER_THEN_BACK = _operator(_mode(0), _mode(0, 1), _mode(0))
-COMES_AND_GOES = _operator(PLAIN, OPTIONAL, PLAIN)
-TWO_NARROW = _operator(_mode(0, 1, 2), _mode(0, 1), _mode(0))
-REMOVED = _operator(PLAIN, {"removal": {"removed_in": 5, "up": "adapter"}})
+WIDENED_THEN_NARROWED = _operator(_mode(0), _mode(0, 1), _mode(0))
+ADDED_THEN_REMOVED = _operator(NO_ATTRIBUTES, OPTIONAL, NO_ATTRIBUTES)
+NARROWED_TWICE = _operator(_mode(0, 1, 2), _mode(0, 1), _mode(0))
+REMOVED = _operator(NO_ATTRIBUTES, {"removal": {"removed_in": 5, "up": "adapter"}})
 
 Expected = list[tuple[str, str]]
 
@@ -39,46 +39,59 @@ Expected = list[tuple[str, str]]
 @pytest.mark.parametrize(
     ("operator", "mode", "expected"),
     [
-        pytest.param(WIDER_THEN_BACK, Mode.NONE, [], id="nothing is asked"),
-        pytest.param(WIDER_THEN_BACK, Mode.BACKWARD, [("3", "values-removed")], id="backward"),
-        pytest.param(WIDER_THEN_BACK, Mode.FORWARD, [("2", "values-added")], id="forward"),
+        pytest.param(WIDENED_THEN_NARROWED, Mode.NONE, [], id="none"),
+        pytest.param(WIDENED_THEN_NARROWED, Mode.BACKWARD, [("3", "values-removed")], id="backward"),
+        pytest.param(WIDENED_THEN_NARROWED, Mode.FORWARD, [("2", "values-added")], id="forward"),
         pytest.param(
-            WIDER_THEN_BACK, Mode.FULL, [("2", "values-added"), ("3", "values-removed")], id="both ways"
+            WIDENED_THEN_NARROWED, Mode.FULL, [("2", "values-added"), ("3", "values-removed")], id="full"
         ),
         pytest.param(
-            WIDER_THEN_BACK,
+            WIDENED_THEN_NARROWED,
             Mode.BACKWARD_TRANSITIVE,
             [("3", "values-removed")],
-            id="backward over all: what was legal first is legal last",
+            id="backward transitive finds the removed value once",
         ),
         pytest.param(
-            TWO_NARROW, Mode.BACKWARD, [("2", "values-removed"), ("3", "values-removed")], id="twice"
+            NARROWED_TWICE,
+            Mode.BACKWARD,
+            [("2", "values-removed"), ("3", "values-removed")],
+            id="backward finds both steps",
         ),
         pytest.param(
-            TWO_NARROW,
+            NARROWED_TWICE,
             Mode.BACKWARD_TRANSITIVE,
             [("2", "values-removed"), ("3", "values-removed"), ("3", "values-removed")],
-            id="each version is compared with all before it",
+            id="backward transitive compares with all earlier versions",
         ),
-        pytest.param(COMES_AND_GOES, Mode.FORWARD, [("2", "attribute-added")], id="narrowing passes forward"),
-        pytest.param(COMES_AND_GOES, Mode.BACKWARD, [("3", "attribute-removed")], id="a name is gone"),
-        pytest.param(REMOVED, Mode.BACKWARD, [("5", "operator-removed")], id="a removal"),
-        pytest.param(REMOVED, Mode.NONE, [], id="a removal that nothing speaks against"),
+        pytest.param(
+            ADDED_THEN_REMOVED,
+            Mode.FORWARD,
+            [("2", "attribute-added")],
+            id="forward allows a removed attribute",
+        ),
+        pytest.param(
+            ADDED_THEN_REMOVED,
+            Mode.BACKWARD,
+            [("3", "attribute-removed")],
+            id="backward finds a removed attribute",
+        ),
+        pytest.param(REMOVED, Mode.BACKWARD, [("5", "operator-removed")], id="backward finds a removal"),
+        pytest.param(REMOVED, Mode.NONE, [], id="none allows a removal"),
     ],
 )
-def test_what_a_mode_finds(operator: Operator, mode: Mode, expected: Expected) -> None:
+def test_a_mode_reports_incompatible_steps(operator: Operator, mode: Mode, expected: Expected) -> None:
     found = history_findings((operator,), mode)
     assert [(each.operator.rpartition(":")[2], each.change.rule) for each in found] == expected
 
 
-def test_a_finding_says_against_what_and_what_to_do() -> None:
-    (finding,) = history_findings((WIDER_THEN_BACK,), Mode.BACKWARD)
+def test_a_finding_has_a_reason_and_a_remedy() -> None:
+    (finding,) = history_findings((WIDENED_THEN_NARROWED,), Mode.BACKWARD)
     assert finding.reason == "the mode backward does not allow this against com.acme.Blur:2"
     assert finding.remedy
     assert finding.as_dict()["operator"] == "com.acme.Blur:3"
 
 
-def test_transitive_modes_find_no_less() -> None:
+def test_transitive_modes_include_the_findings_of_plain_modes() -> None:
     operators = list(default_registry().operators("ai.onnx.ml"))
     for plain, transitive in (
         (Mode.BACKWARD, Mode.BACKWARD_TRANSITIVE),
@@ -89,7 +102,7 @@ def test_transitive_modes_find_no_less() -> None:
         assert some <= {(each.operator, each.change.rule) for each in history_findings(operators, transitive)}
 
 
-def test_every_step_of_onnx_is_classified() -> None:
+def test_classifies_every_step_of_onnx() -> None:
     operators = list(default_registry().operators())
     steps = list(history_steps(operators))
     pairs = sum(len(operator.versions) - 1 for operator in operators)
@@ -112,7 +125,7 @@ def test_every_step_of_onnx_is_classified() -> None:
         ("Conv:11", ChangeClass.DOCUMENTATION),
     ],
 )
-def test_known_steps(step: str, change_class: ChangeClass) -> None:
+def test_classifies_known_steps(step: str, change_class: ChangeClass) -> None:
     name = step.partition(":")[0]
     operator = default_registry().operator(name)
     assert operator is not None

@@ -1,4 +1,4 @@
-"""Policies and modes: which classes of change each of them allows."""
+"""Classes of change that each policy and mode allows."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ VALUES = _change(ChangeClass.WIDENING, "values-added")
 
 
 @pytest.mark.parametrize(
-    ("policy", "free"),
+    ("policy", "allowed"),
     [
         ("onnx-strict", {ChangeClass.DOCUMENTATION}),
         ("types-free", {ChangeClass.DOCUMENTATION}),
         ("additive-free", {ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, ChangeClass.ADDS_BEHAVIOUR}),
     ],
 )
-def test_the_classes_that_a_policy_leaves_free(policy: str, free: set[ChangeClass]) -> None:
-    assert {each for each in ChangeClass if POLICIES[policy].allows(_change(each))} == free
+def test_a_policy_allows_classes_of_change(policy: str, allowed: set[ChangeClass]) -> None:
+    assert {each for each in ChangeClass if POLICIES[policy].allows(_change(each))} == allowed
 
 
 @pytest.mark.parametrize(
     ("policy", "types", "values"),
     [("onnx-strict", True, True), ("types-free", False, True), ("additive-free", False, False)],
 )
-def test_types_and_values_are_not_the_same(policy: str, types: bool, values: bool) -> None:
+def test_policies_distinguish_types_from_values(policy: str, types: bool, values: bool) -> None:
     assert needs_new_version([TYPES], POLICIES[policy]) is types
     assert needs_new_version([TYPES, VALUES], POLICIES[policy]) is (types or values)
 
 
-def test_there_are_these_policies_and_no_change_asks_for_nothing() -> None:
+def test_no_policy_requires_a_version_without_changes() -> None:
     assert set(POLICIES) == {"onnx-strict", "types-free", "additive-free"}
     assert not any(needs_new_version([], policy) for policy in POLICIES.values())
 
@@ -56,10 +56,10 @@ def test_there_are_these_policies_and_no_change_asks_for_nothing() -> None:
         (Mode.FULL_TRANSITIVE, {ChangeClass.DOCUMENTATION}),
     ],
 )
-def test_the_classes_that_a_mode_allows(mode: Mode, allowed: set[ChangeClass]) -> None:
+def test_a_mode_allows_classes_of_change(mode: Mode, allowed: set[ChangeClass]) -> None:
     assert {each for each in ChangeClass if mode.allows(_change(each))} == set(allowed)
     assert mode.is_transitive == ("transitive" in mode)
 
 
-def test_every_mode_is_covered() -> None:
+def test_the_table_covers_every_mode() -> None:
     assert len(Mode) == 7

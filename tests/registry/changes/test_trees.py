@@ -1,4 +1,4 @@
-"""Two trees of definitions: what happened to published versions, and which new ones may come."""
+"""Comparison of two trees: changes of published versions and rules for new ones."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ versions:
     size: {type: INT, default: 3}
   type_constraints: {T: [tensor(double), tensor(float)]}
 """
-EXPERIMENT = BLUR.replace("since_version: 2\n", "since_version: 2\n  status: EXPERIMENTAL\n")
-WIDER = BLUR.replace("tensor(double), tensor(float)", "tensor(double), tensor(float), tensor(float16)")
+EXPERIMENTAL = BLUR.replace("since_version: 2\n", "since_version: 2\n  status: EXPERIMENTAL\n")
+ADDED_TYPE = BLUR.replace("tensor(double), tensor(float)", "tensor(double), tensor(float), tensor(float16)")
 NEW_DEFAULT = BLUR.replace("default: 3", "default: 5", 1)
-NEW_TEXT = BLUR.replace("It blurs.", "It blurs an image.")
+NEW_DESCRIPTION = BLUR.replace("It blurs.", "It blurs an image.")
 NEW_ATTRIBUTE = BLUR.replace(
     "size: {type: INT, default: 3}\n", "size: {type: INT, default: 3}\n    m: {type: INT}\n"
 )
@@ -70,8 +70,8 @@ def _found(folder: Path, old: str, new: str, policy: str, mode: Mode, releases: 
     ("old", "new", "strict", "types_free", "additive_free"),
     [
         pytest.param(BLUR, BLUR, [], [], [], id="nothing changed"),
-        pytest.param(BLUR, NEW_TEXT, [], [], [], id="the description"),
-        pytest.param(BLUR, WIDER, ["2 types-added"] * 2, [], [], id="types in place"),
+        pytest.param(BLUR, NEW_DESCRIPTION, [], [], [], id="a description"),
+        pytest.param(BLUR, ADDED_TYPE, ["2 types-added"] * 2, [], [], id="types in place"),
         pytest.param(
             BLUR,
             NEW_ATTRIBUTE,
@@ -94,27 +94,27 @@ def _found(folder: Path, old: str, new: str, policy: str, mode: Mode, releases: 
             ["2 version-deleted"],
             ["2 version-deleted"],
             ["2 version-deleted"],
-            id="a version is gone",
+            id="a deleted version",
         ),
-        pytest.param(BLUR, BLUR + THIRD, [], [], [], id="a version joins"),
-        pytest.param(BLUR, BLUR + REMOVAL, [], [], [], id="a removal that is announced"),
+        pytest.param(BLUR, BLUR + THIRD, [], [], [], id="a new version"),
+        pytest.param(BLUR, BLUR + REMOVAL, [], [], [], id="a removal from a later opset"),
         pytest.param(
             BLUR,
             BLUR + REMOVAL.replace("3", "2"),
             ["2 operator-removed"],
             ["2 operator-removed"],
             ["2 operator-removed"],
-            id="a removal from an opset that is released",
+            id="a removal from a released opset",
         ),
         pytest.param(
-            EXPERIMENT,
-            EXPERIMENT.replace("[{name: X, type: T}]", "[]"),
+            EXPERIMENTAL,
+            EXPERIMENTAL.replace("[{name: X, type: T}]", "[]"),
             *[["1 required-input-removed"]] * 3,
-            id="an experiment may change",
+            id="an experimental version",
         ),
     ],
 )
-def test_what_a_policy_finds(
+def test_a_policy_reports_changes_of_published_versions(
     tmp_path: Path, old: str, new: str, strict: list[str], types_free: list[str], additive_free: list[str]
 ) -> None:
     for policy, expected in (
@@ -135,22 +135,22 @@ def test_what_a_policy_finds(
         (Mode.FORWARD_TRANSITIVE, ["3 types-added", "3 types-added"]),
     ],
 )
-def test_what_a_mode_finds_in_a_new_version(tmp_path: Path, mode: Mode, expected: list[str]) -> None:
+def test_a_mode_reports_incompatible_new_versions(tmp_path: Path, mode: Mode, expected: list[str]) -> None:
     assert _found(tmp_path, BLUR, BLUR + THIRD, "onnx-strict", mode) == expected
 
 
-def test_a_mode_does_not_judge_what_was_there(tmp_path: Path) -> None:
+def test_a_mode_ignores_published_versions(tmp_path: Path) -> None:
     assert _found(tmp_path, BLUR + THIRD, BLUR + THIRD, "onnx-strict", Mode.FULL) == []
 
 
-def test_an_opset_that_is_not_released_may_change(tmp_path: Path) -> None:
-    assert _found(tmp_path, BLUR, WIDER, "onnx-strict", Mode.NONE, RELEASES) == []
+def test_allows_changes_of_an_unreleased_opset(tmp_path: Path) -> None:
+    assert _found(tmp_path, BLUR, ADDED_TYPE, "onnx-strict", Mode.NONE, RELEASES) == []
     assert _found(tmp_path / "b", BLUR, NEW_DEFAULT, "onnx-strict", Mode.NONE, RELEASES) == [
         "1 default-changed"
     ]
 
 
-def test_a_version_does_not_come_into_an_opset_that_is_released(tmp_path: Path) -> None:
+def test_reports_a_version_inserted_into_a_released_opset(tmp_path: Path) -> None:
     other = BLUR.replace("name: Blur", "name: Glow")
     old, new = _tree(tmp_path / "old", BLUR), _tree(tmp_path / "new", BLUR)
     (tmp_path / "new" / "com.acme" / "Glow.yaml").write_text(other, encoding="utf-8")
@@ -163,17 +163,17 @@ def test_a_version_does_not_come_into_an_opset_that_is_released(tmp_path: Path) 
     assert found[0].remedy == "use since_version 3 or later"
 
 
-def test_an_operator_that_is_gone_is_gone_in_every_version(tmp_path: Path) -> None:
+def test_reports_every_version_of_a_deleted_operator(tmp_path: Path) -> None:
     old = _tree(tmp_path / "old", BLUR)
     found = compare_trees(old, Tree({}, old.releases), POLICIES["onnx-strict"])
     assert [each.change.rule for each in found] == ["version-deleted"] * 2
 
 
-def test_a_folder_without_definitions_is_no_tree(tmp_path: Path) -> None:
+def test_refuses_a_folder_without_definitions(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="contains no operator definitions"):
         read_tree(tmp_path)
 
 
-def test_a_tree_may_use_the_projects_type_sets(tmp_path: Path) -> None:
+def test_a_tree_may_use_the_built_in_type_sets(tmp_path: Path) -> None:
     tree = _tree(tmp_path, BLUR.replace("[tensor(float)]", "[all_float_types]"))
     assert "tensor(float16)" in tree.operators["com.acme", "Blur"].versions[0].type_constraints["T"]

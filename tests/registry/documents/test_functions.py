@@ -1,4 +1,4 @@
-"""Function bodies in documents: ONNX's own tools read them and compute what the operator does."""
+"""Function bodies in documents are valid for ONNX tools and compute the outputs of the operator."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _version() -> OperatorVersion:
     return checked(OperatorVersion, SQUASH)
 
 
-def test_the_body_runs_as_a_function_of_a_model() -> None:
+def test_runs_a_body_as_a_function_of_a_model() -> None:
     function = onnx.FunctionProto.FromString(function_proto(_version()).SerializeToString())
     x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3])
     y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, None)
@@ -66,7 +66,7 @@ def test_the_body_runs_as_a_function_of_a_model() -> None:
     np.testing.assert_allclose(found, np.exp(mean) / np.exp(mean).sum(axis=0), rtol=1e-5)
 
 
-def test_a_document_lists_the_functions_in_force() -> None:
+def test_a_document_lists_the_functions_in_effect() -> None:
     operator = Operator(domain="com.acme", name="Squash", versions=(_version(),))
     content = write_document(OperatorSet("com.acme", 1, (operator,)), DocumentFormat.ONNXOPSET)
     message = onnx.OperatorSetProto.FromString(content)
@@ -76,7 +76,7 @@ def test_a_document_lists_the_functions_in_force() -> None:
     assert function.node[0].attribute[0].ref_attr_name == "alpha"
 
 
-def test_every_kind_of_value_has_its_type() -> None:
+def test_writes_every_type_of_attribute_value() -> None:
     values: dict[str, Any] = {
         "i": 1, "f": 1.5, "s": "a", "is": [1, 2], "fs": [1.0, 2.5], "ss": ["a", "b"], "mixed": [1, 2.5]
     }  # fmt: skip

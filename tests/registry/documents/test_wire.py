@@ -1,4 +1,4 @@
-"""A field that a message's class does not know: appended, kept and found."""
+"""A field unknown to the message class is appended, kept and found."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MESSAGE = onnx.OperatorSetProto(
 
 
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16_384, 3_000_000])
-def test_a_field_is_found_again(size: int) -> None:
+def test_finds_an_appended_field(size: int) -> None:
     content = bytes(index % 251 for index in range(size))
     data = MESSAGE.SerializeToString() + bytes_field(20817, content)
     assert find_bytes(data, 20817) == content
@@ -25,17 +25,17 @@ def test_a_field_is_found_again(size: int) -> None:
     ]
 
 
-def test_the_last_field_of_a_number_counts() -> None:
+def test_returns_the_last_field_of_a_number() -> None:
     assert (
         find_bytes(bytes_field(20817, b"a") + bytes_field(1, b"c") + bytes_field(20817, b"b"), 20817) == b"b"
     )
 
 
-def test_a_field_that_is_not_there() -> None:
+def test_returns_none_for_a_missing_field() -> None:
     assert find_bytes(MESSAGE.SerializeToString(), 20817) is None
 
 
-def test_fields_of_every_size_are_passed_over() -> None:
+def test_skips_fields_of_every_size() -> None:
     numbers = onnx.TensorProto(float_data=[1.0], double_data=[1.0], dims=[3])
     attribute = onnx.AttributeProto(name="a", f=1.0, i=-1)
     for message in (numbers, attribute):
