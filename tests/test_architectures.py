@@ -1,4 +1,4 @@
-"""Whole networks, written at opset 20 or later, go down to 11 and 9 and give the same numbers."""
+"""Downgrades of complete networks from opset 20 or later to opsets as low as 9."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import opshift
 
 
 class Network:
-    """A network that grows layer by layer; its weights are drawn from one seed."""
+    """Builder of a network, layer by layer; the weights are random with a fixed seed."""
 
     def __init__(self, feeds: dict[str, Array]) -> None:
         self.feeds = feeds
@@ -128,9 +128,9 @@ def quantized_cnn() -> onnx.ModelProto:
     return net.model(net.add("ReduceMean", value, net.constant(np.array([2, 3])), keepdims=0), 21)
 
 
-GOING_DOWN = [
-    pytest.param(make, target, id=f"{make.__name__} to {target}")
-    for make, targets in (
+DOWNGRADES = [
+    pytest.param(make_network, target, id=f"{make_network.__name__} to {target}")
+    for make_network, targets in (
         (transformer_encoder, (18, 17, 13, 11, 9)),
         (vision_transformer, (18, 17, 13, 11, 9)),
         (convnext, (18, 17, 13, 11, 9)),
@@ -140,9 +140,9 @@ GOING_DOWN = [
 ]
 
 
-@pytest.mark.parametrize(("make", "target"), GOING_DOWN)
-def test_the_numbers_stay(make: Callable[[], onnx.ModelProto], target: int) -> None:
-    model = make()
+@pytest.mark.parametrize(("make_network", "target"), DOWNGRADES)
+def test_downgrade_keeps_outputs(make_network: Callable[[], onnx.ModelProto], target: int) -> None:
+    model = make_network()
     feeds = {"x": _input_of(model)}
     onnx.checker.check_model(converted := opshift.convert_version(model, target))
     assert_equal(run(converted, feeds), run(model, feeds), tolerance=1e-4)

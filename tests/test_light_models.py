@@ -1,4 +1,4 @@
-"""The nine light models of the ONNX wheel: converted, they give what they gave before."""
+"""Conversions of the nine light models in the ONNX wheel."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from opshift.converter.convert import convert_version
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 MODELS = sorted(path.stem for path in FOLDER.glob("*.onnx"))
 TARGETS = (17, 21, 26)
-WEIGHED = ("light_squeezenet", "light_shufflenet", "light_inception_v1", "light_resnet50")
-"""The models that are small enough to be given weights of their own."""
+REWEIGHTED = ("light_squeezenet", "light_shufflenet", "light_inception_v1", "light_resnet50")
+"""Models that are small enough for random weights."""
 
 
 @functools.cache
@@ -32,7 +32,7 @@ def original(name: str) -> onnx.ModelProto:
 
 
 def feeds(name: str) -> dict[str, Array]:
-    """The inputs as ONNX's own runner makes them."""
+    """Return the inputs that ONNX's own test runner generates."""
     graph = original(name).graph
     weights = {each.name for each in graph.initializer}
     return {each.name: Runner.generate_dummy_data(each) for each in graph.input if each.name not in weights}
@@ -50,13 +50,13 @@ def outputs(model: onnx.ModelProto, name: str) -> list[Any]:
     return list(session.run(None, feeds(name)))
 
 
-def test_all_nine_are_there() -> None:
+def test_onnx_has_nine_light_models() -> None:
     assert len(MODELS) == 9
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", MODELS)
-def test_a_light_model_gives_the_output_it_came_with(name: str, target: int) -> None:
+def test_converted_light_model_gives_reference_output(name: str, target: int) -> None:
     model = convert_version(original(name), target)
     onnx.checker.check_model(model)
     assert opset_of(model) == target
@@ -64,53 +64,53 @@ def test_a_light_model_gives_the_output_it_came_with(name: str, target: int) -> 
 
 
 @pytest.fixture(scope="session")
-def weighed() -> Callable[[str], tuple[onnx.ModelProto, list[Any]]]:
-    """A light model with a weight of its own everywhere, and its outputs.
+def reweighted() -> Callable[[str], tuple[onnx.ModelProto, list[Any]]]:
+    """Return a function that randomizes the weights of a light model and returns it with its outputs.
 
-    All weights of a light model are one number, so that its classes all come out the same.
+    All elements of a weight are equal in the original, and so are the scores of all classes.
     """
 
     @functools.cache
-    def make(name: str) -> tuple[onnx.ModelProto, list[Any]]:
+    def reweight(name: str) -> tuple[onnx.ModelProto, list[Any]]:
         model = onnx.ModelProto()
         model.CopyFrom(original(name))
-        random = np.random.default_rng(0)
+        rng = np.random.default_rng(0)
         shapes = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
         filled = [each for each in model.graph.node if each.op_type == "ConstantOfShape"]
         for each in filled:
-            weights = _weights(each.output[0], tuple(shapes[each.input[0]]), random)
+            weights = _weights(each.output[0], tuple(shapes[each.input[0]]), rng)
             model.graph.initializer.append(numpy_helper.from_array(weights, each.output[0]))
             model.graph.node.remove(each)
         model.ir_version = 4
         return model, outputs(model, name)
 
-    return make
+    return reweight
 
 
-def _weights(name: str, shape: tuple[int, ...], random: np.random.Generator) -> Array:
-    """Of a size that neither dies away nor explodes over fifty layers; variances are positive."""
+def _weights(name: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Return weights that keep activations in range over fifty layers; variances are positive."""
     fan_in = int(np.prod(shape[1:])) if len(shape) > 1 else 1
-    spread = random.normal(0, 1, shape) * np.sqrt(2 / fan_in)
+    spread = rng.normal(0, 1, shape) * np.sqrt(2 / fan_in)
     weights: Array = spread if len(shape) > 1 else 0.5 + 0.1 * np.abs(spread)
     return weights.astype(np.float32)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", WEIGHED)
-def test_a_light_model_with_weights_of_its_own_gives_the_same_before_and_after(
-    name: str, target: int, weighed: Callable[[str], tuple[onnx.ModelProto, list[Any]]]
+@pytest.mark.parametrize("name", REWEIGHTED)
+def test_conversion_keeps_outputs_with_random_weights(
+    name: str, target: int, reweighted: Callable[[str], tuple[onnx.ModelProto, list[Any]]]
 ) -> None:
-    model, before = weighed(name)
-    assert float(np.std(before[0])) > 1e-5, "the classes are told apart"
-    assert_equal(outputs(convert_version(model, target), name), before, 1e-5)
+    model, expected_outputs = reweighted(name)
+    assert float(np.std(expected_outputs[0])) > 1e-5, "all classes have the same score"
+    assert_equal(outputs(convert_version(model, target), name), expected_outputs, 1e-5)
 
 
 @pytest.mark.parametrize("name", ["light_squeezenet", "light_shufflenet"])
-def test_a_light_model_is_converted_on_the_command_line(name: str, tmp_path: Path) -> None:
+def test_converts_light_model_on_command_line(name: str, tmp_path: Path) -> None:
     source, out = FOLDER / f"{name}.onnx", tmp_path / "converted.onnx"
     command = [sys.executable, "-m", "opshift", "convert", str(source), str(out), "--target", "17"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert completed.returncode == 0, completed.stderr
     model = onnx.load(out)
     assert opset_of(model) == 17
     assert_equal(outputs(model, name), [expected(name)], 1e-6)
