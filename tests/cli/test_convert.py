@@ -1,4 +1,4 @@
-"""`opshift convert` and `opshift plan`: what they write, what they say, and what they refuse."""
+"""`opshift convert` and `opshift plan`: output files, printed results and refusals."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from typer.testing import Result
 Run = Callable[..., Result]
 
 
-def opset(path: Path) -> int:
+def opset_of_file(path: Path) -> int:
     return int(onnx.load(path, load_external_data=False).opset_import[0].version)
 
 
 @pytest.mark.parametrize(
     ("target", "expected"),
     [
-        pytest.param(["--target", "17"], 17, id="an opset"),
-        pytest.param(["-t", "13"], 13, id="the short option"),
-        pytest.param(["-t", "onnx-1.12"], 17, id="an ONNX release"),
-        pytest.param(["-t", "onnxruntime-1.14"], 18, id="an onnxruntime release"),
+        pytest.param(["--target", "17"], 17, id="opset"),
+        pytest.param(["-t", "13"], 13, id="short option"),
+        pytest.param(["-t", "onnx-1.12"], 17, id="ONNX release"),
+        pytest.param(["-t", "onnxruntime-1.14"], 18, id="onnxruntime release"),
         pytest.param(["-t", "17", "-t", "ai.onnx.ml=3"], 17, id="several targets"),
-        pytest.param(["-t", "10"], 10, id="the opset it has"),
+        pytest.param(["-t", "10"], 10, id="current opset"),
     ],
 )
-def test_a_target_is_reached(run: Run, old_model: Path, target: list[str], expected: int) -> None:
+def test_converts_to_target(run: Run, old_model: Path, target: list[str], expected: int) -> None:
     before = old_model.read_bytes()
     result = run("convert", "old.onnx", "new.onnx", *target)
     assert (result.exit_code, result.stderr) == (0, "")
-    assert opset(Path("new.onnx")) == expected
+    assert opset_of_file(Path("new.onnx")) == expected
     onnx.checker.check_model("new.onnx")
     assert old_model.read_bytes() == before
 
 
-def test_the_summary_tells_what_became_what(run: Run, old_model: Path) -> None:
+def test_summary_lists_changes(run: Run, old_model: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "-t", "17")
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[0] == ["old.onnx", "->", "new.onnx"]
@@ -55,41 +55,39 @@ def test_the_summary_tells_what_became_what(run: Run, old_model: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        pytest.param(["--ir-version", "8"], (10, 8), id="alone"),
-        pytest.param(["-t", "17", "--ir-version", "7"], (17, 7), id="with a target"),
-        pytest.param(["-t", "17", "--ir-version", "keep"], (17, 6), id="kept"),
+        pytest.param(["--ir-version", "8"], (10, 8), id="IR version only"),
+        pytest.param(["-t", "17", "--ir-version", "7"], (17, 7), id="IR version and target"),
+        pytest.param(["-t", "17", "--ir-version", "keep"], (17, 6), id="keep"),
         pytest.param(["-t", "8"], (8, 3), id="lowered with the opset"),
-        pytest.param(["-t", "windowsml-1809"], (7, 3), id="of another program"),
+        pytest.param(["-t", "windowsml-1809"], (7, 3), id="IR version of a release"),
     ],
 )
-def test_the_ir_version_is(
-    run: Run, old_model: Path, arguments: list[str], expected: tuple[int, int]
-) -> None:
+def test_sets_ir_version(run: Run, old_model: Path, arguments: list[str], expected: tuple[int, int]) -> None:
     assert run("convert", "old.onnx", "new.onnx", *arguments).exit_code == 0
-    assert (opset(Path("new.onnx")), onnx.load("new.onnx").ir_version) == expected
+    assert (opset_of_file(Path("new.onnx")), onnx.load("new.onnx").ir_version) == expected
     assert run("plan", "old.onnx", *arguments).exit_code == 0
 
 
-def test_what_the_ir_version_takes_is_told(run: Run, old_model: Path) -> None:
+def test_summary_lists_changes_for_ir_version(run: Run, old_model: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "--ir-version", "3")
-    told = "6 -> 3; initializers that are no graph inputs become graph inputs"
-    assert f"IR version {told}" in [" ".join(line.split()) for line in result.stdout.splitlines()]
+    change = "6 -> 3; initializers that are not graph inputs become graph inputs"
+    assert f"IR version {change}" in [" ".join(line.split()) for line in result.stdout.splitlines()]
 
 
 @pytest.mark.parametrize("wanted", ["2", "15", "new"])
-def test_an_ir_version_that_there_is_not(run: Run, old_model: Path, wanted: str) -> None:
+def test_refuses_unknown_ir_version(run: Run, old_model: Path, wanted: str) -> None:
     result = run("convert", "old.onnx", "new.onnx", "--ir-version", wanted)
     assert result.exit_code == 2
     assert f"'{wanted}' is not an IR version to convert to" in result.stderr
     assert "pass a version from 3 to 14, or keep" in result.stderr
 
 
-def test_quiet_says_nothing(run: Run, old_model: Path) -> None:
+def test_quiet_prints_nothing(run: Run, old_model: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "-t", "17", "--quiet")
     assert (result.exit_code, result.output) == (0, "")
 
 
-def test_the_summary_as_json(run: Run, old_model: Path) -> None:
+def test_prints_summary_as_json(run: Run, old_model: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "-t", "17", "--format", "json", "--quiet")
     data = json.loads(result.stdout)
     assert (data["input"], data["output"]) == ("old.onnx", "new.onnx")
@@ -100,49 +98,49 @@ def test_the_summary_as_json(run: Run, old_model: Path) -> None:
 
 def test_in_place_replaces_the_input(run: Run, old_model: Path) -> None:
     assert run("convert", "old.onnx", "--in-place", "-t", "17").exit_code == 0
-    assert opset(old_model) == 17
+    assert opset_of_file(old_model) == 17
     assert os.listdir() == ["old.onnx"]
 
 
-def test_in_place_leaves_a_link_a_link(run: Run, old_model: Path) -> None:
+def test_in_place_keeps_link(run: Run, old_model: Path) -> None:
     Path("link.onnx").symlink_to("old.onnx")
     assert run("convert", "link.onnx", "--in-place", "-t", "17").exit_code == 0
     assert Path("link.onnx").is_symlink()
-    assert opset(old_model) == 17
+    assert opset_of_file(old_model) == 17
 
 
-def test_an_output_that_is_there_is_replaced_by_force_only(run: Run, old_model: Path) -> None:
+def test_replaces_existing_output_only_with_force(run: Run, old_model: Path) -> None:
     Path("out.onnx").write_bytes(b"mine")
     refused = run("convert", "old.onnx", "out.onnx", "-t", "17")
     assert refused.exit_code == 2
     assert "out.onnx: already exists" in refused.stderr
     assert Path("out.onnx").read_bytes() == b"mine"
     assert run("convert", "old.onnx", "out.onnx", "-t", "17", "--force").exit_code == 0
-    assert opset(Path("out.onnx")) == 17
+    assert opset_of_file(Path("out.onnx")) == 17
 
 
 @pytest.mark.parametrize("out", ["old.onnx", "./sub/../old.onnx", "absolute", "hard.onnx", "soft.onnx"])
-def test_the_input_is_never_the_output(run: Run, old_model: Path, out: str) -> None:
+def test_refuses_input_as_output(run: Run, old_model: Path, out: str) -> None:
     Path("sub").mkdir()
     Path("hard.onnx").hardlink_to(old_model)
     Path("soft.onnx").symlink_to(old_model)
     before = old_model.read_bytes()
-    named = str(old_model.resolve()) if out == "absolute" else out
-    result = run("convert", "old.onnx", named, "-t", "17", "--force")
+    output = str(old_model.resolve()) if out == "absolute" else out
+    result = run("convert", "old.onnx", output, "-t", "17", "--force")
     assert result.exit_code == 2
     assert "is the input file" in result.stderr
     assert "--in-place" in result.stderr
     assert old_model.read_bytes() == before
 
 
-def test_a_device_is_no_output(run: Run, old_model: Path) -> None:
+def test_refuses_device_as_output(run: Run, old_model: Path) -> None:
     result = run("convert", "old.onnx", os.devnull, "-t", "17", "--force")
     assert result.exit_code == 2
     assert "not a regular file" in result.stderr
     assert not Path(os.devnull).is_file()
 
 
-def test_a_refusal_names_every_node(run: Run, new_model: Path) -> None:
+def test_refusal_names_every_node(run: Run, new_model: Path) -> None:
     result = run("convert", "new.onnx", "out.onnx", "-t", "6")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "error: new.onnx: 2 nodes cannot be converted; nothing was written" in result.stderr
@@ -153,7 +151,7 @@ def test_a_refusal_names_every_node(run: Run, new_model: Path) -> None:
     assert os.listdir() == ["new.onnx"]
 
 
-def test_a_refusal_as_json(run: Run, new_model: Path) -> None:
+def test_prints_refusal_as_json(run: Run, new_model: Path) -> None:
     result = run("convert", "new.onnx", "out.onnx", "-t", "6", "--format=json")
     data = json.loads(result.stdout)
     assert (result.exit_code, result.stderr) == (1, "")
@@ -165,7 +163,7 @@ def test_a_refusal_as_json(run: Run, new_model: Path) -> None:
     assert set(data["refusals"][0]) == {"place", "operator", "reason", "remedy"}
 
 
-def test_many_refusals_are_cut_short(run: Run, folder: Path) -> None:
+def test_limits_number_of_printed_refusals(run: Run, folder: Path) -> None:
     names = ["x", *(f"v{index}" for index in range(29)), "y"]
     nodes = [helper.make_node("Sin", [a], [b]) for a, b in pairwise(names)]
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
@@ -177,17 +175,17 @@ def test_many_refusals_are_cut_short(run: Run, folder: Path) -> None:
     assert run("plan", "long.onnx", "-t", "6").stdout.count("node Sin ->") == 30
 
 
-def test_a_plan_tells_what_and_why_and_writes_nothing(run: Run, old_model: Path) -> None:
+def test_plan_lists_changes_and_writes_nothing(run: Run, old_model: Path) -> None:
     result = run("plan", "old.onnx", "-t", "17")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert "2 ai.onnx.Clip:6 becomes ai.onnx.Clip:13" in lines
-    assert any(line.startswith("6 -> 11 `min` and `max` turn from attributes into") for line in lines)
+    assert any(line.startswith("6 -> 11 `min` and `max` change from attributes to") for line in lines)
     assert "All nodes can be converted." in lines
     assert os.listdir() == ["old.onnx"]
 
 
-def test_a_plan_with_refusals_is_a_finding(run: Run, new_model: Path) -> None:
+def test_plan_with_refusals_fails(run: Run, new_model: Path) -> None:
     result = run("plan", "new.onnx", "-t", "6")
     assert result.exit_code == 1
     assert "2 refused" in result.stdout
@@ -195,7 +193,7 @@ def test_a_plan_with_refusals_is_a_finding(run: Run, new_model: Path) -> None:
     assert "help: convert to opset 7 or later" in result.stdout
 
 
-def test_a_plan_as_json(run: Run, new_model: Path) -> None:
+def test_prints_plan_as_json(run: Run, new_model: Path) -> None:
     result = run("plan", "new.onnx", "-t", "6", "--format", "json")
     data = json.loads(result.stdout)
     assert result.exit_code == 1
@@ -203,7 +201,7 @@ def test_a_plan_as_json(run: Run, new_model: Path) -> None:
     assert len(data["refusals"]) == 2
 
 
-def test_additional_definitions_are_gone_by(run: Run, folder: Path, acme: Path) -> None:
+def test_applies_additional_definitions(run: Run, folder: Path, acme: Path) -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1]) for name in "xy"]
     node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme", name="fast")
     graph = helper.make_graph([node], "g", values[:1], values[1:])
@@ -213,6 +211,6 @@ def test_additional_definitions_are_gone_by(run: Run, folder: Path, acme: Path) 
     assert without.exit_code == 2
     assert "no definitions for domain 'com.acme'" in without.stderr
     assert run("convert", "acme.onnx", "out.onnx", "-t", "com.acme=3", "--opsets", "acme").exit_code == 0
-    back = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=2", "--opsets", "acme")
-    assert back.exit_code == 1
-    assert "the older version has to be told a mode" in back.stderr
+    downgraded = run("convert", "out.onnx", "back.onnx", "-t", "com.acme=2", "--opsets", "acme")
+    assert downgraded.exit_code == 1
+    assert "the older version requires a mode" in downgraded.stderr
