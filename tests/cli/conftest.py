@@ -1,4 +1,4 @@
-"""Commands run in a folder of their own that holds a few models."""
+"""Fixtures: a command runner, and models in an empty working folder."""
 
 from __future__ import annotations
 
@@ -14,22 +14,28 @@ from typer.testing import CliRunner, Result
 from opshift.cli.main import app
 
 Run = Callable[..., Result]
-PLAIN = {"FORCE_COLOR": None, "TTY_COMPATIBLE": None, "PY_COLORS": None, "COLUMNS": None, "TERM": "dumb"}
+PLAIN_ENVIRONMENT = {
+    "FORCE_COLOR": None,
+    "TTY_COMPATIBLE": None,
+    "PY_COLORS": None,
+    "COLUMNS": None,
+    "TERM": "dumb",
+}
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty working folder."""
+    """Change to an empty working folder."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
 
 @pytest.fixture
 def run(folder: Path) -> Run:
-    """Run a command there; what it raises is raised."""
+    """Return a function that runs a command in the working folder and raises its exceptions."""
 
     def run(*arguments: str) -> Result:
-        return CliRunner(env=PLAIN).invoke(app, arguments, catch_exceptions=False)
+        return CliRunner(env=PLAIN_ENVIRONMENT).invoke(app, arguments, catch_exceptions=False)
 
     return run
 
@@ -40,7 +46,7 @@ def make_model(
     *,
     functions: Sequence[onnx.FunctionProto] = (),
 ) -> onnx.ModelProto:
-    """A model from x to y with one weight."""
+    """Build a model from x to y with one weight."""
     graph = helper.make_graph(
         nodes,
         "test",
@@ -56,7 +62,7 @@ def make_model(
 
 @pytest.fixture
 def old_model(folder: Path) -> Path:
-    """`old.onnx`, of opset 10: two Clips change on the way up, Conv does not."""
+    """Write `old.onnx` of opset 10: an upgrade changes two Clip nodes and keeps Conv."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
         helper.make_node("Clip", ["a"], ["b"], name="clip1", min=0.0, max=6.0),
@@ -69,7 +75,7 @@ def old_model(folder: Path) -> Path:
 
 @pytest.fixture
 def new_model(folder: Path) -> Path:
-    """`new.onnx`, of opset 18, whose two Sin are beyond opset 6."""
+    """Write `new.onnx` of opset 18 with two Sin nodes, which opset 6 does not support."""
     nodes = [
         helper.make_node("Conv", ["x", "w"], ["a"], name="conv"),
         helper.make_node("Sin", ["a"], ["b"], name="sin1"),
@@ -86,7 +92,7 @@ name: FastConv
 description: A convolution, but fast.
 versions:
 - since_version: 2
-  before: {refuse: there was nothing as fast}
+  before: {refuse: no equivalent operator exists}
   inputs:
   - {name: X, type: T}
   outputs:
@@ -98,10 +104,10 @@ versions:
     T: [tensor(float)]
 - since_version: 3
   step:
-    change: The mode is gone.
+    change: The mode was removed.
     up:
     - drop_attribute: mode
-    down: {refuse: the older version has to be told a mode}
+    down: {refuse: the older version requires a mode}
   inputs:
   - {name: X, type: T}
   outputs:
@@ -114,13 +120,13 @@ versions:
     removed_in: 5
     replaced_by: Conv
     mapping: Conv takes the same input.
-    up: {refuse: nothing in the set is as fast}
+    up: {refuse: no operator of the set is equivalent}
 """
 
 
 @pytest.fixture
 def acme(folder: Path) -> Path:
-    """`acme`, a folder of definitions with one operator that is no more."""
+    """Write `acme`, a folder with the definition of one removed operator."""
     path = folder / "acme" / "com.acme" / "FastConv.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(ACME)

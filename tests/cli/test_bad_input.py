@@ -1,4 +1,4 @@
-"""Files that are no sound models: one clear message, an exit code, and nothing left behind."""
+"""Invalid input files: one clear message, an exit code, and no output files."""
 
 from __future__ import annotations
 
@@ -24,26 +24,28 @@ def model(op_type: str = "Relu", domain: str = "", *opsets: tuple[str, int]) -> 
         [helper.make_node(op_type, ["x"], ["y"], domain=domain, name="node")], "g", values[:1], values[1:]
     )
     imports = [helper.make_opsetid(*each) for each in opsets]
-    made = helper.make_model(graph, opset_imports=imports or [helper.make_opsetid("", 13)], ir_version=8)
+    model_proto = helper.make_model(
+        graph, opset_imports=imports or [helper.make_opsetid("", 13)], ir_version=8
+    )
     if not opsets:
-        del made.opset_import[:]
-    return bytes(made.SerializeToString())
+        del model_proto.opset_import[:]
+    return bytes(model_proto.SerializeToString())
 
 
-def cycle() -> bytes:
-    made = onnx.ModelProto.FromString(model("Relu", "", ("", 13)))
-    made.graph.node[0].input[0] = "z"
-    made.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
-    return bytes(made.SerializeToString())
+def cyclic_model() -> bytes:
+    model_proto = onnx.ModelProto.FromString(model("Relu", "", ("", 13)))
+    model_proto.graph.node[0].input[0] = "z"
+    model_proto.graph.node.append(helper.make_node("Relu", ["y"], ["z"]))
+    return bytes(model_proto.SerializeToString())
 
 
-SOUND = model("Relu", "", ("", 13))
+VALID = model("Relu", "", ("", 13))
 UNREADABLE = {
     "text": (b"# Title\n\nThis is no model.\n" * 20, "is not an ONNX model"),
     "random bytes": (random.Random(1).randbytes(1000), "is not an ONNX model"),
     "empty file": (b"", "is empty"),
-    "truncated model": (SOUND[:-3], "is truncated"),
-    "half a model": (SOUND[: len(SOUND) // 2], "is truncated"),
+    "truncated model": (VALID[:-3], "is truncated"),
+    "half a model": (VALID[: len(VALID) // 2], "is truncated"),
     "model without a graph": (b"\x08\x08\x42\x04\x0a\x00\x10\x0d", "it has no graph"),
     "model without opset imports": (model(), "no opset import"),
     "conflicting imports": (
@@ -61,16 +63,16 @@ UNRESOLVABLE = {
         "LabelEncoder belongs to domain 'ai.onnx.ml', which has no opset import",
     ),
 }
-UNSOUND = {"nodes in a cycle": (cycle(), "the nodes are not in order, or form a cycle")}
+INVALID = {"nodes in a cycle": (cyclic_model(), "the nodes are not in order, or form a cycle")}
 
 
 def cases(table: dict[str, tuple[bytes, str]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("data", "message"), table.values(), ids=list(table))
 
 
-@cases({**UNREADABLE, **UNRESOLVABLE, **UNSOUND})
+@cases({**UNREADABLE, **UNRESOLVABLE, **INVALID})
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_convert_refuses_and_leaves_nothing(
+def test_convert_refuses_and_writes_nothing(
     run: Run, folder: Path, data: bytes, message: str, form: str
 ) -> None:
     Path("bad.onnx").write_bytes(data)
@@ -82,14 +84,14 @@ def test_convert_refuses_and_leaves_nothing(
         assert result.stderr.startswith("error: bad.onnx: ")
         assert message in result.stderr
     else:
-        told = json.loads(result.stdout)
+        error = json.loads(result.stdout)
         assert result.stderr == ""
-        assert told["place"].startswith("bad.onnx")
-        assert message in told["reason"]
+        assert error["place"].startswith("bad.onnx")
+        assert message in error["reason"]
 
 
-@cases({**UNREADABLE, **UNSOUND})
-def test_plan_says_what_is_wrong(run: Run, folder: Path, data: bytes, message: str) -> None:
+@cases({**UNREADABLE, **INVALID})
+def test_plan_reports_error(run: Run, folder: Path, data: bytes, message: str) -> None:
     Path("bad.onnx").write_bytes(data)
     result = run("plan", "bad.onnx", "-t", "17")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -97,7 +99,7 @@ def test_plan_says_what_is_wrong(run: Run, folder: Path, data: bytes, message: s
 
 
 @cases(UNREADABLE)
-def test_inspect_says_what_is_wrong(run: Run, folder: Path, data: bytes, message: str) -> None:
+def test_inspect_reports_error(run: Run, folder: Path, data: bytes, message: str) -> None:
     Path("bad.onnx").write_bytes(data)
     result = run("inspect", "bad.onnx")
     assert (result.exit_code, result.stdout) == (1, "")
@@ -106,7 +108,7 @@ def test_inspect_says_what_is_wrong(run: Run, folder: Path, data: bytes, message
 
 @cases(UNRESOLVABLE)
 @pytest.mark.parametrize("command", [("inspect",), ("plan", "-t", "17")], ids=["inspect", "plan"])
-def test_what_cannot_be_resolved_is_a_finding(
+def test_reports_unresolved_operator_as_finding(
     run: Run, folder: Path, data: bytes, message: str, command: tuple[str, ...]
 ) -> None:
     Path("bad.onnx").write_bytes(data)
@@ -115,34 +117,34 @@ def test_what_cannot_be_resolved_is_a_finding(
     assert message in result.stdout
 
 
-def test_an_in_place_conversion_that_is_refused_changes_nothing(run: Run, new_model: Path) -> None:
+def test_refused_in_place_conversion_keeps_file(run: Run, new_model: Path) -> None:
     before = new_model.read_bytes()
     assert run("convert", "new.onnx", "--in-place", "-t", "6").exit_code == 1
     assert new_model.read_bytes() == before
     assert os.listdir() == ["new.onnx"]
 
 
-def test_names_cannot_steer_the_terminal(run: Run, folder: Path) -> None:
+def test_escapes_control_characters_in_names(run: Run, folder: Path) -> None:
     Path("bad.onnx").write_bytes(model("Re\x1b[31m[red]\nlu", "", ("", 13)))
     for command in (("inspect", "bad.onnx"), ("plan", "bad.onnx", "-t", "17")):
-        shown = run(*command).stdout
-        assert "\x1b" not in shown
-        assert "Re\\x1b[31m[red]\\nlu" in shown
+        output = run(*command).stdout
+        assert "\x1b" not in output
+        assert "Re\\x1b[31m[red]\\nlu" in output
 
 
-def test_names_that_are_no_text_are_refused(run: Run, folder: Path) -> None:
-    """Whether protobuf raises or gives bytes depends on its release."""
-    Path("bad.onnx").write_bytes(SOUND.replace(b"Relu", b"\xff\xfe\xfdx"))
+def test_refuses_names_that_are_not_utf_8(run: Run, folder: Path) -> None:
+    """Depending on its release, protobuf raises an error or returns bytes."""
+    Path("bad.onnx").write_bytes(VALID.replace(b"Relu", b"\xff\xfe\xfdx"))
     assert run("inspect", "bad.onnx").exit_code == 1
     assert run("convert", "bad.onnx", "out.onnx", "-t", "17").exit_code == 1
     assert os.listdir() == ["bad.onnx"]
 
 
 @pytest.mark.parametrize("name", ["text", "empty file", "truncated model", "conflicting imports"])
-def test_the_program_itself_shows_no_traceback(folder: Path, name: str) -> None:
+def test_program_shows_no_traceback(folder: Path, name: str) -> None:
     Path("bad.onnx").write_bytes({**UNREADABLE, **UNRESOLVABLE}[name][0])
     command = [sys.executable, "-m", "opshift", "convert", "bad.onnx", "out.onnx", "-t", "17"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert len(done.stderr.splitlines()) == 2
-    assert done.stderr.startswith("error: bad.onnx: ")
+    completed = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (1, "")
+    assert len(completed.stderr.splitlines()) == 2
+    assert completed.stderr.startswith("error: bad.onnx: ")

@@ -1,4 +1,4 @@
-"""`opshift convert ... --out`: several models, one summary, and no failure that stops the others."""
+"""`opshift convert ... --out`: several models, one summary, and independent failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def models(old_model: Path, new_model: Path) -> Path:
-    """`bad.onnx` is no model, `new.onnx` cannot go to 6; `old.onnx` and all in `in` can go anywhere."""
+    """Write `bad.onnx`, which is invalid, `new.onnx`, which needs opset 7, `old.onnx` and a folder `in`."""
     Path("in/b").mkdir(parents=True)
     shutil.copy("old.onnx", "in/a.onnx")
     shutil.copy("old.onnx", "in/b/c.onnx")
@@ -28,8 +28,8 @@ def models(old_model: Path, new_model: Path) -> Path:
     return old_model.parent
 
 
-def written(folder: str = "out") -> list[str]:
-    """The files in a folder, however deep."""
+def files_in(folder: str = "out") -> list[str]:
+    """Return all files in a folder and its subfolders."""
     return sorted(path.relative_to(folder).as_posix() for path in Path(folder).rglob("*") if path.is_file())
 
 
@@ -37,27 +37,27 @@ def opsets(folder: str = "out") -> set[int]:
     return {int(onnx.load(path).opset_import[0].version) for path in Path(folder).rglob("*.onnx")}
 
 
-WAYS = {
+SOURCES = {
     "two files": (["old.onnx", "new.onnx"], ["new.onnx", "old.onnx"]),
     "one file": (["old.onnx"], ["old.onnx"]),
-    "a folder keeps its folders": (["in"], ["a.onnx", "b/c.onnx"]),
+    "folder with subfolder": (["in"], ["a.onnx", "b/c.onnx"]),
     "files and folders": (["old.onnx", "in/b"], ["c.onnx", "old.onnx"]),
 }
 
 
-@pytest.mark.parametrize(("sources", "expected"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("sources", "expected"), SOURCES.values(), ids=SOURCES)
 @pytest.mark.usefixtures("models")
-def test_all_are_converted(run: Run, sources: list[str], expected: list[str]) -> None:
+def test_converts_all_models(run: Run, sources: list[str], expected: list[str]) -> None:
     result = run("convert", *sources, "--out", "out", "-t", "19")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert written() == expected
+    assert files_in() == expected
     assert opsets() == {19}
     assert f"{len(expected)} model" in result.stdout
     assert " converted, 0 failed" in result.stdout
 
 
 @pytest.mark.usefixtures("models")
-def test_the_summary_is_a_row_for_each(run: Run) -> None:
+def test_summary_has_row_for_each_model(run: Run) -> None:
     result = run("convert", "old.onnx", "new.onnx", "bad.onnx", "-o", "out", "-t", "6")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines[0] == "model opsets kept changed result"
@@ -69,7 +69,7 @@ def test_the_summary_is_a_row_for_each(run: Run) -> None:
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.usefixtures("models")
-def test_a_failure_does_not_stop_the_others_and_all_are_listed_in_order(run: Run, jobs: str) -> None:
+def test_failure_does_not_stop_others_and_order_is_kept(run: Run, jobs: str) -> None:
     result = run(
         "convert", "bad.onnx", "new.onnx", "old.onnx", "-o", "out", "-t", "6", "-j", jobs, "--format", "json"
     )
@@ -83,33 +83,33 @@ def test_a_failure_does_not_stop_the_others_and_all_are_listed_in_order(run: Run
 
 
 @pytest.mark.usefixtures("models")
-def test_quiet_tells_of_failures_only(run: Run) -> None:
-    fine = run("convert", "old.onnx", "-o", "out", "-t", "17", "--quiet")
-    assert (fine.exit_code, fine.output) == (0, "")
+def test_quiet_reports_only_failures(run: Run) -> None:
+    succeeded = run("convert", "old.onnx", "-o", "out", "-t", "17", "--quiet")
+    assert (succeeded.exit_code, succeeded.output) == (0, "")
     failed = run("convert", "bad.onnx", "in/a.onnx", "-o", "out", "-t", "17", "--quiet")
     assert (failed.exit_code, failed.stdout) == (1, "")
     assert "bad.onnx  is not an ONNX model" in failed.stderr
     assert "a.onnx  " not in failed.stderr
 
 
-WRONG = {
-    "the same names": (
+WRONG_USAGE = {
+    "same file name": (
         ["old.onnx", "in/b", "in/b/c.onnx"],
         "in/b/c.onnx and in/b/c.onnx have the same output file",
     ),
-    "the same names in two folders": (
+    "same file name in two folders": (
         ["in", "copy"],
         "in/a.onnx and copy/a.onnx have the same output file",
     ),
-    "an input that is not there": (["old.onnx", "no.onnx"], "no.onnx: file does not exist"),
-    "a folder without models": (["old.onnx", "empty"], "empty: contains no *.onnx files"),
+    "missing input": (["old.onnx", "no.onnx"], "no.onnx: file does not exist"),
+    "folder without models": (["old.onnx", "empty"], "empty: contains no *.onnx files"),
     "--in-place": (["old.onnx", "--in-place"], "both --out and --in-place are given"),
     "no processes": (["old.onnx", "--jobs", "0"], "--jobs"),
-    "inputs without comparing": (["old.onnx", "--inputs", "x.npz"], "require --verify"),
+    "--inputs without --verify": (["old.onnx", "--inputs", "x.npz"], "require --verify"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize(("arguments", "message"), WRONG_USAGE.values(), ids=WRONG_USAGE)
 @pytest.mark.usefixtures("models")
 def test_wrong_usage_writes_nothing(run: Run, arguments: list[str], message: str) -> None:
     Path("empty").mkdir()
@@ -120,20 +120,20 @@ def test_wrong_usage_writes_nothing(run: Run, arguments: list[str], message: str
     assert not Path("out").exists()
 
 
-def test_several_without_a_folder_are_refused(run: Run, models: Path) -> None:
+def test_refuses_several_models_without_folder(run: Run, models: Path) -> None:
     result = run("convert", "old.onnx", "new.onnx", "in/a.onnx", "-t", "17")
     assert result.exit_code == 2
     assert "several models require an output folder" in result.stderr
     assert "--out" in result.stderr
 
 
-def test_what_is_there_is_replaced_by_force_only(run: Run, models: Path) -> None:
+def test_replaces_existing_file_only_with_force(run: Run, models: Path) -> None:
     Path("out").mkdir()
     Path("out/old.onnx").write_bytes(b"mine")
     refused = run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17")
     assert refused.exit_code == 2
     assert "out/old.onnx: already exists" in refused.stderr
-    assert written() == ["old.onnx"]
+    assert files_in() == ["old.onnx"]
     assert Path("out/old.onnx").read_bytes() == b"mine"
     assert run("convert", "in/a.onnx", "old.onnx", "-o", "out", "-t", "17", "--force").exit_code == 0
     assert opsets() == {17}
@@ -142,13 +142,15 @@ def test_what_is_there_is_replaced_by_force_only(run: Run, models: Path) -> None
 @pytest.mark.parametrize(
     ("sources", "into", "message"),
     [
-        pytest.param(["old.onnx"], ".", "old.onnx: is the input file", id="into its own folder"),
-        pytest.param(["in"], "in", "a.onnx: is the input file", id="a folder into itself"),
-        pytest.param(["in", "out/a.onnx"], "out", "out/a.onnx", id="over another input"),
-        pytest.param(["old.onnx"], "bad.onnx", "bad.onnx: is not a folder", id="into a file"),
+        pytest.param(["old.onnx"], ".", "old.onnx: is the input file", id="same folder as the input"),
+        pytest.param(["in"], "in", "a.onnx: is the input file", id="input folder as output"),
+        pytest.param(["in", "out/a.onnx"], "out", "out/a.onnx", id="path of another input"),
+        pytest.param(["old.onnx"], "bad.onnx", "bad.onnx: is not a folder", id="file as output folder"),
     ],
 )
-def test_no_input_is_overwritten(run: Run, models: Path, sources: list[str], into: str, message: str) -> None:
+def test_refuses_to_overwrite_inputs(
+    run: Run, models: Path, sources: list[str], into: str, message: str
+) -> None:
     Path("out").mkdir()
     shutil.copy("old.onnx", "out/a.onnx")
     before = {path: path.read_bytes() for path in models.rglob("*.onnx")}
@@ -158,18 +160,18 @@ def test_no_input_is_overwritten(run: Run, models: Path, sources: list[str], int
     assert {path: path.read_bytes() for path in models.rglob("*.onnx")} == before
 
 
-def test_results_within_the_folder_are_no_inputs(run: Run, models: Path) -> None:
+def test_ignores_results_inside_input_folder(run: Run, models: Path) -> None:
     for _ in range(2):
         assert run("convert", "in", "--out", "in/17", "-t", "17", "--force").exit_code == 0
-    assert written("in/17") == ["a.onnx", "b/c.onnx"]
+    assert files_in("in/17") == ["a.onnx", "b/c.onnx"]
 
 
-def test_a_folder_goes_to_the_one_around_it(run: Run, models: Path) -> None:
+def test_converts_folder_into_its_parent(run: Run, models: Path) -> None:
     assert run("convert", "in/b", "--out", "in", "-t", "17").exit_code == 0
-    assert written("in") == ["a.onnx", "b/c.onnx", "c.onnx", "read.me"]
+    assert files_in("in") == ["a.onnx", "b/c.onnx", "c.onnx", "read.me"]
 
 
-def test_weights_to_copy_are_named(run: Run, models: Path) -> None:
+def test_names_weights_to_copy(run: Run, models: Path) -> None:
     onnx.save(onnx.load("old.onnx"), "w.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     result = run("convert", "w.onnx", "--out", "out", "-t", "17", "--external", "keep")
     assert "out/w.onnx has weights in separate files: copy w.bin to its folder." in result.stdout
@@ -180,32 +182,30 @@ def test_models_may_share_weights(run: Run, models: Path) -> None:
     shutil.copy("w.onnx", "v.onnx")
     result = run("convert", "v.onnx", "w.onnx", "--out", "out", "-t", "17")
     assert result.exit_code == 0
-    assert written() == ["v.onnx", "w.bin", "w.onnx"]
+    assert files_in() == ["v.onnx", "w.bin", "w.onnx"]
     assert Path("out/w.bin").read_bytes() == Path("w.bin").read_bytes()
 
 
-def test_all_are_compared(run: Run, models: Path) -> None:
+def test_verifies_all_models(run: Run, models: Path) -> None:
     result = run("convert", "in", "--out", "out", "-t", "17", "--verify")
     assert result.exit_code == 0
     assert "out/a.onnx, equal" in result.stdout
 
 
-def test_a_bug_in_one_does_not_stop_the_others(
-    run: Run, models: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def failing(source: Path, *rest: object, **options: object) -> object:
+def test_bug_does_not_stop_other_conversions(run: Run, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert_or_fail(source: Path, *rest: object, **options: object) -> object:
         if source.name == "a.onnx":
             raise AssertionError("impossible")
         return convert_file(source, *rest, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("opshift.cli.batch.convert_file", failing)
+    monkeypatch.setattr("opshift.cli.batch.convert_file", convert_or_fail)
     result = run("convert", "in", "--out", "out", "-t", "17")
     assert result.exit_code == 1
     assert "failed: AssertionError: impossible" in result.stdout
-    assert written() == ["b/c.onnx"]
+    assert files_in() == ["b/c.onnx"]
 
 
-def test_a_full_disk(run: Run, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_full_disk(run: Run, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -213,4 +213,4 @@ def test_a_full_disk(run: Run, models: Path, monkeypatch: pytest.MonkeyPatch) ->
     result = run("convert", "in", "--out", "out", "-t", "17")
     assert result.exit_code == 1
     assert result.stdout.count("No space left on device") == 2
-    assert written() == []
+    assert files_in() == []

@@ -1,4 +1,4 @@
-"""`opshift check`: what breaks a rule; and `opshift convert --check`."""
+"""`opshift check` and `opshift convert --check`: violations of rules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def legal(folder: Path, old_model: Path) -> Path:
-    """`legal.onnx`, which breaks no rule."""
+    """Write `legal.onnx`, which breaks no rule."""
     model = onnx.load(old_model)
     onnx.save(model, folder / "legal.onnx")
     return folder / "legal.onnx"
@@ -26,7 +26,7 @@ def legal(folder: Path, old_model: Path) -> Path:
 
 @pytest.fixture
 def illegal(folder: Path, old_model: Path) -> Path:
-    """`illegal.onnx`: attributes that Clip does not have, an IR version below the opset's, an odd name."""
+    """Write `illegal.onnx`: unknown attributes of Clip, an IR version too low for the opset, odd names."""
     model = onnx.load(old_model)
     model.ir_version = 4
     for _ in range(12):
@@ -38,12 +38,12 @@ def illegal(folder: Path, old_model: Path) -> Path:
     return folder / "illegal.onnx"
 
 
-def test_a_legal_model(run: Run, legal: Path) -> None:
+def test_accepts_legal_model(run: Run, legal: Path) -> None:
     result = run("check", "legal.onnx")
     assert (result.exit_code, result.output) == (0, "legal.onnx\nvalid: no findings\n")
 
 
-def test_an_illegal_model(run: Run, illegal: Path) -> None:
+def test_reports_illegal_model(run: Run, illegal: Path) -> None:
     result = run("check", "illegal.onnx")
     assert result.exit_code == 1
     title = "error node.attribute-known: A node may only have attributes that its operator defines"
@@ -66,21 +66,19 @@ def test_an_illegal_model(run: Run, illegal: Path) -> None:
         ("info", ["node.attribute-known", "model.ir-version-of-opset", "name.identifier"]),
     ],
 )
-def test_findings_of_a_level_and_graver_ones_are_shown(
-    run: Run, illegal: Path, level: str, rules: list[str]
-) -> None:
+def test_shows_findings_of_level_and_above(run: Run, illegal: Path, level: str, rules: list[str]) -> None:
     shown = [
         line.split()[1].rstrip(":")
         for line in run("check", "illegal.onnx", "--level", level).stdout.splitlines()
         if line.startswith(("error ", "warning ", "info "))
     ]
     assert shown == rules
-    found = json.loads(run("check", "illegal.onnx", "--level", level, "--format", "json").stdout)
-    assert {each["rule"] for each in found["models"][0]["findings"]} == set(rules)
-    assert found["counts"] == {"error": 12, "warning": 1, "info": 1}
+    report = json.loads(run("check", "illegal.onnx", "--level", level, "--format", "json").stdout)
+    assert {each["rule"] for each in report["models"][0]["findings"]} == set(rules)
+    assert report["counts"] == {"error": 12, "warning": 1, "info": 1}
 
 
-def test_all_findings_as_json(run: Run, illegal: Path) -> None:
+def test_prints_all_findings_as_json(run: Run, illegal: Path) -> None:
     result = run("check", "illegal.onnx", "--format", "json")
     assert result.exit_code == 1
     (model,) = json.loads(result.stdout)["models"]
@@ -95,7 +93,7 @@ def test_all_findings_as_json(run: Run, illegal: Path) -> None:
     }
 
 
-def test_several_models_are_checked_to_the_last(run: Run, legal: Path, illegal: Path) -> None:
+def test_checks_all_given_models(run: Run, legal: Path, illegal: Path) -> None:
     Path("junk.onnx").write_bytes(b"\x01\x02")
     result = run("check", "junk.onnx", "illegal.onnx", "legal.onnx", "--level", "error")
     assert result.exit_code == 1
@@ -104,7 +102,7 @@ def test_several_models_are_checked_to_the_last(run: Run, legal: Path, illegal: 
     assert [each.partition(":")[0] for each in summaries] == ["invalid", "invalid", "valid"]
 
 
-def test_warnings_alone_are_no_finding(run: Run, legal: Path) -> None:
+def test_warnings_do_not_change_exit_code(run: Run, legal: Path) -> None:
     model = onnx.load(legal)
     model.ir_version = 4
     onnx.save(model, legal)
@@ -113,7 +111,7 @@ def test_warnings_alone_are_no_finding(run: Run, legal: Path) -> None:
     assert result.stdout.endswith("\nvalid: 1 warning\n")
 
 
-def test_the_rules_are_listed(run: Run) -> None:
+def test_lists_rules(run: Run) -> None:
     result = run("check", "--rules")
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
@@ -132,15 +130,15 @@ def test_the_rules_are_listed(run: Run) -> None:
         (["."], "is a folder"),
         (["legal.onnx", "--level", "grave"], "grave"),
     ],
-    ids=["no model", "a model that is not there", "a folder", "an unknown level"],
+    ids=["no model", "missing model", "folder", "unknown level"],
 )
-def test_wrong_usage(run: Run, legal: Path, arguments: list[str], message: str) -> None:
+def test_refuses_wrong_usage(run: Run, legal: Path, arguments: list[str], message: str) -> None:
     result = run("check", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
 
 
-def test_additional_definitions_count(run: Run, legal: Path, acme: Path) -> None:
+def test_applies_additional_definitions(run: Run, legal: Path, acme: Path) -> None:
     model = onnx.load(legal)
     model.opset_import.add(domain="com.acme", version=4)
     model.graph.node[0].domain, model.graph.node[0].op_type = "com.acme", "FastConv"
@@ -151,12 +149,12 @@ def test_additional_definitions_count(run: Run, legal: Path, acme: Path) -> None
     assert "has 2 inputs; com.acme.FastConv:3 has 1" in result.stdout
 
 
-def test_a_conversion_of_a_legal_model_may_be_checked(run: Run, legal: Path) -> None:
+def test_convert_checks_legal_model(run: Run, legal: Path) -> None:
     assert run("convert", "legal.onnx", "out.onnx", "-t", "17", "--check").exit_code == 0
     assert run("check", "out.onnx").exit_code == 0
 
 
-def test_a_conversion_that_is_checked_refuses_an_illegal_model(run: Run, illegal: Path) -> None:
+def test_convert_refuses_illegal_model(run: Run, illegal: Path) -> None:
     before = sorted(os.listdir())
     assert run("convert", "illegal.onnx", "lax.onnx", "-t", "8").exit_code == 0
     os.remove("lax.onnx")
@@ -165,6 +163,6 @@ def test_a_conversion_that_is_checked_refuses_an_illegal_model(run: Run, illegal
     assert result.stderr.startswith("error: before the conversion: node.attribute-known: ")
     assert "graph, node 'extra/4', attribute 'least'" in result.stderr
     result = run("convert", "illegal.onnx", "out.onnx", "-t", "8", "--check", "--format", "json")
-    told = json.loads(result.stdout)
-    assert (told["error"], len(told["findings"])) == ("IllegalModel", 12)
+    error = json.loads(result.stdout)
+    assert (error["error"], len(error["findings"])) == ("IllegalModel", 12)
     assert sorted(os.listdir()) == before

@@ -1,4 +1,4 @@
-"""`opshift compare`: what changed, and whether the version says so."""
+"""`opshift compare`: changes, and whether the model version was incremented enough."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def versions(old_model: Path) -> Callable[[str, str], None]:
-    """Writes `v1.onnx`, and `v2.onnx` with a wider input, under versions."""
+def write_versions(old_model: Path) -> Callable[[str, str], None]:
+    """Return a function that writes `v1.onnx`, and `v2.onnx` with a wider input, with the given versions."""
 
-    def write(one: str, other: str) -> None:
+    def write(old_version: str, new_version: str) -> None:
         model = onnx.load(old_model)
-        model.model_version = pack_version(one)
+        model.model_version = pack_version(old_version)
         onnx.save(model, "v1.onnx")
-        model.model_version = pack_version(other)
+        model.model_version = pack_version(new_version)
         model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.DOUBLE
         onnx.save(model, "v2.onnx")
 
@@ -33,23 +33,23 @@ def versions(old_model: Path) -> Callable[[str, str], None]:
 @pytest.mark.parametrize(
     ("old", "new", "code", "verdict"),
     [
-        pytest.param("1.0.0", "1.1.0", 0, "The version increment is sufficient.", id="enough"),
-        pytest.param("1.0.0", "1.0.1", 1, "The version must be 1.1.0 or higher.", id="too little"),
+        pytest.param("1.0.0", "1.1.0", 0, "The version increment is sufficient.", id="sufficient"),
+        pytest.param("1.0.0", "1.0.1", 1, "The version must be 1.1.0 or higher.", id="insufficient"),
         pytest.param("0", "0", 1, "The version must be 1 or higher.", id="no versions"),
-        pytest.param("1.0.0", "0.1.0", 1, "1.0.0 -> 0.1.0, decreased", id="down"),
+        pytest.param("1.0.0", "0.1.0", 1, "1.0.0 -> 0.1.0, decreased", id="decreased"),
     ],
 )
-def test_the_verdict(
-    run: Run, versions: Callable[[str, str], None], old: str, new: str, code: int, verdict: str
+def test_reports_verdict(
+    run: Run, write_versions: Callable[[str, str], None], old: str, new: str, code: int, verdict: str
 ) -> None:
-    versions(old, new)
+    write_versions(old, new)
     result = run("compare", "v1.onnx", "v2.onnx")
     assert (result.exit_code, result.stderr) == (code, "")
     assert verdict in result.stdout
 
 
-def test_the_table_tells_rule_place_and_change(run: Run, versions: Callable[[str, str], None]) -> None:
-    versions("1.0.0", "1.1.0")
+def test_table_has_rule_place_and_change(run: Run, write_versions: Callable[[str, str], None]) -> None:
+    write_versions("1.0.0", "1.1.0")
     lines = [" ".join(line.split()) for line in run("compare", "v1.onnx", "v2.onnx").stdout.splitlines()]
     assert lines[0] == "v1.onnx -> v2.onnx"
     assert "version 1.0.0 -> 1.1.0, MINOR increment" in lines
@@ -58,14 +58,14 @@ def test_the_table_tells_rule_place_and_change(run: Run, versions: Callable[[str
     assert f"MINOR INPUT_TYPE_WIDENED input 'x' tensor(float) -> tensor(double) {why}" in lines
 
 
-def test_the_same_model_asks_for_nothing(run: Run, old_model: Path) -> None:
+def test_equal_models_require_no_increment(run: Run, old_model: Path) -> None:
     result = run("compare", "old.onnx", "old.onnx")
     assert result.exit_code == 0
     assert "required increment  none" in result.stdout
 
 
-def test_json_has_it_all(run: Run, versions: Callable[[str, str], None]) -> None:
-    versions("1.0.0", "1.0.1")
+def test_prints_json(run: Run, write_versions: Callable[[str, str], None]) -> None:
+    write_versions("1.0.0", "1.0.1")
     result = run("compare", "v1.onnx", "v2.onnx", "--format", "json")
     data = json.loads(result.stdout)
     assert result.exit_code == 1
@@ -81,11 +81,13 @@ def test_json_has_it_all(run: Run, versions: Callable[[str, str], None]) -> None
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        pytest.param(["old.onnx", "no.onnx"], 2, "no.onnx: file does not exist", id="not there"),
-        pytest.param(["old.onnx", "bad.onnx"], 1, "bad.onnx: is not an ONNX model", id="no model"),
+        pytest.param(["old.onnx", "no.onnx"], 2, "no.onnx: file does not exist", id="missing file"),
+        pytest.param(["old.onnx", "bad.onnx"], 1, "bad.onnx: is not an ONNX model", id="invalid file"),
     ],
 )
-def test_what_is_no_model(run: Run, old_model: Path, arguments: list[str], code: int, message: str) -> None:
+def test_reports_invalid_model(
+    run: Run, old_model: Path, arguments: list[str], code: int, message: str
+) -> None:
     Path("bad.onnx").write_bytes(b"\xff" * 9)
     result = run("compare", *arguments)
     assert result.exit_code == code

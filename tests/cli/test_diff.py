@@ -1,4 +1,4 @@
-"""`opshift diff`: two versions, two opsets, and what a mode does not allow."""
+"""`opshift diff`: two versions, two opsets, and violations of a compatibility mode."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.changes.policies import POLICIES
 Run = Callable[..., Result]
 
 
-def test_two_versions(run: Run) -> None:
+def test_compares_two_versions(run: Run) -> None:
     result = run("diff", "Clip", "6", "11")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert result.exit_code == 0
@@ -34,31 +34,31 @@ def test_two_versions(run: Run) -> None:
     ("arguments", "title"),
     [
         pytest.param(["Clip", "6", "11"], "ai.onnx.Clip 6 -> 11: re-encodes", id="versions"),
-        pytest.param(["Clip", "10", "12"], "ai.onnx.Clip 6 -> 12: re-encodes", id="opsets between them"),
-        pytest.param(["Clip", "12"], "ai.onnx.Clip 12 -> 13: widening", id="the newest by default"),
-        pytest.param(["Clip", "13", "12"], "ai.onnx.Clip 13 -> 12: narrows", id="downwards"),
-        pytest.param(["Clip", "6", "7"], "ai.onnx.Clip 6 -> 6: no change", id="the same version"),
+        pytest.param(["Clip", "10", "12"], "ai.onnx.Clip 6 -> 12: re-encodes", id="opsets between versions"),
+        pytest.param(["Clip", "12"], "ai.onnx.Clip 12 -> 13: widening", id="newest version by default"),
+        pytest.param(["Clip", "13", "12"], "ai.onnx.Clip 13 -> 12: narrows", id="reverse order"),
+        pytest.param(["Clip", "6", "7"], "ai.onnx.Clip 6 -> 6: no change", id="same version"),
         pytest.param(
             ["LabelEncoder", "1", "2", "-d", "ai.onnx.ml"],
             "ai.onnx.ml.LabelEncoder 1 -> 2: re-encodes",
-            id="another domain",
+            id="different domain",
         ),
     ],
 )
-def test_what_is_compared(run: Run, arguments: list[str], title: str) -> None:
+def test_selects_versions(run: Run, arguments: list[str], title: str) -> None:
     assert run("diff", *arguments).stdout.splitlines()[0] == title
 
 
-def test_types_are_told_by_what_came(run: Run) -> None:
+def test_lists_added_types(run: Run) -> None:
     assert "input types: input: also tensor(bfloat16)" in run("diff", "Clip", "12", "13").stdout
 
 
-def test_two_opsets(run: Run) -> None:
+def test_compares_two_opsets(run: Run) -> None:
     result = run("diff", "--opset", "12", "13", "--format", "json")
-    found = {each["operator"]: each for each in json.loads(result.stdout)["differences"]}
-    assert found["ai.onnx.Softmax"]["class"] == "changes-default"
-    assert found["ai.onnx.Relu"]["old"] == "ai.onnx.Relu:6"
-    assert "ai.onnx.Conv" not in found
+    differences = {each["operator"]: each for each in json.loads(result.stdout)["differences"]}
+    assert differences["ai.onnx.Softmax"]["class"] == "changes-default"
+    assert differences["ai.onnx.Relu"]["old"] == "ai.onnx.Relu:6"
+    assert "ai.onnx.Conv" not in differences
     assert "ai.onnx.Softmax 11 -> 13: changes-default" in run("diff", "--opset", "12", "13").stdout
     assert run("diff", "--opset", "13", "13").stdout == "no operator changed\n"
 
@@ -66,53 +66,53 @@ def test_two_opsets(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        pytest.param(["Clip", "12", "13"], 0, id="nothing is asked"),
+        pytest.param(["Clip", "12", "13"], 0, id="no mode"),
         pytest.param(["Clip", "12", "13", "--mode", "backward"], 0, id="widening passes backward"),
-        pytest.param(["Clip", "12", "13", "--mode", "forward"], 1, id="and not forward"),
-        pytest.param(["Clip", "6", "11", "--mode", "full"], 1, id="re-encoding passes no way"),
-        pytest.param(["--opset", "12", "13", "--mode", "backward"], 1, id="an opset"),
+        pytest.param(["Clip", "12", "13", "--mode", "forward"], 1, id="widening fails forward"),
+        pytest.param(["Clip", "6", "11", "--mode", "full"], 1, id="re-encoding fails full"),
+        pytest.param(["--opset", "12", "13", "--mode", "backward"], 1, id="opset"),
     ],
 )
-def test_a_mode_that_is_broken_is_a_finding(run: Run, arguments: list[str], code: int) -> None:
+def test_violated_mode_fails(run: Run, arguments: list[str], code: int) -> None:
     result = run("diff", *arguments)
     assert result.exit_code == code
     assert ("not " in result.stdout.splitlines()[-1]) == bool(code)
 
 
 @pytest.mark.parametrize(
-    ("policy", "asks"), [("onnx-strict", True), ("types-free", False), ("additive-free", False)]
+    ("policy", "is_required"), [("onnx-strict", True), ("types-free", False), ("additive-free", False)]
 )
-def test_whether_a_policy_asks_for_a_new_version(run: Run, policy: str, asks: bool) -> None:
+def test_policy_decides_on_new_version(run: Run, policy: str, is_required: bool) -> None:
     data = json.loads(run("diff", "ReduceLogSum", "13", "18", "--policy", policy, "--format", "json").stdout)
     assert data["policy"] == policy
     data = json.loads(run("diff", "Acos", "7", "22", "--policy", policy, "--format", "json").stdout)
-    assert data["differences"][0]["new_version_needed"] is asks
+    assert data["differences"][0]["new_version_needed"] is is_required
 
 
 @pytest.mark.parametrize(
     ("arguments", "message", "code"),
     [
-        pytest.param([], "expected either OPERATOR and OLD, or --opset", 2, id="nothing"),
+        pytest.param([], "expected either OPERATOR and OLD, or --opset", 2, id="no arguments"),
         pytest.param(["Clip"], "expected either OPERATOR and OLD, or --opset", 2, id="no version"),
         pytest.param(
             ["Clip", "6", "--opset", "1", "2"], "expected either OPERATOR and OLD, or --opset", 2, id="both"
         ),
-        pytest.param(["Cnov", "6", "11"], "did you mean Conv?", 1, id="misspelt"),
-        pytest.param(["Clip", "6", "99"], "there is no opset 99", 1, id="no such version"),
-        pytest.param(["--opset", "6", "99"], "there is no opset 99", 1, id="no such opset"),
+        pytest.param(["Cnov", "6", "11"], "did you mean Conv?", 1, id="misspelled operator"),
+        pytest.param(["Clip", "6", "99"], "there is no opset 99", 1, id="unknown version"),
+        pytest.param(["--opset", "6", "99"], "there is no opset 99", 1, id="unknown opset"),
         pytest.param(
-            ["Clip", "6", "11", "--policy", "loose"], "unknown policy 'loose'", 2, id="no such policy"
+            ["Clip", "6", "11", "--policy", "loose"], "unknown policy 'loose'", 2, id="unknown policy"
         ),
-        pytest.param(["--explain", "default"], "unknown rule 'default'", 2, id="no such rule"),
+        pytest.param(["--explain", "default"], "unknown rule 'default'", 2, id="unknown rule"),
     ],
 )
-def test_what_cannot_be_compared(run: Run, arguments: list[str], message: str, code: int) -> None:
+def test_refuses_invalid_arguments(run: Run, arguments: list[str], message: str, code: int) -> None:
     result = run("diff", *arguments)
     assert (result.exit_code, result.stdout) == (code, "")
     assert message in result.stderr
 
 
-def test_the_rules_are_listed(run: Run) -> None:
+def test_lists_rules(run: Run) -> None:
     data = json.loads(run("diff", "--rules", "--format", "json").stdout)
     assert [each["rule"] for each in data["rules"]] == list(change_rules())
     assert set(data["policies"]) == set(POLICIES)
@@ -121,13 +121,13 @@ def test_the_rules_are_listed(run: Run) -> None:
 
 
 @pytest.mark.parametrize("rule", list(change_rules()))
-def test_every_rule_is_explained(run: Run, rule: str) -> None:
+def test_explains_rule(run: Run, rule: str) -> None:
     text = run("diff", "--explain", rule).stdout
     assert text.splitlines()[:2] == [rule, change_rules()[rule].purpose]
     data = json.loads(run("diff", "--explain", rule, "--format", "json").stdout)
     assert data["class"] == str(change_rules()[rule].change_class)
 
 
-def test_definitions_of_a_folder(run: Run, acme: Path) -> None:
+def test_compares_definitions_of_folder(run: Run, acme: Path) -> None:
     result = run("diff", "com.acme.FastConv", "2", "3", "--opsets", str(acme))
     assert "attribute-removed" in result.stdout

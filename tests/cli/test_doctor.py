@@ -1,4 +1,4 @@
-"""`opshift doctor`: what it says of a model's stamps, and what it writes."""
+"""`opshift doctor`: diagnosis and correction of declared versions."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def wrong_model(old_model: Path) -> Path:
-    """Clip with attributes, of opset 10 at most, that states 13; it has a weight that is no input."""
+def mislabeled_model(old_model: Path) -> Path:
+    """Write `old.onnx` with opset 13 despite attributes of Clip, and IR version 3 despite its weight."""
     model = onnx.load(old_model)
     model.opset_import[0].version = 13
     model.ir_version = 3
@@ -24,12 +24,12 @@ def wrong_model(old_model: Path) -> Path:
     return old_model
 
 
-def stamps(path: str) -> tuple[int, int]:
+def versions_of(path: str) -> tuple[int, int]:
     model = onnx.load(path)
     return model.opset_import[0].version, model.ir_version
 
 
-def test_a_model_that_is_what_it_says(run: Run, old_model: Path) -> None:
+def test_accepts_fitting_model(run: Run, old_model: Path) -> None:
     result = run("doctor", "old.onnx")
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
@@ -38,7 +38,7 @@ def test_a_model_that_is_what_it_says(run: Run, old_model: Path) -> None:
     assert "2 ai.onnx.Clip 1 to 10" in lines
 
 
-def test_a_wrong_stamp_is_a_finding(run: Run, wrong_model: Path) -> None:
+def test_reports_wrong_versions(run: Run, mislabeled_model: Path) -> None:
     result = run("doctor", "old.onnx")
     assert result.exit_code == 1
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
@@ -48,7 +48,7 @@ def test_a_wrong_stamp_is_a_finding(run: Run, wrong_model: Path) -> None:
     assert os.listdir() == ["old.onnx"]
 
 
-def test_the_findings_as_json(run: Run, wrong_model: Path) -> None:
+def test_prints_findings_as_json(run: Run, mislabeled_model: Path) -> None:
     data = json.loads(run("doctor", "old.onnx", "--format", "json").stdout)
     assert data["fits"] is False
     assert data["stamps"] == [
@@ -58,39 +58,41 @@ def test_the_findings_as_json(run: Run, wrong_model: Path) -> None:
     assert {each["operator"] for each in data["nodes"]} == {"ai.onnx.Conv", "ai.onnx.Clip"}
 
 
-def test_fix_writes_the_stamps_that_fit(run: Run, wrong_model: Path) -> None:
-    before = wrong_model.read_bytes()
+def test_fix_writes_fitting_versions(run: Run, mislabeled_model: Path) -> None:
+    before = mislabeled_model.read_bytes()
     result = run("doctor", "old.onnx", "new.onnx", "--fix")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert stamps("new.onnx") == (10, 5)
-    assert wrong_model.read_bytes() == before
+    assert versions_of("new.onnx") == (10, 5)
+    assert mislabeled_model.read_bytes() == before
     assert run("doctor", "new.onnx").exit_code == 0
 
 
-def test_fix_in_place(run: Run, wrong_model: Path) -> None:
+def test_fix_in_place(run: Run, mislabeled_model: Path) -> None:
     assert run("doctor", "old.onnx", "--fix", "--in-place", "--quiet").output == ""
-    assert stamps("old.onnx") == (10, 5)
+    assert versions_of("old.onnx") == (10, 5)
     assert os.listdir() == ["old.onnx"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["old.onnx", "new.onnx"], "OUT and --in-place require --fix", id="an output"),
-        pytest.param(["old.onnx", "--in-place"], "OUT and --in-place require --fix", id="in place"),
+        pytest.param(["old.onnx", "new.onnx"], "OUT and --in-place require --fix", id="output without --fix"),
+        pytest.param(
+            ["old.onnx", "--in-place"], "OUT and --in-place require --fix", id="in place without --fix"
+        ),
         pytest.param(["old.onnx", "--fix"], "OUT is not given", id="no output"),
-        pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input file", id="the input"),
-        pytest.param(["none.onnx"], "file does not exist", id="no file"),
+        pytest.param(["old.onnx", "old.onnx", "--fix", "-f"], "is the input file", id="input as output"),
+        pytest.param(["none.onnx"], "file does not exist", id="missing file"),
     ],
 )
-def test_wrong_usage(run: Run, wrong_model: Path, arguments: list[str], message: str) -> None:
+def test_refuses_wrong_usage(run: Run, mislabeled_model: Path, arguments: list[str], message: str) -> None:
     result = run("doctor", *arguments)
     assert result.exit_code == 2
     assert message in result.stderr
     assert os.listdir() == ["old.onnx"]
 
 
-def test_what_no_stamp_fits_is_not_written(run: Run, old_model: Path) -> None:
+def test_fix_writes_nothing_if_no_opset_fits(run: Run, old_model: Path) -> None:
     model = onnx.load(old_model)
     model.graph.node[2].CopyFrom(onnx.helper.make_node("Gelu", ["b"], ["y"]))
     onnx.save(model, old_model)

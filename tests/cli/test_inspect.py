@@ -1,4 +1,4 @@
-"""`opshift inspect`: what is in a model, and what of it cannot be told."""
+"""`opshift inspect`: contents of a model, and nodes that cannot be resolved."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def value(name: str, element_type: int = TensorProto.FLOAT) -> onnx.ValueInfoPro
 
 
 def save_nested() -> None:
-    """A model with a function, subgraphs, an operator of a foreign domain and one that is unknown."""
+    """Write a model with a function, subgraphs, an operator of a foreign domain and an unknown operator."""
     branch = helper.make_graph([helper.make_node("Relu", ["x"], ["r"])], "b", [], [value("r")])
     nodes = [
         helper.make_node("If", ["c"], ["i"], then_branch=branch, else_branch=branch),
@@ -41,7 +41,7 @@ def save_nested() -> None:
     onnx.save(model, "nested.onnx")
 
 
-def test_everything_is_counted(run: Run, folder: Path) -> None:
+def test_counts_nodes_and_operators(run: Run, folder: Path) -> None:
     save_nested()
     result = run("inspect", "nested.onnx", "--format", "json")
     data = json.loads(result.stdout)
@@ -61,7 +61,7 @@ def test_everything_is_counted(run: Run, folder: Path) -> None:
     ]
 
 
-def test_the_same_as_text(run: Run, folder: Path) -> None:
+def test_prints_text(run: Run, folder: Path) -> None:
     save_nested()
     lines = [" ".join(line.split()) for line in run("inspect", "nested.onnx").stdout.splitlines()]
     assert "nodes 7: 4 in the graph, 2 in subgraphs, 1 in functions" in lines
@@ -76,14 +76,14 @@ def test_the_same_as_text(run: Run, folder: Path) -> None:
     assert lines[-1] == "1 node unresolved"
 
 
-def test_a_sound_model_is_no_finding(run: Run, old_model: Path) -> None:
+def test_accepts_valid_model(run: Run, old_model: Path) -> None:
     result = run("inspect", "old.onnx")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "ai.onnx.Clip:6" in result.stdout
     assert "unresolved" not in result.stdout
 
 
-def test_weights_are_no_inputs(run: Run, old_model: Path) -> None:
+def test_inputs_exclude_initializers(run: Run, old_model: Path) -> None:
     model = onnx.load(old_model)
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 3, 1, 1]))
     onnx.save(model, old_model)
@@ -92,7 +92,7 @@ def test_weights_are_no_inputs(run: Run, old_model: Path) -> None:
     assert data["initializers"] == 1
 
 
-def test_additional_definitions_resolve(run: Run, folder: Path, acme: Path) -> None:
+def test_resolves_additional_definitions(run: Run, folder: Path, acme: Path) -> None:
     node = helper.make_node("FastConv", ["x"], ["y"], domain="com.acme")
     graph = helper.make_graph([node], "g", [value("x")], [value("y")])
     imports = [helper.make_opsetid("", 13), helper.make_opsetid("com.acme", 4)]

@@ -17,16 +17,18 @@ Run = Callable[..., Result]
 @pytest.mark.parametrize(
     ("arguments", "version"),
     [
-        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="at an opset"),
-        pytest.param(["Conv"], "ai.onnx.Conv:22", id="at the newest"),
-        pytest.param(["Conv:17"], "ai.onnx.Conv:11", id="with the opset in the name"),
+        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="opset"),
+        pytest.param(["Conv"], "ai.onnx.Conv:22", id="newest opset"),
+        pytest.param(["Conv:17"], "ai.onnx.Conv:11", id="opset in the name"),
         pytest.param(
-            ["LabelEncoder", "--opset", "3", "-d", "ai.onnx.ml"], "ai.onnx.ml.LabelEncoder:2", id="ml"
+            ["LabelEncoder", "--opset", "3", "-d", "ai.onnx.ml"],
+            "ai.onnx.ml.LabelEncoder:2",
+            id="domain option",
         ),
-        pytest.param(["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="in full"),
+        pytest.param(["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="qualified name"),
     ],
 )
-def test_resolve_prints_the_version_alone(run: Run, arguments: list[str], version: str) -> None:
+def test_resolve_prints_only_the_version(run: Run, arguments: list[str], version: str) -> None:
     result = run("resolve", *arguments)
     assert (result.exit_code, result.output) == (0, f"{version}\n")
     assert json.loads(run("resolve", *arguments, "--format", "json").stdout)["operator"] == version
@@ -35,47 +37,49 @@ def test_resolve_prints_the_version_alone(run: Run, arguments: list[str], versio
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelt"),
-        pytest.param(["LabelEncoder"], "UnknownOperator", "use --domain ai.onnx.ml", id="of another domain"),
+        pytest.param(["Cnov"], "UnknownOperator", "did you mean Conv?", id="misspelled name"),
         pytest.param(
-            ["Mish", "--opset", "9"], "NotYetIntroduced", "it was introduced in opset 18", id="not yet"
+            ["LabelEncoder"], "UnknownOperator", "use --domain ai.onnx.ml", id="name of a different domain"
         ),
         pytest.param(
-            ["Conv", "--opset", "99"], "UnknownOpset", "an opset version from 1 to", id="no such opset"
+            ["Mish", "--opset", "9"], "NotYetIntroduced", "it was introduced in opset 18", id="later operator"
+        ),
+        pytest.param(
+            ["Conv", "--opset", "99"], "UnknownOpset", "an opset version from 1 to", id="unknown opset"
         ),
         pytest.param(["Conv", "--opset", "0"], "UnknownOpset", "an opset version from 1 to", id="opset 0"),
-        pytest.param(["Conv", "-d", "nope"], "UnknownDomain", "'nope'", id="no such domain"),
+        pytest.param(["Conv", "-d", "nope"], "UnknownDomain", "'nope'", id="unknown domain"),
     ],
 )
-def test_resolve_says_why_not(run: Run, arguments: list[str], error: str, message: str) -> None:
+def test_resolve_reports_reason(run: Run, arguments: list[str], error: str, message: str) -> None:
     result = run("resolve", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
-    told = json.loads(run("resolve", *arguments, "--format", "json").stdout)
-    assert told["error"] == error
-    assert message in told["reason"] + told["remedy"]
+    error_data = json.loads(run("resolve", *arguments, "--format", "json").stdout)
+    assert error_data["error"] == error
+    assert message in error_data["reason"] + error_data["remedy"]
 
 
-def test_resolve_says_what_replaced_an_operator(run: Run, acme: Path) -> None:
+def test_resolve_names_replacement_of_removed_operator(run: Run, acme: Path) -> None:
     result = run("resolve", "com.acme.FastConv:5", "--opsets", "acme")
     assert result.exit_code == 1
     assert "FastConv was removed from com.acme in opset 5" in result.stderr
     assert "help: Conv takes the same input." in result.stderr
 
 
-def test_list_has_every_operator_of_every_domain(run: Run) -> None:
+def test_lists_all_operators_of_all_domains(run: Run) -> None:
     data = json.loads(run("list", "--format", "json").stdout)
     registry = default_registry()
     assert [each["domain"] for each in data["domains"]] == list(registry.domains())
     for each in data["domains"]:
         names = [operator["op_type"] for operator in each["operators"]]
-        in_force = [
+        current_names = [
             name for name in registry.names(each["domain"]) if registry.has(name, None, each["domain"])
         ]
-        assert names == in_force
+        assert names == current_names
 
 
-def test_list_at_an_opset_takes_the_other_domains_of_its_release(run: Run) -> None:
+def test_opset_selects_other_domains_of_its_release(run: Run) -> None:
     data = json.loads(run("list", "--opset", "17", "--format", "json").stdout)
     assert {each["domain"]: each["opset"] for each in data["domains"]} == {
         "ai.onnx": 17,
@@ -87,26 +91,26 @@ def test_list_at_an_opset_takes_the_other_domains_of_its_release(run: Run) -> No
     assert "ai.onnx.Mish:18" not in versions
 
 
-def test_list_of_one_domain(run: Run) -> None:
+def test_lists_one_domain(run: Run) -> None:
     lines = run("list", "-d", "ai.onnx.ml", "--opset", "5").stdout.splitlines()
     assert lines[0] == f"ai.onnx.ml, opset 5: {len(lines) - 2} operators"
     assert ["LabelEncoder", "ai.onnx.ml.LabelEncoder:4"] in [line.split() for line in lines]
     assert any(line.split()[-3:] == ["deprecated,", "use", "TreeEnsemble"] for line in lines)
 
 
-def test_list_has_additional_definitions(run: Run, acme: Path) -> None:
+def test_lists_additional_definitions(run: Run, acme: Path) -> None:
     assert "com.acme.FastConv:3" in run("list", "-d", "com.acme", "--opset", "4", "--opsets", "acme").stdout
     assert "com.acme, opset 5: 0 operators" in run("list", "--opset", "17", "--opsets", "acme").stdout
 
 
 @pytest.mark.parametrize("arguments", [["--opset", "99"], ["--opset", "0"], ["-d", "nope"]], ids=" ".join)
-def test_list_of_what_is_not_there(run: Run, arguments: list[str]) -> None:
+def test_list_reports_unknown_opset_or_domain(run: Run, arguments: list[str]) -> None:
     result = run("list", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.startswith("error: ")
 
 
-def test_targets_can_be_used_as_targets(run: Run, old_model: Path) -> None:
+def test_listed_targets_can_be_used(run: Run, old_model: Path) -> None:
     data = json.loads(run("targets", "--format", "json").stdout)
     text = run("targets").stdout
     for product in data:
@@ -117,16 +121,16 @@ def test_targets_can_be_used_as_targets(run: Run, old_model: Path) -> None:
     assert ["onnx-1.12", "8", "17", "3", "1"] in [line.split() for line in text.splitlines()]
 
 
-def test_targets_say_where_they_are_written(run: Run) -> None:
+def test_targets_have_sources(run: Run) -> None:
     data = json.loads(run("targets", "--format", "json").stdout)
     lines = [line.split() for line in run("targets").stdout.splitlines()]
-    for known in data.values():
-        assert all(each["source"].startswith("https://") for each in known)
+    for releases in data.values():
+        assert all(each["source"].startswith("https://") for each in releases)
     tensorrt = next(each for each in data["tensorrt"] if each["target"] == "tensorrt-8.6")
     assert ["tensorrt-8.6", "unknown", "17", tensorrt["source"]] in lines
 
 
-def test_a_folder_adds_targets(run: Run, old_model: Path) -> None:
+def test_folder_adds_targets(run: Run, old_model: Path) -> None:
     Path("ours").mkdir()
     consumer = 'phone: {"2": {opsets: {ai.onnx: 9}, ir_version: 4, source: tried}}'
     Path("ours/consumers.yaml").write_text(consumer, "utf-8")

@@ -1,4 +1,4 @@
-"""The same answers in a terminal, in a pipe, and for programs."""
+"""Output in a terminal, in a pipe, and as JSON."""
 
 from __future__ import annotations
 
@@ -20,24 +20,31 @@ from opshift.cli.output import emit, visible
 Run = Callable[..., Result]
 OPSHIFT = [sys.executable, "-m", "opshift"]
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
-CLEAN = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")}
-"""The environment without what decides on colour and width."""
+CLEAN_ENVIRONMENT = {
+    key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "NO_COLOR", "COLUMNS")
+}
+"""The environment without variables that control colour and width."""
 
 
-def in_terminal(width: int, *arguments: str) -> tuple[str, int]:
-    """What a command shows in a terminal, and its exit code."""
+def run_in_terminal(width: int, *arguments: str) -> tuple[str, int]:
+    """Return the output of a command in a terminal, and its exit code."""
     pty = pytest.importorskip("pty")
     fcntl, termios = pytest.importorskip("fcntl"), pytest.importorskip("termios")
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, _window(width))
-    environment = {**CLEAN, "TERM": "xterm-256color"}
+    parent_end, child_end = pty.openpty()
+    fcntl.ioctl(child_end, termios.TIOCSWINSZ, _window(width))
+    environment = {**CLEAN_ENVIRONMENT, "TERM": "xterm-256color"}
     process = subprocess.Popen(
-        [*OPSHIFT, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=environment, close_fds=True
+        [*OPSHIFT, *arguments],
+        stdin=child_end,
+        stdout=child_end,
+        stderr=child_end,
+        env=environment,
+        close_fds=True,
     )
-    os.close(theirs)
-    shown = b"".join(_chunks(ours))
-    os.close(ours)
-    return shown.decode().replace("\r\n", "\n"), process.wait()
+    os.close(child_end)
+    output = b"".join(_chunks(parent_end))
+    os.close(parent_end)
+    return output.decode().replace("\r\n", "\n"), process.wait()
 
 
 def _window(width: int) -> bytes:
@@ -48,35 +55,35 @@ def _chunks(handle: int) -> Iterator[bytes]:
     while True:
         try:
             chunk = os.read(handle, 65536)
-        except OSError:  # how Linux says that the other side is closed
+        except OSError:  # Linux reports a closed terminal as an error
             return
         if not chunk:
             return
         yield chunk
 
 
-def test_a_terminal_gets_colours_and_rules_within_its_width(old_model: Path) -> None:
-    shown, code = in_terminal(70, "plan", "old.onnx", "-t", "17")
-    bare = ESCAPE.sub("", shown)
+def test_terminal_output_has_colours_and_fits_width(old_model: Path) -> None:
+    output, code = run_in_terminal(70, "plan", "old.onnx", "-t", "17")
+    plain = ESCAPE.sub("", output)
     assert code == 0
-    assert "\x1b[36m" in shown
-    assert "───" in bare
-    assert max(len(line) for line in bare.splitlines()) <= 70
-    assert "…" not in bare
+    assert "\x1b[36m" in output
+    assert "───" in plain
+    assert max(len(line) for line in plain.splitlines()) <= 70
+    assert "…" not in plain
 
 
-def test_a_narrow_terminal_cuts_no_name_off(run: Run) -> None:
-    shown, _ = in_terminal(40, "resolve", "ai.onnx.ml.TreeEnsembleClassifier")
-    assert shown == "ai.onnx.ml.TreeEnsembleClassifier:5\n"
+def test_narrow_terminal_keeps_names_complete(run: Run) -> None:
+    output, _ = run_in_terminal(40, "resolve", "ai.onnx.ml.TreeEnsembleClassifier")
+    assert output == "ai.onnx.ml.TreeEnsembleClassifier:5\n"
     for width in (30, 60):
-        shown, _ = in_terminal(width, "list", "-d", "ai.onnx.ml")
-        assert "…" not in shown
-        assert max(map(len, ESCAPE.sub("", shown).splitlines())) <= width
+        output, _ = run_in_terminal(width, "list", "-d", "ai.onnx.ml")
+        assert "…" not in output
+        assert max(map(len, ESCAPE.sub("", output).splitlines())) <= width
 
 
-def test_a_terminal_sees_what_is_being_done(old_model: Path) -> None:
-    assert "Reading old.onnx" in in_terminal(80, "inspect", "old.onnx")[0]
-    assert "Reading" not in in_terminal(80, "convert", "old.onnx", "out.onnx", "-t", "17", "--quiet")[0]
+def test_terminal_shows_progress(old_model: Path) -> None:
+    assert "Reading old.onnx" in run_in_terminal(80, "inspect", "old.onnx")[0]
+    assert "Reading" not in run_in_terminal(80, "convert", "old.onnx", "out.onnx", "-t", "17", "--quiet")[0]
 
 
 @pytest.mark.parametrize(
@@ -91,15 +98,17 @@ def test_a_terminal_sees_what_is_being_done(old_model: Path) -> None:
     ],
     ids=" ".join,
 )
-def test_a_pipe_gets_plain_text(old_model: Path, arguments: list[str]) -> None:
-    done = subprocess.run([*OPSHIFT, *arguments], capture_output=True, text=True, env=CLEAN, check=True)
-    assert done.stderr == ""
-    assert done.stdout.isascii()
-    assert "\x1b" not in done.stdout
-    assert all(line == line.rstrip() for line in done.stdout.splitlines())
+def test_pipe_output_is_plain_text(old_model: Path, arguments: list[str]) -> None:
+    completed = subprocess.run(
+        [*OPSHIFT, *arguments], capture_output=True, text=True, env=CLEAN_ENVIRONMENT, check=True
+    )
+    assert completed.stderr == ""
+    assert completed.stdout.isascii()
+    assert "\x1b" not in completed.stdout
+    assert all(line == line.rstrip() for line in completed.stdout.splitlines())
 
 
-def test_a_row_is_a_line_in_a_pipe(run: Run) -> None:
+def test_pipe_output_has_one_line_per_row(run: Run) -> None:
     rows = [line for line in run("show", "Resize").stdout.splitlines() if "  change  " in line]
     assert len(rows) == 5
     assert max(map(len, rows)) > 300
@@ -117,21 +126,21 @@ def test_a_row_is_a_line_in_a_pipe(run: Run) -> None:
         pytest.param(["targets"], id="targets"),
     ],
 )
-def test_every_command_speaks_json(run: Run, old_model: Path, arguments: list[str]) -> None:
+def test_every_command_prints_json(run: Run, old_model: Path, arguments: list[str]) -> None:
     result = run(*arguments, "--format", "json")
     assert (result.exit_code, result.stderr) == (0, "")
     assert isinstance(json.loads(result.stdout), dict)
 
 
-def test_json_has_no_words_for_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_encodes_infinity_as_string(capsys: pytest.CaptureFixture[str]) -> None:
     emit(Format.JSON, {"a": math.inf, "b": (1.5, None), "c": Path("x"), "d": {"ä": True}}, lambda page: None)
-    shown = capsys.readouterr().out
-    assert shown.isascii()
-    assert json.loads(shown) == {"a": "inf", "b": [1.5, None], "c": "x", "d": {"ä": True}}
+    text = capsys.readouterr().out
+    assert text.isascii()
+    assert json.loads(text) == {"a": "inf", "b": [1.5, None], "c": "x", "d": {"ä": True}}
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "expected"),
     [
         ("plain", "plain"),
         ("größe", "größe"),
@@ -140,40 +149,42 @@ def test_json_has_no_words_for_numbers(capsys: pytest.CaptureFixture[str]) -> No
         ("\udcff", "\\udcff"),
     ],
 )
-def test_control_characters_are_spelled_out(text: str, shown: str) -> None:
-    assert visible(text) == shown
+def test_escapes_control_characters(text: str, expected: str) -> None:
+    assert visible(text) == expected
 
 
-def test_a_reader_may_leave_early() -> None:
-    process = subprocess.Popen([*OPSHIFT, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN)
+def test_closed_pipe_shows_no_traceback() -> None:
+    process = subprocess.Popen(
+        [*OPSHIFT, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=CLEAN_ENVIRONMENT
+    )
     assert process.stdout is not None
     process.stdout.close()
     _, errors = process.communicate()
     assert b"Traceback" not in errors
 
 
-def test_any_name_fits_any_encoding(folder: Path) -> None:
-    environment = {**CLEAN, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
+def test_prints_any_name_in_any_encoding(folder: Path) -> None:
+    environment = {**CLEAN_ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    completed = subprocess.run(
         [*OPSHIFT, "inspect", "größe.onnx"], capture_output=True, env=environment, check=False
     )
-    assert done.returncode == 2
-    assert b"e.onnx: file does not exist" in done.stderr
+    assert completed.returncode == 2
+    assert b"e.onnx: file does not exist" in completed.stderr
 
 
-def test_the_version() -> None:
-    done = subprocess.run([*OPSHIFT, "--version"], capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"opshift \d+\.\d+\.\d+\n", done.stdout)
+def test_prints_version() -> None:
+    completed = subprocess.run([*OPSHIFT, "--version"], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"opshift \d+\.\d+\.\d+\n", completed.stdout)
 
 
-def test_starting_up_loads_little() -> None:
+def test_start_loads_no_large_modules() -> None:
     heavy = ("onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "google.protobuf")
     code = f"import sys, opshift.cli.main; print([name for name in {heavy} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout == "[]\n"
 
 
-CONVERTING = """
+CONVERSION_SCRIPT = """
 import sys
 from opshift.cli.main import app
 try:
@@ -190,17 +201,17 @@ UNNEEDED = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("target", ["17", "onnx-1.12", "9"], ids=["up", "to a release", "down"])
-def test_a_conversion_loads_what_it_needs(old_model: Path, target: str) -> None:
-    code = CONVERTING.format(target=target, unneeded=UNNEEDED)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
+@pytest.mark.parametrize("target", ["17", "onnx-1.12", "9"], ids=["upgrade", "release", "downgrade"])
+def test_conversion_loads_only_required_modules(old_model: Path, target: str) -> None:
+    code = CONVERSION_SCRIPT.format(target=target, unneeded=UNNEEDED)
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert completed.stdout.splitlines()[-1] == "[]"
 
 
-def test_onnx_is_never_needed(old_model: Path) -> None:
+def test_conversion_works_without_onnx(old_model: Path) -> None:
     code = (
         "import sys; sys.modules['onnx'] = sys.modules['numpy'] = None; from opshift.cli.main import main;"
         "sys.argv = ['opshift', 'convert', 'old.onnx', 'out.onnx', '-t', '17']; main()"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stderr) == (0, "")

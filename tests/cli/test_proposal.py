@@ -1,4 +1,4 @@
-"""`opshift proposal`: what it prints, and how it ends."""
+"""`opshift proposal`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -18,37 +18,38 @@ def broken(folder: Path) -> Path:
     return proposal("function", folder / "sq", text("operator.yaml", "value_float: 0.5", "value_float: 0.25"))
 
 
-def test_findings_are_told_with_file_and_line(run: Run, broken: Path) -> None:
-    done = run("proposal", "check", "sq")
-    assert done.exit_code == 1
+def test_findings_have_file_and_line(run: Run, broken: Path) -> None:
+    result = run("proposal", "check", "sq")
+    assert result.exit_code == 1
     lines = (broken / "operator.yaml").read_text("utf-8").splitlines()
     assert (
-        f"sq/operator.yaml:{lines.index('  body:') + 1}: error body.agrees: default: Y (float)" in done.stdout
+        f"sq/operator.yaml:{lines.index('  body:') + 1}: error body.agrees: default: Y (float)"
+        in result.stdout
     )
-    assert "help: correct the body or the reference" in done.stdout
+    assert "help: correct the body or the reference" in result.stdout
 
 
-def test_findings_as_json(run: Run, broken: Path) -> None:
-    found = json.loads(run("proposal", "check", "sq", "--format", "json").stdout)
-    assert found["counts"]["error"] == len(found["findings"]) > 0
-    assert set(found["findings"][0]) == {"rule", "level", "file", "line", "reason", "remedy"}
+def test_prints_findings_as_json(run: Run, broken: Path) -> None:
+    report = json.loads(run("proposal", "check", "sq", "--format", "json").stdout)
+    assert report["counts"]["error"] == len(report["findings"]) > 0
+    assert set(report["findings"][0]) == {"rule", "level", "file", "line", "reason", "remedy"}
 
 
-def test_findings_as_annotations(run: Run, broken: Path) -> None:
+def test_prints_findings_as_annotations(run: Run, broken: Path) -> None:
     lines = run("proposal", "check", "sq", "--format", "github").stdout.splitlines()
     assert lines
     assert all(line.startswith("::error file=sq/") for line in lines)
     assert any("title=body.agrees::" in line for line in lines)
 
 
-def test_a_proposal_in_order(run: Run, folder: Path) -> None:
+def test_accepts_valid_proposal(run: Run, folder: Path) -> None:
     proposal("function", folder / "sq")
-    done = run("proposal", "check", "sq")
-    assert (done.exit_code, done.stdout) == (0, "valid: no findings\n")
+    result = run("proposal", "check", "sq")
+    assert (result.exit_code, result.stdout) == (0, "valid: no findings\n")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "told"),
+    ("arguments", "code", "message"),
     [
         (("new", "x", "--kind", "idea", "--name", "X"), 2, "unknown kind of proposal"),
         (("new", "x", "--kind", "update", "--name", "Nothing"), 2, "has no operator 'Nothing'"),
@@ -60,32 +61,34 @@ def test_a_proposal_in_order(run: Run, folder: Path) -> None:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else None,
 )
-def test_what_is_wrong_is_said(
-    arguments: tuple[str, ...], code: int, told: str, run: Run, folder: Path
+def test_reports_invalid_arguments(
+    arguments: tuple[str, ...], code: int, message: str, run: Run, folder: Path
 ) -> None:
     proposal("function", folder / "sq")
-    done = run("proposal", *arguments)
-    assert done.exit_code == code
-    assert told in done.output
+    result = run("proposal", *arguments)
+    assert result.exit_code == code
+    assert message in result.output
 
 
-def test_a_rule_is_explained(run: Run) -> None:
-    told = run("proposal", "explain", "body.agrees").stdout
-    assert "A function has two definitions" in told
-    assert "Adding New Operator" in told
+def test_explains_rule(run: Run) -> None:
+    explanation = run("proposal", "explain", "body.agrees").stdout
+    assert "A function has two definitions" in explanation
+    assert "Adding New Operator" in explanation
 
 
-def test_status_runs_nothing(run: Run, folder: Path) -> None:
+def test_status_runs_no_code(run: Run, folder: Path) -> None:
     proposal(
         "function", folder / "sq", text("reference.py", "import numpy", "raise ValueError\nimport numpy")
     )
-    done = run("proposal", "status", "sq")
-    assert done.exit_code == 0
-    assert "0 of 2: none" in done.stdout
+    result = run("proposal", "status", "sq")
+    assert result.exit_code == 0
+    assert "0 of 2: none" in result.stdout
 
 
-def test_a_refusal_as_json(run: Run, broken: Path) -> None:
-    done = run("proposal", "accept", "sq", "--opsets", "own", "--format", "json")
-    assert done.exit_code == 1
-    assert {"body.agrees", "sign-off.count"} <= {each["rule"] for each in json.loads(done.stdout)["findings"]}
+def test_prints_refusal_as_json(run: Run, broken: Path) -> None:
+    result = run("proposal", "accept", "sq", "--opsets", "own", "--format", "json")
+    assert result.exit_code == 1
+    assert {"body.agrees", "sign-off.count"} <= {
+        each["rule"] for each in json.loads(result.stdout)["findings"]
+    }
     assert not (broken.parent / "own").exists()

@@ -1,4 +1,4 @@
-"""`opshift reach`: how far a model can be moved, and which nodes bind it."""
+"""`opshift reach`: the opsets that a model can be converted to, and the nodes that limit them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Run = Callable[..., Result]
 
 
 @pytest.fixture
-def bound_model(folder: Path) -> Path:
-    """`bound.onnx`, of opset 13: nothing says what Sin did before 7."""
+def limited_model(folder: Path) -> Path:
+    """Write `bound.onnx` of opset 13; Sin does not exist before opset 7."""
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
         [helper.make_node("Relu", ["x"], ["r"], "relu"), helper.make_node("Sin", ["r"], ["y"], "sin")],
@@ -29,20 +29,20 @@ def bound_model(folder: Path) -> Path:
     return path
 
 
-def test_the_binding_node_is_marked(run: Run, bound_model: Path) -> None:
-    result = run("reach", str(bound_model))
+def test_marks_limiting_node(run: Run, limited_model: Path) -> None:
+    result = run("reach", str(limited_model))
     assert result.exit_code == 0
     line = next(line for line in result.stdout.splitlines() if "sin" in line)
     assert line.split()[:4] == ["7", "28", "ai.onnx.Sin:7", "*"]
 
 
-def test_json_has_lowest_and_highest(run: Run, bound_model: Path) -> None:
-    found = json.loads(run("reach", str(bound_model), "--format", "json").stdout)
-    assert (found["domain"], found["opset"], found["lowest"], found["highest"]) == ("ai.onnx", 13, 7, 28)
-    assert [node["operator"] for node in found["nodes"]] == ["ai.onnx.Sin:7"]
+def test_json_has_lowest_and_highest_opset(run: Run, limited_model: Path) -> None:
+    report = json.loads(run("reach", str(limited_model), "--format", "json").stdout)
+    assert (report["domain"], report["opset"], report["lowest"], report["highest"]) == ("ai.onnx", 13, 7, 28)
+    assert [node["operator"] for node in report["nodes"]] == ["ai.onnx.Sin:7"]
 
 
-def test_a_domain_that_is_not_imported_is_an_error(run: Run, bound_model: Path) -> None:
-    result = run("reach", str(bound_model), "--domain", "ai.onnx.ml")
+def test_refuses_domain_without_import(run: Run, limited_model: Path) -> None:
+    result = run("reach", str(limited_model), "--domain", "ai.onnx.ml")
     assert result.exit_code == 1
     assert "does not import ai.onnx.ml" in result.stderr

@@ -1,4 +1,4 @@
-"""`opshift show`: names as people type them, signatures, and histories that say what the converter does."""
+"""`opshift show`: operator names, signatures, and the history with the steps of the converter."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ REGISTRY = default_registry()
 @pytest.mark.parametrize(
     ("arguments", "shown"),
     [
-        pytest.param(["Conv"], "ai.onnx.Conv:22", id="the newest version"),
-        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="at an opset"),
-        pytest.param(["Softmax:11"], "ai.onnx.Softmax:11", id="with a version"),
-        pytest.param(["Softmax:12"], "ai.onnx.Softmax:11", id="with an opset between versions"),
-        pytest.param(["ai.onnx.Softmax:13"], "ai.onnx.Softmax:13", id="in full"),
-        pytest.param(["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="with a domain"),
+        pytest.param(["Conv"], "ai.onnx.Conv:22", id="newest version"),
+        pytest.param(["Conv", "--opset", "17"], "ai.onnx.Conv:11", id="opset"),
+        pytest.param(["Softmax:11"], "ai.onnx.Softmax:11", id="version in the name"),
+        pytest.param(["Softmax:12"], "ai.onnx.Softmax:11", id="opset between versions in the name"),
+        pytest.param(["ai.onnx.Softmax:13"], "ai.onnx.Softmax:13", id="qualified name"),
+        pytest.param(
+            ["ai.onnx.ml.LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="qualified name in ai.onnx.ml"
+        ),
         pytest.param(["LabelEncoder", "-d", "ai.onnx.ml"], "ai.onnx.ml.LabelEncoder:4", id="domain option"),
-        pytest.param(["LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="of the only domain that has it"),
-        pytest.param(["LabelEncoder:2"], "ai.onnx.ml.LabelEncoder:2", id="the same with a version"),
+        pytest.param(["LabelEncoder"], "ai.onnx.ml.LabelEncoder:4", id="name in one domain only"),
+        pytest.param(
+            ["LabelEncoder:2"], "ai.onnx.ml.LabelEncoder:2", id="name and version in one domain only"
+        ),
     ],
 )
-def test_names(run: Run, arguments: list[str], shown: str) -> None:
+def test_accepts_operator_name(run: Run, arguments: list[str], shown: str) -> None:
     result = run("show", *arguments)
     assert (result.exit_code, result.stderr) == (0, "")
     assert result.stdout.splitlines()[0] == shown
@@ -44,19 +48,19 @@ def test_names(run: Run, arguments: list[str], shown: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        pytest.param(["Cnov"], "did you mean Conv?", id="misspelt"),
-        pytest.param(["Mish", "--opset", "10"], "it was introduced in opset 18", id="not yet there"),
-        pytest.param(["Conv", "--opset", "99"], "there is no opset 99", id="no such opset"),
+        pytest.param(["Cnov"], "did you mean Conv?", id="misspelled name"),
+        pytest.param(["Mish", "--opset", "10"], "it was introduced in opset 18", id="later operator"),
+        pytest.param(["Conv", "--opset", "99"], "there is no opset 99", id="unknown opset"),
         pytest.param(["com.acme.FastConv"], "no definitions for domain 'com.acme'", id="unknown domain"),
     ],
 )
-def test_what_is_not_there(run: Run, arguments: list[str], message: str) -> None:
+def test_reports_unknown_operator(run: Run, arguments: list[str], message: str) -> None:
     result = run("show", *arguments)
     assert (result.exit_code, result.stdout) == (1, "")
     assert message in result.stderr
 
 
-def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
+def test_shows_complete_definition(run: Run, acme: Path) -> None:
     result = run("show", "FastConv", "--opsets", "acme")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
     assert lines == [
@@ -85,22 +89,22 @@ def test_a_definition_is_shown_whole(run: Run, acme: Path) -> None:
         "History",
         "since",
         "2 change first version",
-        "down to 1 refused: there was nothing as fast",
-        "3 change The mode is gone.",
+        "down to 1 refused: no equivalent operator exists",
+        "3 change The mode was removed.",
         "up from 2 declared: drop_attribute mode",
-        "down to 2 refused: the older version has to be told a mode",
-        "removed in 5 refused: nothing in the set is as fast",
+        "down to 2 refused: the older version requires a mode",
+        "removed in 5 refused: no operator of the set is equivalent",
     ]
 
 
-def test_an_older_version_says_whose_description_it_has(run: Run, acme: Path) -> None:
+def test_older_version_shows_source_of_description(run: Run, acme: Path) -> None:
     result = run("show", "FastConv:2", "--opsets", "acme")
     assert "opsets 2 to 2, stable" in result.stdout
     assert "Description of version 3:\nA convolution, but fast." in result.stdout
     assert "warm, hot" in result.stdout
 
 
-def test_a_definition_as_json(run: Run, acme: Path) -> None:
+def test_prints_definition_as_json(run: Run, acme: Path) -> None:
     data = json.loads(run("show", "FastConv", "--opsets", "acme", "--format", "json").stdout)
     assert data["inputs"][0]["name"] == "X"
     assert data["type_constraints"] == {"T": ["tensor(float)"]}
@@ -114,28 +118,28 @@ def test_a_definition_as_json(run: Run, acme: Path) -> None:
 @pytest.mark.parametrize(
     "operator", list(REGISTRY.operators()), ids=lambda each: f"{each.domain}.{each.name}"
 )
-def test_the_history_says_what_the_converter_does(operator: Operator) -> None:
+def test_history_equals_version_graph(operator: Operator) -> None:
     graph = lineage(operator, adapter_table())
-    taken = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
-    same = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
+    step_kinds = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
+    equivalent_kinds = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
     for entry in history(operator):
-        here, removal = entry.version.id, entry.version.removal
-        before = entry.before.id if entry.before else here
-        earlier = here._replace(since_version=here.since_version - 1)
-        later = here._replace(since_version=removal.removed_in if removal else 0)
-        for source, target, answered in (
-            (before, here, entry.up),
-            (here, before, entry.down),
-            (here, earlier, entry.arriving),
-            (here, later, entry.leaving),
+        current, removal = entry.version.id, entry.version.removal
+        before = entry.before.id if entry.before else current
+        earlier = current._replace(since_version=current.since_version - 1)
+        later = current._replace(since_version=removal.removed_in if removal else 0)
+        for source, target, entry_step in (
+            (before, current, entry.up),
+            (current, before, entry.down),
+            (current, earlier, entry.arriving),
+            (current, later, entry.leaving),
         ):
-            if answered is not None:
-                how = taken[source, target]
-                assert answered.how in same.get(how, {how}), (source, target)
+            if entry_step is not None:
+                kind = step_kinds[source, target]
+                assert entry_step.how in equivalent_kinds.get(kind, {kind}), (source, target)
 
 
 @pytest.mark.parametrize("name", ["Resize", "Loop", "Clip:6", "ai.onnx.ml.TreeEnsembleRegressor", "Upsample"])
-def test_any_definition_can_be_shown(run: Run, name: str) -> None:
+def test_shows_any_definition(run: Run, name: str) -> None:
     assert run("show", name).exit_code == 0
     assert json.loads(run("show", name, "--format", "json").stdout)["history"]
 
@@ -143,21 +147,23 @@ def test_any_definition_can_be_shown(run: Run, name: str) -> None:
 @pytest.mark.parametrize(
     ("types", "text"),
     [
-        pytest.param(["tensor(int8)"], "tensor(int8)", id="one"),
-        pytest.param(["tensor(int8)", "tensor(bool)"], "tensor(bool, int8)", id="of one kind"),
-        pytest.param(["seq(tensor(bool))", "seq(tensor(int8))"], "seq(tensor(bool, int8))", id="nested"),
+        pytest.param(["tensor(int8)"], "tensor(int8)", id="one type"),
+        pytest.param(["tensor(int8)", "tensor(bool)"], "tensor(bool, int8)", id="two tensors"),
         pytest.param(
-            ["tensor(bool)", "seq(tensor(bool))"], "seq(tensor(bool)), tensor(bool)", id="two kinds"
+            ["seq(tensor(bool))", "seq(tensor(int8))"], "seq(tensor(bool, int8))", id="sequences of tensors"
         ),
-        pytest.param(["map(string, int64)"], "map(string, int64)", id="a map"),
-        pytest.param(["seq(map(int64, float))"], "seq(map(int64, float))", id="a sequence of maps"),
+        pytest.param(
+            ["tensor(bool)", "seq(tensor(bool))"], "seq(tensor(bool)), tensor(bool)", id="tensor and sequence"
+        ),
+        pytest.param(["map(string, int64)"], "map(string, int64)", id="map"),
+        pytest.param(["seq(map(int64, float))"], "seq(map(int64, float))", id="sequence of maps"),
     ],
 )
-def test_types_in_short(types: list[str], text: str) -> None:
+def test_abbreviates_types(types: list[str], text: str) -> None:
     assert short(types) == text
 
 
-def test_many_types_are_counted_and_their_set_is_named() -> None:
+def test_counts_many_types_and_names_their_set() -> None:
     sets = type_sets(REGISTRY)
     assert summed_up(("tensor(float)",), sets) == "tensor(float)"
     many = summed_up(sets.expand("all_tensor_types"), sets)

@@ -1,4 +1,4 @@
-"""Wrong usage: exit code 2, a message, and advice."""
+"""Wrong usage: exit code 2, a message and a remedy."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from typer.testing import Result
 
 Run = Callable[..., Result]
 
-WRONG = {
+WRONG_USAGE = {
     "no command": ([], "Usage: opshift"),
     "unknown command": (["konvert"], "Did you mean 'convert'?"),
     "unknown option": (["list", "--nope"], "No such option: --nope"),
     "unknown format": (["list", "--format", "xml"], "xml"),
-    "opset that is no number": (["list", "--opset", "x"], "--opset"),
+    "opset that is not a number": (["list", "--opset", "x"], "--opset"),
     "no input": (["convert"], "Missing argument 'IN'"),
     "no target": (["convert", "old.onnx", "out.onnx"], "no target is given"),
     "no output": (["convert", "old.onnx", "-t", "17"], "OUT is not given"),
     "output and --in-place": (["convert", "old.onnx", "o.onnx", "--in-place", "-t", "17"], "both OUT and"),
-    "input that is not there": (
+    "missing input": (
         ["convert", "no.onnx", "out.onnx", "-t", "17"],
         "no.onnx: file does not exist",
     ),
-    "input that is a folder": (["inspect", "."], "is a folder"),
-    "output that is a folder": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
-    "output in no folder": (
+    "folder as input": (["inspect", "."], "is a folder"),
+    "folder as output": (["convert", "old.onnx", "sub", "-t", "17"], "such as sub/old.onnx"),
+    "output in a missing folder": (
         ["convert", "old.onnx", "no/out.onnx", "-t", "17"],
         "the folder of OUT does not exist",
     ),
-    "output that is a circle of links": (
+    "output that is a circular link": (
         ["convert", "old.onnx", "loop", "-t", "17"],
         "symbolic link that cannot be resolved",
     ),
     "target 0": (["convert", "old.onnx", "out.onnx", "-t", "0"], "there is no opset 0 of ai.onnx"),
     "target -1": (["convert", "old.onnx", "out.onnx", "-t", "-1"], "there is no opset -1 of ai.onnx"),
     "target 99": (["convert", "old.onnx", "out.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
-    "target 99 of a plan": (["plan", "old.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
-    "target that is a word": (["convert", "old.onnx", "out.onnx", "-t", "newest"], "onnx-1.12"),
+    "plan for target 99": (["plan", "old.onnx", "-t", "99"], "there is no opset 99 of ai.onnx"),
+    "invalid target": (["convert", "old.onnx", "out.onnx", "-t", "newest"], "onnx-1.12"),
     "empty target": (["convert", "old.onnx", "out.onnx", "-t", ""], "onnx-1.12"),
     "unknown release": (
         ["convert", "old.onnx", "out.onnx", "-t", "onnx-0.9"],
@@ -52,18 +52,18 @@ WRONG = {
         ["plan", "old.onnx", "-t", "17", "--allow", "magic"],
         "unknown allow value 'magic'",
     ),
-    "definitions that are not there": (["list", "--opsets", "no"], "no: does not exist"),
-    "name that is none": (["show", "Conv:eleven"], "invalid operator name 'Conv:eleven'"),
-    "name against --domain": (
+    "missing definitions": (["list", "--opsets", "no"], "no: does not exist"),
+    "invalid operator name": (["show", "Conv:eleven"], "invalid operator name 'Conv:eleven'"),
+    "name contradicts --domain": (
         ["show", "ai.onnx.Conv", "-d", "ai.onnx.ml"],
         "contradicts --domain ai.onnx.ml",
     ),
-    "name against --opset": (["resolve", "Conv:11", "--opset", "12"], "contradicts --opset 12"),
+    "name contradicts --opset": (["resolve", "Conv:11", "--opset", "12"], "contradicts --opset 12"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), WRONG.values(), ids=list(WRONG))
-def test_wrong_usage(run: Run, old_model: Path, arguments: list[str], message: str) -> None:
+@pytest.mark.parametrize(("arguments", "message"), WRONG_USAGE.values(), ids=list(WRONG_USAGE))
+def test_refuses_wrong_usage(run: Run, old_model: Path, arguments: list[str], message: str) -> None:
     Path("sub").mkdir()
     Path("loop").symlink_to("loop")
     result = run(*arguments)
@@ -77,25 +77,25 @@ def test_wrong_usage(run: Run, old_model: Path, arguments: list[str], message: s
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, (arguments, _) in WRONG.items() if "--format" not in arguments]
+    "name", [name for name, (arguments, _) in WRONG_USAGE.items() if "--format" not in arguments]
 )
-def test_wrong_usage_as_json(run: Run, old_model: Path, name: str) -> None:
+def test_prints_wrong_usage_as_json(run: Run, old_model: Path, name: str) -> None:
     Path("sub").mkdir()
     Path("loop").symlink_to("loop")
-    result = run(*WRONG[name][0], "--format", "json")
-    told = json.loads(result.stdout)
+    result = run(*WRONG_USAGE[name][0], "--format", "json")
+    error = json.loads(result.stdout)
     assert (result.exit_code, result.stderr) == (2, "")
-    assert set(told) == {"error", "reason", "place", "remedy", "refusals"}
-    assert told["reason"]
-    assert told["refusals"] == []
+    assert set(error) == {"error", "reason", "place", "remedy", "refusals"}
+    assert error["reason"]
+    assert error["refusals"] == []
 
 
-def test_the_kind_of_error_is_named(run: Run, old_model: Path) -> None:
+def test_json_names_type_of_error(run: Run, old_model: Path) -> None:
     result = run("plan", "old.onnx", "-t", "99", "--format=json")
     assert json.loads(result.stdout)["error"] == "UnknownOpset"
 
 
-def test_an_input_that_may_not_be_read(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_unreadable_input(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> bytes:
         raise PermissionError(13, "Permission denied", str(path))
 
@@ -105,7 +105,7 @@ def test_an_input_that_may_not_be_read(run: Run, old_model: Path, monkeypatch: p
     assert "old.onnx: cannot be read: Permission denied" in result.stderr
 
 
-def test_a_full_disk(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_full_disk(run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(file: int, data: bytes) -> None:
         raise OSError(28, "No space left on device")
 
@@ -127,7 +127,7 @@ def test_help_has_examples(run: Run, command: str) -> None:
     assert f"opshift {command}" in result.stdout.partition("Examples:")[2]
 
 
-def test_every_command_has_a_line_in_the_help(run: Run) -> None:
+def test_help_summarizes_every_command_in_one_line(run: Run) -> None:
     result = run("--help")
     assert result.exit_code == 0
     assert "..." not in result.stdout.partition("Commands:")[2]

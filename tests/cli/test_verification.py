@@ -1,4 +1,4 @@
-"""`opshift convert --verify`: nothing is written unless original and result agree."""
+"""`opshift convert --verify`: the result is written only if its outputs equal those of the original."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Run = Callable[..., Result]
 CONVERT = ("convert", "old.onnx", "out.onnx", "-t", "17", "--verify")
 
 
-def test_what_was_compared_is_told(run: Run, old_model: Path) -> None:
+def test_prints_comparison(run: Run, old_model: Path) -> None:
     result = run(*CONVERT)
     assert (result.exit_code, result.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
@@ -30,26 +30,26 @@ def test_what_was_compared_is_told(run: Run, old_model: Path) -> None:
     assert Path("out.onnx").exists()
 
 
-def test_what_was_compared_as_json(run: Run, old_model: Path) -> None:
+def test_prints_comparison_as_json(run: Run, old_model: Path) -> None:
     data = json.loads(run(*CONVERT, "--format", "json").stdout)
     assert data["output"] == "out.onnx"
     assert data["verification"]["equal"] is True
     assert [output["name"] for output in data["verification"]["outputs"]] == ["y"]
 
 
-def test_without_the_option_nothing_is_compared(run: Run, old_model: Path) -> None:
+def test_verifies_only_with_option(run: Run, old_model: Path) -> None:
     data = json.loads(run(*CONVERT[:-1], "--format", "json").stdout)
     assert "verification" not in data
 
 
 @pytest.fixture
-def planted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table in which Clip's adapter is wrong."""
+def wrong_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace the adapter of Clip by a wrong one."""
     plant_wrong_clip(monkeypatch)
 
 
-@pytest.mark.usefixtures("planted")
-def test_a_difference_leaves_no_output(run: Run, old_model: Path) -> None:
+@pytest.mark.usefixtures("wrong_adapter")
+def test_difference_writes_nothing(run: Run, old_model: Path) -> None:
     result = run(*CONVERT)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "error: old.onnx: output 'y' differs: " in result.stderr
@@ -58,8 +58,8 @@ def test_a_difference_leaves_no_output(run: Run, old_model: Path) -> None:
     assert os.listdir() == ["old.onnx"]
 
 
-@pytest.mark.usefixtures("planted")
-def test_a_difference_leaves_what_is_there(run: Run, old_model: Path) -> None:
+@pytest.mark.usefixtures("wrong_adapter")
+def test_difference_keeps_existing_files(run: Run, old_model: Path) -> None:
     before = old_model.read_bytes()
     Path("out.onnx").write_bytes(b"mine")
     assert run(*CONVERT, "--force").exit_code == 1
@@ -67,8 +67,8 @@ def test_a_difference_leaves_what_is_there(run: Run, old_model: Path) -> None:
     assert (Path("out.onnx").read_bytes(), old_model.read_bytes()) == (b"mine", before)
 
 
-@pytest.mark.usefixtures("planted")
-def test_a_difference_as_json(run: Run, old_model: Path) -> None:
+@pytest.mark.usefixtures("wrong_adapter")
+def test_prints_difference_as_json(run: Run, old_model: Path) -> None:
     result = run(*CONVERT, "--format", "json")
     data = json.loads(result.stdout)
     assert (result.exit_code, data["error"], data["place"]) == (1, "VerificationFailed", "old.onnx")
@@ -76,21 +76,21 @@ def test_a_difference_as_json(run: Run, old_model: Path) -> None:
     assert data["verification"]["outputs"][0]["differing"] > 0
 
 
-@pytest.mark.usefixtures("planted")
-def test_inputs_of_ones_own_are_used(run: Run, old_model: Path) -> None:
-    """The adapter that is wrong for large values is right for small ones."""
+@pytest.mark.usefixtures("wrong_adapter")
+def test_applies_given_inputs(run: Run, old_model: Path) -> None:
+    """The wrong adapter is correct for small values."""
     np.savez("inputs.npz", x=np.full((1, 3, 8, 8), 0.5, np.float32))
     result = run(*CONVERT, "--inputs", "inputs.npz")
     assert result.exit_code == 0
     assert "1 sample of x tensor(float)[1, 3, 8, 8] (given)" in result.stdout
 
 
-@pytest.mark.usefixtures("planted")
-def test_a_tolerance_of_ones_own_is_used(run: Run, old_model: Path) -> None:
+@pytest.mark.usefixtures("wrong_adapter")
+def test_applies_given_tolerance(run: Run, old_model: Path) -> None:
     assert run(*CONVERT, "--tolerance", "6").exit_code == 0
 
 
-def test_what_cannot_be_compared_is_not_written(run: Run, folder: Path) -> None:
+def test_writes_nothing_if_models_cannot_be_compared(run: Run, folder: Path) -> None:
     node = helper.make_node("RandomNormalLike", ["x"], ["y"])
     onnx.save(build([node], {"x": np.zeros(2, np.float32)}, ["y"], 10), "old.onnx")
     result = run(*CONVERT)
@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_not_written(run: Run, folder: Path) -> None:
     assert os.listdir() == ["old.onnx"]
 
 
-def test_without_runtimes_the_remedy_is_told(
+def test_error_without_runtimes_has_remedy(
     run: Run, old_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("onnxruntime", "onnx"):
@@ -113,17 +113,19 @@ def test_without_runtimes_the_remedy_is_told(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        pytest.param(["--verify", "--inputs", "no.npz"], "no.npz: cannot be read as arrays", id="no inputs"),
         pytest.param(
-            ["--inputs", "no.npz"], "--inputs and --tolerance require --verify", id="inputs for nothing"
+            ["--verify", "--inputs", "no.npz"], "no.npz: cannot be read as arrays", id="missing inputs file"
         ),
         pytest.param(
-            ["--tolerance", "1"], "--inputs and --tolerance require --verify", id="tolerance for nothing"
+            ["--inputs", "no.npz"], "--inputs and --tolerance require --verify", id="inputs without --verify"
         ),
-        pytest.param(["--verify", "--tolerance", "-1"], "--tolerance", id="a negative tolerance"),
+        pytest.param(
+            ["--tolerance", "1"], "--inputs and --tolerance require --verify", id="tolerance without --verify"
+        ),
+        pytest.param(["--verify", "--tolerance", "-1"], "--tolerance", id="negative tolerance"),
     ],
 )
-def test_wrong_usage(run: Run, old_model: Path, options: list[str], message: str) -> None:
+def test_refuses_wrong_usage(run: Run, old_model: Path, options: list[str], message: str) -> None:
     result = run("convert", "old.onnx", "out.onnx", "-t", "17", *options)
     assert result.exit_code == 2
     assert message in result.stderr
