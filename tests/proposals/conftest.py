@@ -1,4 +1,4 @@
-"""Proposals and trees to accept them into."""
+"""Fixtures: proposals, and definition trees that accept them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.registry.catalogue import Registry
 from opshift.registry.fingerprints import LOCK, lock_text, locked
 
 OPSETS = Path(__file__).resolve().parents[2] / "opsets"
-NEEDED = (
+REQUIRED_FILES = (
     *(
         f"ai.onnx/{name}.yaml"
         for name in ("Add", "Cast", "CastLike", "Constant", "Elu", "Exp", "GlobalMaxPool")
@@ -28,7 +28,7 @@ Make = Callable[..., Path]
 
 @pytest.fixture
 def make(tmp_path: Path) -> Make:
-    """A small proposal that two have signed off, then edited."""
+    """Return a function that writes an edited proposal with two sign-offs."""
 
     def make(base: str, *edits: Edit, signed: bool = True) -> Path:
         path = proposal(base, tmp_path / base, *edits)
@@ -41,9 +41,9 @@ def make(tmp_path: Path) -> Make:
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree as the project's, with the operators that the proposals are about."""
+    """Write a definition tree with the operators that the proposals need."""
     folder = tmp_path / "opsets"
-    for name in (*NEEDED, "releases.yaml", "types.yaml"):
+    for name in (*REQUIRED_FILES, "releases.yaml", "types.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(OPSETS / name, folder / name)
     lock = lock_text(locked(Registry((folder,)).operators()))

@@ -1,4 +1,4 @@
-"""An accepted proposal is part of the tree, and models are converted over it."""
+"""Accepted proposals: part of the tree, and used by conversions."""
 
 from __future__ import annotations
 
@@ -55,14 +55,17 @@ def _digests(folder: Path) -> dict[Path, str]:
             "function",
             text("operator.yaml", "since_version: 29", "since_version: 28"),
             "opset.released",
-            id="a released opset",
+            id="released opset",
         ),
         pytest.param(
-            "function", text("operator.yaml", "op_type: Sqrt", "op_type: Exp"), "body.agrees", id="an error"
+            "function",
+            text("operator.yaml", "op_type: Sqrt", "op_type: Exp"),
+            "body.agrees",
+            id="error in the body",
         ),
     ],
 )
-def test_what_is_open_is_refused_and_nothing_is_written(
+def test_refuses_open_proposal_and_writes_nothing(
     base: str, edit: object, rule: str, make: Make, tree: Path
 ) -> None:
     path = make(base, edit, signed=rule != "sign-off.count")
@@ -74,25 +77,27 @@ def test_what_is_open_is_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal", "promotion"])
-def test_the_tree_is_whole_afterwards(base: str, make: Make, tree: Path) -> None:
+def test_accepted_proposal_extends_tree(base: str, make: Make, tree: Path) -> None:
     known = {str(each.id) for each in tree_registry(tree).get_all_schemas_with_history()}
-    done = accept(make(base), tree)
+    accepted = accept(make(base), tree)
     registry = tree_registry(tree)
     assert registry.newest_opset() == 29
-    assert {str(each.id) for each in registry.get_all_schemas_with_history()} == known | {str(done.operator)}
+    assert {str(each.id) for each in registry.get_all_schemas_with_history()} == known | {
+        str(accepted.operator)
+    }
     assert list(moved(registry.operators(), load_lock(tree / "fingerprints.yaml"))) == []
-    assert done.operator.op_type in (tree / "CHANGELOG.md").read_text("utf-8")
+    assert accepted.operator.op_type in (tree / "CHANGELOG.md").read_text("utf-8")
     assert not registry.releases.onnx["1.24"].released
 
 
-def test_the_proposal_says_that_it_is_accepted(make: Make, tree: Path) -> None:
+def test_marks_proposal_as_accepted(make: Make, tree: Path) -> None:
     path = make("function", text("proposal.yaml", "state: in-review\n", ""))
     accept(path, tree)
     assert Folder(path).proposal.state == "accepted"
     assert len(Folder(path).proposal.sign_offs) == 2
 
 
-def test_two_proposals_share_the_opset_in_preparation(make: Make, tree: Path) -> None:
+def test_two_proposals_share_next_opset(make: Make, tree: Path) -> None:
     accept(make("function"), tree)
     accept(make("update"), tree)
     changes = (tree / "CHANGELOG.md").read_text("utf-8")
@@ -101,7 +106,7 @@ def test_two_proposals_share_the_opset_in_preparation(make: Make, tree: Path) ->
     assert list(tree_registry(tree).releases.onnx)[-1] == "1.24"
 
 
-def test_what_is_accepted_is_not_accepted_again(make: Make, tree: Path) -> None:
+def test_refuses_accepted_proposal(make: Make, tree: Path) -> None:
     path = make("function")
     accept(path, tree)
     with pytest.raises(NotAcceptable) as refused:
@@ -112,11 +117,11 @@ def test_what_is_accepted_is_not_accepted_again(make: Make, tree: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "up", "down"),
     [
-        pytest.param(helper.make_node("Elu", ["x"], ["y"], alpha=1.5), ["Elu"], ["Elu"], id="an attribute"),
-        pytest.param(helper.make_node("Elu", ["x"], ["y"]), ["Elu"], ["Elu"], id="the default"),
+        pytest.param(helper.make_node("Elu", ["x"], ["y"], alpha=1.5), ["Elu"], ["Elu"], id="attribute"),
+        pytest.param(helper.make_node("Elu", ["x"], ["y"]), ["Elu"], ["Elu"], id="default"),
     ],
 )
-def test_models_go_up_and_down_over_an_accepted_update(
+def test_converts_models_across_accepted_update(
     node: onnx.NodeProto, up: list[str], down: list[str], make: Make, tree: Path
 ) -> None:
     accept(make("update"), tree)
@@ -131,17 +136,17 @@ def test_models_go_up_and_down_over_an_accepted_update(
     np.testing.assert_allclose(run(older, feeds)[0], run(model, feeds)[0], rtol=1e-6)
 
 
-def test_a_computed_alpha_goes_down_as_a_choice(make: Make, tree: Path) -> None:
+def test_downgrades_computed_alpha(make: Make, tree: Path) -> None:
     accept(make("update"), tree)
     model = _model(29, helper.make_node("Elu", ["x", "alpha"], ["y"]))
     with registering():
         load_module(tree / "adapters" / "elu_29.py")
         older = convert_version(model, 17, registry=tree_registry(tree))
-    found = run(older, {"x": X, "alpha": np.array([3], np.float32)})[0]
-    np.testing.assert_allclose(found, np.where(X < 0, 3 * np.expm1(X), X), rtol=1e-6)
+    output = run(older, {"x": X, "alpha": np.array([3], np.float32)})[0]
+    np.testing.assert_allclose(output, np.where(X < 0, 3 * np.expm1(X), X), rtol=1e-6)
 
 
-def test_a_deprecated_operator_becomes_its_replacement(make: Make, tree: Path) -> None:
+def test_replaces_deprecated_operator(make: Make, tree: Path) -> None:
     accept(make("deprecation"), tree)
     model = _model(22, helper.make_node("GlobalMaxPool", ["x"], ["y"]), shape=(1, 2, 3))
     with registering():
@@ -150,25 +155,27 @@ def test_a_deprecated_operator_becomes_its_replacement(make: Make, tree: Path) -
     assert op_types(newer) == ["ReduceMax"]
 
 
-def test_a_removed_operator_is_refused_with_what_replaces_it(make: Make, tree: Path) -> None:
+def test_error_for_removed_operator_names_replacement(make: Make, tree: Path) -> None:
     accept(make("removal"), tree)
     with pytest.raises(opshift.ResolveError, match="removed") as refused:
         tree_registry(tree).get_schema("GlobalMaxPool", 29)
     assert "ReduceMax" in refused.value.remedy
 
 
-def test_a_promotion_deprecates_the_experimental_operator(make: Make, tree: Path) -> None:
+def test_promotion_deprecates_experimental_operator(make: Make, tree: Path) -> None:
     accept(make("promotion"), tree)
-    found = tree_registry(tree).get_schema("FlexAttention", 1, "ai.onnx.preview")
-    assert found.deprecation is not None
-    assert found.deprecation.replaced_by == "ai.onnx.Squareplus"
+    schema = tree_registry(tree).get_schema("FlexAttention", 1, "ai.onnx.preview")
+    assert schema.deprecation is not None
+    assert schema.deprecation.replaced_by == "ai.onnx.Squareplus"
 
 
-def test_a_company_starts_a_tree_of_its_own(make: Make, tmp_path: Path) -> None:
-    number = text("operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1")
+def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> None:
+    first_version = text(
+        "operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1"
+    )
     tree = tmp_path / "acme"
-    done = accept(make("function", renamed("Bend", "com.acme"), number), tree)
-    assert str(done.operator) == "com.acme.Bend:1"
+    accepted = accept(make("function", renamed("Bend", "com.acme"), first_version), tree)
+    assert str(accepted.operator) == "com.acme.Bend:1"
     assert sorted(each.name for each in tree.iterdir()) == [
         "CHANGELOG.md",
         "cases",
@@ -178,21 +185,21 @@ def test_a_company_starts_a_tree_of_its_own(make: Make, tmp_path: Path) -> None:
     assert tree_registry(tree).get_schema("Bend", 1, "com.acme").body is not None
 
 
-def test_recorded_examples_are_read_back(make: Make, tree: Path) -> None:
+def test_reads_recorded_examples(make: Make, tree: Path) -> None:
     accept(make("function"), tree)
-    found = list(recorded_examples(tree))
-    assert {(domain, name) for domain, name, _ in found} == {("ai.onnx", "Squareplus")}
-    assert all(example.outputs for _, _, example in found)
+    examples = list(recorded_examples(tree))
+    assert {(domain, name) for domain, name, _ in examples} == {("ai.onnx", "Squareplus")}
+    assert all(example.outputs for _, _, example in examples)
 
 
-def test_the_command_line_converts_over_an_accepted_update(make: Make, tree: Path, tmp_path: Path) -> None:
+def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tmp_path: Path) -> None:
     accept(make("update"), tree)
     onnx.save(_model(22, helper.make_node("Elu", ["x"], ["y"], alpha=1.5)), tmp_path / "old.onnx")
-    own = ("--opsets", str(tree), "--adapters", str(tree / "adapters"))
+    definitions = ("--opsets", str(tree), "--adapters", str(tree / "adapters"))
     with registering():
         for source, target, opset in (("old", "new", "29"), ("new", "back", "17")):
             files = (str(tmp_path / f"{source}.onnx"), str(tmp_path / f"{target}.onnx"))
-            done = CliRunner().invoke(app, ["convert", *files, "--target", opset, *own])
-            assert done.exit_code == 0, done.output
+            accepted = CliRunner().invoke(app, ["convert", *files, "--target", opset, *definitions])
+            assert accepted.exit_code == 0, accepted.output
     assert len(onnx.load(tmp_path / "new.onnx").graph.node[0].input) == 2
     assert onnx.load(tmp_path / "back.onnx").graph.node[0].attribute[0].f == 1.5

@@ -1,4 +1,4 @@
-"""What goes wrong with proposals is caught, each by the rule that says so."""
+"""Errors in proposals, and the rules that report them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from opshift.proposals.folder import Folder
 from opshift.proposals.signing import sign
 
 OPERATOR, REFERENCE = "operator.yaml", "reference.py"
-THROUGH_FLOAT = text(
+BODY_IN_FLOAT = text(
     OPERATOR,
     "    - {op_type: Add, inputs: [X, root], outputs: [double]}",
     "    - {op_type: Cast, inputs: [root], outputs: [single], attributes: {to: 1}}\n"
     "    - {op_type: CastLike, inputs: [single, X], outputs: [rounded]}\n"
     "    - {op_type: Add, inputs: [X, rounded], outputs: [double]}",
 )
-ALL_TYPES = text(OPERATOR, "[tensor(float)]", "[all_float_types_ir4]")
-IN_PLACE = text(OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}")
-NO_WAY_DOWN = newest(before=None)
+ALL_FLOAT_TYPES = text(OPERATOR, "[tensor(float)]", "[all_float_types_ir4]")
+CHANGED_DEFAULT = text(OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}")
+NO_DOWNGRADE = newest(before=None)
 
 
 def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
@@ -32,7 +32,7 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
 
 
 @pytest.mark.parametrize(
-    ("base", "edits", "rules", "told"),
+    ("base", "edits", "rules", "excerpt"),
     [
         pytest.param(
             "function",
@@ -42,75 +42,83 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
             ),
             {"reference.expected"},
             "",
-            id="a wrong reference, with a body that agrees with it",
+            id="wrong reference and equally wrong body",
         ),
         pytest.param(
             "function",
-            (ALL_TYPES, THROUGH_FLOAT),
+            (ALL_FLOAT_TYPES, BODY_IN_FLOAT),
             {"body.agrees", "steps.agree"},
             "(double)",
-            id="a body that disagrees on one element type only",
+            id="wrong body for one element type",
         ),
         pytest.param(
             "function",
             (text(OPERATOR, "same_as_first", "scalar"),),
             {"shape.agrees"},
             "the rule infers",
-            id="a wrong shape rule",
+            id="wrong shape rule",
         ),
         pytest.param(
-            "function", (NO_WAY_DOWN,), {"steps.down"}, "no downgrade", id="no reason for a missing way down"
+            "function",
+            (NO_DOWNGRADE,),
+            {"steps.down"},
+            "no downgrade",
+            id="no reason for a missing downgrade",
         ),
         pytest.param(
             "function",
             (said(sign_offs=[{"name": "Ada Example", "date": "2026-01-31", "fingerprint": "0"}]),),
             {"sign-off.author"},
             "Ada Example",
-            id="a sign-off by the author",
+            id="sign-off by the author",
         ),
         pytest.param(
-            "update", (IN_PLACE,), {"opset.published"}, "attributes", id="a default that is changed in place"
+            "update",
+            (CHANGED_DEFAULT,),
+            {"opset.published"},
+            "attributes",
+            id="changed default of a published version",
         ),
     ],
 )
-def test_each_error_is_that_of_its_rule(
-    base: str, edits: tuple[Edit, ...], rules: set[str], told: str, tmp_path: Path
+def test_error_belongs_to_its_rule(
+    base: str, edits: tuple[Edit, ...], rules: set[str], excerpt: str, tmp_path: Path
 ) -> None:
-    found = _errors(base, tmp_path, *edits)
-    assert {each.rule for each in found} == rules
-    assert all(told in each.reason for each in found)
+    findings = _errors(base, tmp_path, *edits)
+    assert {each.rule for each in findings} == rules
+    assert all(excerpt in each.reason for each in findings)
 
 
-def test_a_changed_default_without_a_new_version_is_an_edit_in_place(tmp_path: Path) -> None:
-    def only_edited(folder: Path) -> None:
+def test_changed_default_requires_new_version(tmp_path: Path) -> None:
+    def remove_new_version(folder: Path) -> None:
         path = folder / OPERATOR
         path.write_text(path.read_text().partition("- since_version: 29")[0])
 
-    found = _errors("update", tmp_path, only_edited, last(OPERATOR, "default: 1.0", "default: 2.0"))
-    assert "opset.published" in {each.rule for each in found}
+    findings = _errors("update", tmp_path, remove_new_version, last(OPERATOR, "default: 1.0", "default: 2.0"))
+    assert "opset.published" in {each.rule for each in findings}
 
 
-def test_an_edit_after_a_sign_off_makes_it_void(tmp_path: Path) -> None:
+def test_edit_invalidates_sign_offs(tmp_path: Path) -> None:
     path = proposal("function", tmp_path / "sq")
     for name in ("Grace", "Alan"):
         sign(Folder(path), name)
     assert check_proposal(path, gate="accept").errors == ()
     text(REFERENCE, "Squareplus in numpy", "Squareplus, in numpy")(path)
-    found = check_proposal(path, gate="accept").findings
-    assert sorted(each.rule for each in found if each.rule.startswith("sign-off")) == [
+    findings = check_proposal(path, gate="accept").findings
+    assert sorted(each.rule for each in findings if each.rule.startswith("sign-off")) == [
         "sign-off.count",
         "sign-off.void",
         "sign-off.void",
     ]
 
 
-def test_a_finding_names_file_and_line(tmp_path: Path) -> None:
+def test_finding_has_file_and_line(tmp_path: Path) -> None:
     errors = _errors("function", tmp_path, text(OPERATOR, "op_type: Sqrt", "op_type: Root"))
-    (found,) = (each for each in errors if each.rule == "body.operators")
-    line = (tmp_path / "function" / OPERATOR).read_text().splitlines()[found.place.line - 1]
-    assert found.place.file.endswith(OPERATOR)
+    (finding,) = (each for each in errors if each.rule == "body.operators")
+    line = (tmp_path / "function" / OPERATOR).read_text().splitlines()[finding.place.line - 1]
+    assert finding.place.file.endswith(OPERATOR)
     assert "op_type: Root" in line
-    assert found.remedy
+    assert finding.remedy
 
 
 @pytest.mark.parametrize(
@@ -120,18 +128,18 @@ def test_a_finding_names_file_and_line(tmp_path: Path) -> None:
         (text(REFERENCE, "    width, half", "    raise SystemExit(0)\n    width, half"), "reference.runs"),
         (text(REFERENCE, "def reference(", "def reference(]"), "reference.loads"),
     ],
-    ids=["a module that exits", "a function that exits", "a file that is no Python"],
+    ids=["module exits", "function exits", "invalid Python"],
 )
-def test_code_that_ends_the_program_is_a_finding(edit: Edit, rule: str, tmp_path: Path) -> None:
+def test_reports_code_that_exits(edit: Edit, rule: str, tmp_path: Path) -> None:
     assert rule in {each.rule for each in _errors("function", tmp_path, edit)}
 
 
 @pytest.mark.parametrize("name", ["operator.yaml", "reference.py", "examples.yaml"])
-def test_a_file_that_is_missing_is_a_finding(name: str, tmp_path: Path) -> None:
+def test_reports_missing_file(name: str, tmp_path: Path) -> None:
     assert _errors("function", tmp_path, lambda folder: (folder / name).unlink())
 
 
-def test_without_running_nothing_is_run(tmp_path: Path) -> None:
+def test_runs_no_code_if_disabled(tmp_path: Path) -> None:
     path = proposal(
         "function", tmp_path / "sq", text(REFERENCE, "import numpy", "raise ValueError\nimport numpy")
     )
@@ -140,12 +148,12 @@ def test_without_running_nothing_is_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["squareplus", "elu_alpha", "global_max_pool"])
-def test_the_worked_examples_are_in_order(name: str) -> None:
+def test_worked_examples_are_valid(name: str) -> None:
     root = Path(__file__).resolve().parents[2] / "proposals" / "examples"
     assert check_proposal(root / name).errors == ()
 
 
-def test_nothing_of_a_proposal_stays_in_the_table_of_adapters(tmp_path: Path) -> None:
+def test_adapter_table_is_unchanged_after_check(tmp_path: Path) -> None:
     from opshift.adapters.table import adapter_table
 
     before = dict(adapter_table())
@@ -153,13 +161,13 @@ def test_nothing_of_a_proposal_stays_in_the_table_of_adapters(tmp_path: Path) ->
     assert dict(adapter_table()) == before
 
 
-def test_without_numpy_it_is_said_what_to_install(tmp_path: Path) -> None:
+def test_error_without_numpy_has_remedy(tmp_path: Path) -> None:
     script = (
         "import sys; sys.modules['numpy'] = None\n"
         "from opshift.cli.main import main\n"
         "sys.argv = ['opshift', 'proposal', 'explain']\n"
         "main()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert "pip install 'opshift[verify]'" in done.stderr
+    completed = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert completed.returncode == 2
+    assert "pip install 'opshift[verify]'" in completed.stderr

@@ -1,4 +1,4 @@
-"""docs/proposals.md: its commands run as they are written, in an empty folder."""
+"""Commands of `docs/proposals.md`, run as written in an empty folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ COMMAND = re.compile(r"(?:.*<<'EOF'\n(?:.*\n)*?EOF|.*)\n")
 
 
 def _commands() -> Iterator[tuple[str, bool]]:
-    """Each command with the lines that it is fed, and whether it has to fail."""
-    for fails, block in BLOCK.findall(GUIDE.read_text("utf-8")):
+    """Yield each command with its input lines, and whether it must fail."""
+    for must_fail, block in BLOCK.findall(GUIDE.read_text("utf-8")):
         for command in COMMAND.findall(block):
-            yield command.strip("\n"), bool(fails)
+            yield command.strip("\n"), bool(must_fail)
 
 
 def _run(command: str) -> int:
-    """Commands of opshift in this process, which saves their start; everything else in a shell."""
+    """Run opshift in this process, which is faster, and all other commands in a shell."""
     if command.startswith("opshift "):
         return CliRunner().invoke(app, shlex.split(command)[1:], catch_exceptions=False).exit_code
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -40,13 +40,13 @@ def _run(command: str) -> int:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder after all commands of the guide."""
+def finished_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder after all commands of the guide."""
     folder, home = tmp_path_factory.mktemp("guide"), Path.cwd()
     os.chdir(folder)
     try:
-        for command, fails in _commands():
-            assert (_run(command) != 0) is fails, command
+        for command, must_fail in _commands():
+            assert (_run(command) != 0) is must_fail, command
     finally:
         os.chdir(home)
     return folder
@@ -66,29 +66,29 @@ def _squareplus(x: Array, b: float) -> Array:
         "squareplus.html",
     ],
 )
-def test_the_guide_ends_with_an_operator_that_is_accepted(finished: Path, path: str) -> None:
-    content = (finished / path).read_text("utf-8")
+def test_guide_ends_with_accepted_operator(finished_folder: Path, path: str) -> None:
+    content = (finished_folder / path).read_text("utf-8")
     assert "Squareplus" in content or path.startswith("opsets/cases")
 
 
-def test_the_model_computes_the_same_below(finished: Path) -> None:
-    older = onnx.load(finished / "older.onnx")
+def test_downgraded_model_computes_same_outputs(finished_folder: Path) -> None:
+    older = onnx.load(finished_folder / "older.onnx")
     x = np.array([[-3, 0, 1]], np.float32)
     assert opset_of(older) == 17
     assert "Squareplus" not in op_types(older)
     np.testing.assert_allclose(run(older, {"x": x})[0], _squareplus(-x, 2.0), rtol=1e-6)
 
 
-def test_the_model_comes_back_as_it_was(finished: Path) -> None:
-    model, newer = (onnx.load(finished / name) for name in ("model.onnx", "newer.onnx"))
+def test_upgrade_restores_model(finished_folder: Path) -> None:
+    model, newer = (onnx.load(finished_folder / name) for name in ("model.onnx", "newer.onnx"))
     assert opset_of(newer) == 29
     assert newer.graph == model.graph
 
 
 @pytest.mark.parametrize("name", ["operator.yaml", "reference.py", "examples.yaml"])
-def test_the_guide_has_the_worked_example(finished: Path, name: str) -> None:
-    assert (finished / "squareplus" / name).read_text("utf-8") == (EXAMPLE / name).read_text("utf-8")
+def test_guide_has_files_of_worked_example(finished_folder: Path, name: str) -> None:
+    assert (finished_folder / "squareplus" / name).read_text("utf-8") == (EXAMPLE / name).read_text("utf-8")
 
 
-def test_the_clone_is_left_alone(finished: Path) -> None:
+def test_guide_does_not_change_project(finished_folder: Path) -> None:
     assert not (GUIDE.parents[1] / "opsets" / "ai.onnx" / "Squareplus.yaml").exists()

@@ -1,4 +1,4 @@
-"""The review page shows what reviewers need."""
+"""Contents of the review page."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ def _page(name: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "shown"),
+    ("name", "excerpt"),
     [
-        pytest.param("squareplus", "Y = (X + sqrt(X * X + b)) / 2", id="the formula"),
-        pytest.param("squareplus", "| attribute | `b` | FLOAT | optional | `4.0` |", id="the signature"),
-        pytest.param("squareplus", "width = Constant <value_float=@b>()", id="the body"),
-        pytest.param("squareplus", "float32[] `2.0`", id="an output"),
-        pytest.param("squareplus", "| function body | 24 | 0 | 0 | 0 |", id="the evidence"),
-        pytest.param("squareplus", "| corner | nan | 1 | not finite |", id="what is covered"),
-        pytest.param("global_max_pool", "| corner | scalar | **none** |", id="what is not covered"),
-        pytest.param("global_max_pool", "* replaced by ReduceMax", id="the replacement"),
-        pytest.param("elu_alpha", "* input added: alpha: nothing -> optional (", id="what differs"),
-        pytest.param("elu_alpha", "0 of 2 sign-offs, for content", id="the sign-offs"),
+        pytest.param("squareplus", "Y = (X + sqrt(X * X + b)) / 2", id="formula"),
+        pytest.param("squareplus", "| attribute | `b` | FLOAT | optional | `4.0` |", id="signature"),
+        pytest.param("squareplus", "width = Constant <value_float=@b>()", id="body"),
+        pytest.param("squareplus", "float32[] `2.0`", id="output"),
+        pytest.param("squareplus", "| function body | 24 | 0 | 0 | 0 |", id="evidence"),
+        pytest.param("squareplus", "| corner | nan | 1 | not finite |", id="covered corner"),
+        pytest.param("global_max_pool", "| corner | scalar | **none** |", id="uncovered corner"),
+        pytest.param("global_max_pool", "* replaced by ReduceMax", id="replacement"),
+        pytest.param("elu_alpha", "* input added: alpha: nothing -> optional (", id="differences"),
+        pytest.param("elu_alpha", "0 of 2 sign-offs, for content", id="sign-offs"),
     ],
 )
-def test_the_page_shows(name: str, shown: str) -> None:
-    assert shown in _page(name)
+def test_page_shows(name: str, excerpt: str) -> None:
+    assert excerpt in _page(name)
 
 
-def test_html_has_tables_and_obeys_no_markup(tmp_path: Path) -> None:
+def test_html_has_tables_and_escapes_markup(tmp_path: Path) -> None:
     path = proposal(
         "function", tmp_path / "sq", said(motivation="<script>alert(1)</script>", title="A <b> title")
     )

@@ -1,4 +1,4 @@
-"""A sign-off is of one content, by somebody other than the author; nothing else in the file changes."""
+"""Sign-offs: valid for one content, never by the author, and written without other changes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("name", "why"),
+    ("name", "reason"),
     [("Ada Example", "author"), (" ada  EXAMPLE", "author"), ("", "name"), ("Grace", "already signed")],
-    ids=["the author", "the author, written otherwise", "nobody", "somebody again"],
+    ids=["author", "author in different case", "empty name", "repeated name"],
 )
-def test_a_sign_off_is_refused(name: str, why: str, path: Path) -> None:
+def test_refuses_sign_off(name: str, reason: str, path: Path) -> None:
     sign(Folder(path), "Grace")
-    with pytest.raises(UsageError, match=why):
+    with pytest.raises(UsageError, match=reason):
         sign(Folder(path), name)
 
 
-def test_only_the_list_changes(path: Path) -> None:
+def test_changes_only_list_of_sign_offs(path: Path) -> None:
     before = (path / "proposal.yaml").read_text("utf-8").replace("sign_offs: []\n", "")
     sign(Folder(path), "Grace O'Hara", date(2026, 1, 31))
     sign(Folder(path), "Alan", date(2026, 2, 1))
@@ -43,9 +43,11 @@ def test_only_the_list_changes(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "ending", ["sign_offs: []\n# the end\n", "", "sign_offs: []"], ids=["a comment", "no list", "no newline"]
+    "ending",
+    ["sign_offs: []\n# the end\n", "", "sign_offs: []"],
+    ids=["comment at the end", "no list", "no newline"],
 )
-def test_a_sign_off_finds_its_place(ending: str, path: Path) -> None:
+def test_appends_sign_off_at_end(ending: str, path: Path) -> None:
     text("proposal.yaml", "sign_offs: []\n", ending)(path)
     sign(Folder(path), "Grace")
     sign(Folder(path), "Alan")
@@ -62,9 +64,9 @@ def test_a_sign_off_finds_its_place(ending: str, path: Path) -> None:
         (text("reference.py", "half", "part"), False),
         (text("examples.yaml", "-4.5", "-4"), False),
     ],
-    ids=["the state", "a comment in proposal.yaml", "the title", "a default", "the reference", "an example"],
+    ids=["state", "comment in proposal.yaml", "title", "default", "reference", "example"],
 )
-def test_the_fingerprint_is_of_what_is_reviewed(edit: object, is_same: bool, path: Path) -> None:
+def test_fingerprint_covers_reviewed_content(edit: object, is_same: bool, path: Path) -> None:
     before = fingerprint(Folder(path))
     edit(path)  # type: ignore[operator]
     assert (fingerprint(Folder(path)) == before) is is_same
