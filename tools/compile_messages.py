@@ -1,7 +1,7 @@
 """Compile opsets/onnx.proto to opsets/onnx.binpb and registry/messages.pyi.
 
-python tools/compile_messages.py            write what is stale
-python tools/compile_messages.py --check    write nothing, exit 1 if anything is stale
+python tools/compile_messages.py            write outdated files
+python tools/compile_messages.py --check    write nothing; exit with 1 if a file is outdated
 """
 
 import argparse
@@ -54,14 +54,16 @@ SCALARS: Final = {
 
 
 def stale() -> dict[Path, bytes]:
-    """What the sources give now for each generated file that is missing or differs from it."""
+    """Return the new content of each generated file that is missing or outdated."""
     return {path: content for path, content in _outputs().items() if not _holds(path, content)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write or check the generated files; the exit code."""
+    """Write or check the generated files and return the exit code."""
     parser = argparse.ArgumentParser(description="Compile opsets/onnx.proto.")
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 if anything is stale")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if a file is outdated"
+    )
     check: bool = parser.parse_args(arguments).check
     outputs = stale()
     for path, content in outputs.items():
@@ -98,10 +100,10 @@ def _stub(file: FileDescriptorProto, module: str) -> str:
 
 
 def _functions(module: str) -> Iterator[str]:
-    """The signatures of a module's public functions."""
+    """Yield the signatures of the public functions in the source text of a module."""
     for node in ast.parse(module).body:
         if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-            node.body = []
+            node.body = []  # ast.unparse then prints the signature only
             yield ast.unparse(node) + " ..."
 
 
@@ -138,7 +140,7 @@ def _attribute(field: FieldDescriptorProto) -> Iterator[str]:
 
 
 def _which_oneof(message: DescriptorProto) -> Iterator[str]:
-    """A typed WhichOneof; a message here has at most one group of alternatives."""
+    """Yield a typed `WhichOneof` if the message has a oneof group; no message of ONNX has more than one."""
     if not message.oneof_decl:
         return
     (group,) = message.oneof_decl

@@ -1,7 +1,7 @@
-"""Write the files that follow from definitions, adapters and rules: pages, the schema, compiled copies.
+"""Generate files from definitions, adapters and rules: pages, the JSON Schema, compiled copies.
 
-python tools/generate.py            write what is stale
-python tools/generate.py --check    write nothing, exit 1 if anything is stale
+python tools/generate.py            write outdated files
+python tools/generate.py --check    write nothing; exit with 1 if a file is outdated
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ GENERATORS = (schema, compiled, changes, downgrades, proposal_rules)
 
 
 def stale(root: Path) -> Mapping[Path, str]:
-    """The files that are missing or hold something else, and what they are to hold."""
+    """Return the new content of each generated file that is missing or outdated, by its path below `root`."""
     wanted = {path: text for each in GENERATORS for path, text in each.files().items()}
     return {path: text for path, text in wanted.items() if not _holds(root / path, text)}
 
@@ -29,9 +29,11 @@ def _holds(path: Path, text: str) -> bool:
 
 
 def main(arguments: Sequence[str] | None = None, root: Path = ROOT) -> int:
-    """Write or check the files; the exit code."""
+    """Write or check the files and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="write nothing")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit with 1 if a file is outdated"
+    )
     check: bool = parser.parse_args(arguments).check
     outdated = stale(root)
     for path, text in outdated.items():

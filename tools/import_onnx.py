@@ -1,10 +1,10 @@
-"""Append to `opsets/` the operator versions that an installed `onnx` has and the registry lacks.
+"""Append operator versions to `opsets/` that the installed `onnx` defines and the registry lacks.
 
     python tools/import_onnx.py [--write] [--folder opsets]
 
-Facts only (names, order, types, defaults, options): what a person has to decide about a new version is
-printed, a line each. A version that is there already is never touched; where it differs from the
-installed `onnx`, that is printed too and the exit code is 1.
+Only facts are imported (names, order, types, defaults, options). The remaining decisions about a new version
+are printed, one per line. Existing versions are never changed; if one differs from the installed `onnx`, it
+is printed and the exit code is 1.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DIFFERENTIATION = {"Differentiable": "differentiable", "NonDifferentiable": "non
 
 
 def main() -> int:
-    """Run the command; 1 if a published version differs."""
+    """Run the command; return 1 if a published version differs."""
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     arguments.add_argument("--write", action="store_true", help="write the files (otherwise only report)")
     arguments.add_argument("--folder", type=Path, default=Path("opsets"))
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def import_all(folder: Path, write: bool) -> int:
-    """Append every missing version below `folder`; the number of differences counts as failure."""
+    """Append every missing version to the files in `folder`; return 1 if a published version differs."""
     types = TypeSets.load(folder / "types.yaml")
     registry = Registry((folder,)) if any(folder.glob("*/*.yaml")) else None
     differences = 0
@@ -59,7 +59,7 @@ def import_all(folder: Path, write: bool) -> int:
 
 
 def facts(schema: defs.OpSchema) -> dict[str, Any]:
-    """What a definition in YAML says of one `onnx.defs.OpSchema`, its types spelled out."""
+    """Return an `onnx.defs.OpSchema` as the content of a YAML definition, with all types listed."""
     found: dict[str, Any] = {
         "since_version": schema.since_version,
         "status": "EXPERIMENTAL" if schema.support_level.name == "EXPERIMENTAL" else "STABLE",
@@ -75,6 +75,7 @@ def facts(schema: defs.OpSchema) -> dict[str, Any]:
         del found["determinism"]
     if schema.deprecated:
         found["deprecation"] = {}
+    # an empty `deprecation` still marks the version as deprecated
     return {key: value for key, value in found.items() if value not in ([], {}) or key == "deprecation"}
 
 
@@ -119,7 +120,7 @@ def _plain(value: Any) -> Any:
 
 
 def _shortest(value: float) -> float:
-    """The number with the fewest digits that is the same in 32 bits."""
+    """Return the number with the fewest digits that has the same float32 value."""
     import numpy as np
 
     return float(str(np.float32(value)))
@@ -135,7 +136,7 @@ def _append(path: Path, schemas: list[defs.OpSchema], types: TypeSets, known: bo
         print(f"would add {len(schemas)} to {path}")
         return
     if not known:
-        print(f"write {path.parent.name}.{path.stem}: its description, shape rule and what came before it")
+        print(f"write {path.parent.name}.{path.stem}: its description, shape rule and `before`")
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a", encoding="utf-8") as file:
         file.write(text)
@@ -157,7 +158,7 @@ def _version_text(version: dict[str, Any], types: TypeSets) -> str:
 
 
 def _named(listed: frozenset[str], types: TypeSets) -> list[str]:
-    """The fewest sets that cover the types, largest first, and the types left over."""
+    """Cover the types with named sets, largest first; return these and the remaining types."""
     left, names = set(listed), []
     for name, members in _by_size(types):
         if members <= left:
@@ -172,6 +173,7 @@ def _by_size(types: TypeSets) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _flow(value: Any) -> str:
+    """Return a value as YAML on a single line, which the large width enforces."""
     return (
         str(yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10**6))
         .strip()
@@ -200,12 +202,12 @@ def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
 
 
 def _bare_parameters(parameters: tuple[Parameter, ...]) -> tuple[Parameter, ...]:
-    """Parameters without what only this registry states of them."""
+    """Return parameters without the properties that `onnx` does not define."""
     return tuple(replace(each, type_attribute=None, absent_type=None) for each in parameters)
 
 
 def _bare(attributes: dict[str, Any]) -> dict[str, Any]:
-    """Attributes without what only this registry states of them."""
+    """Return attributes without the properties that `onnx` does not define."""
     nothing: dict[str, Any] = {"values": None, "minimum": None, "maximum": None, "absent": ""}
     return {name: replace(attribute, **nothing) for name, attribute in attributes.items()}
 

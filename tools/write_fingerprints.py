@@ -1,9 +1,9 @@
 """Write opsets/fingerprints.yaml: append the fingerprints of new versions.
 
-python tools/write_fingerprints.py            append what is new; exit 1 if what is on record has changed
-python tools/write_fingerprints.py --check    write nothing, exit 1 unless the record is complete and true
-python tools/write_fingerprints.py --steps    also record how nodes are converted now, which may be improved
-python tools/write_fingerprints.py --force    also record what has changed although it is published
+python tools/write_fingerprints.py            append new entries; exit with 1 if a recorded entry has changed
+python tools/write_fingerprints.py --check    write nothing; exit with 1 if an entry is missing or has changed
+python tools/write_fingerprints.py --steps    also record changed steps, which may be improved at any time
+python tools/write_fingerprints.py --force    also record changes of published versions
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ OPSETS: Final = Path(__file__).resolve().parent.parent / "opsets"
 
 
 def allowed(each: Moved, fresh: set[tuple[str, str, str]], tree: Tree) -> bool:
-    """Whether an entry may be recorded without being asked: it is new, or its version is no promise."""
+    """Check whether an entry may be recorded without an option: it is new, or its version is experimental."""
     operator = tree.operators.get((each.domain, each.op_type))
     version = each.entry.partition(" ")[0]
     experimental = (
         {str(v.since_version) for v in operator.versions if v.status != "STABLE"} if operator else ()
     )
-    if each.is_step:
+    if each.is_step:  # a new version comes with its own step
         return (each.domain, each.op_type, version) in fresh
-    if each.entry == "shared":
+    if each.entry == "shared":  # a new version may update the description at the top of the file
         return any(key[:2] == (each.domain, each.op_type) for key in fresh)
     return each.why == "new" or version in experimental
 
 
 def recorded(old: Lock, now: Lock, refused: Sequence[Moved]) -> Lock:
-    """The record as the definitions have it now, but for what is refused."""
+    """Return the lock of the current definitions, with the refused entries as they were before."""
     found = {
         domain: {name: dict(entries) for name, entries in names.items()} for domain, names in now.items()
     }
@@ -52,9 +52,9 @@ def recorded(old: Lock, now: Lock, refused: Sequence[Moved]) -> Lock:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; 1 if something on record has changed, or with `--check` if anything is off."""
+    """Run the command; return 1 if a recorded entry has changed, or with `--check` if any entry differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("folder", nargs="?", type=Path, default=OPSETS, help="the tree of definitions")
+    parser.add_argument("folder", nargs="?", type=Path, default=OPSETS, help="folder of definitions")
     for option in ("--check", "--steps", "--force"):
         parser.add_argument(option, action="store_true")
     given = parser.parse_args(arguments)

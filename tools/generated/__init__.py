@@ -1,1 +1,1 @@
-"""Files that follow from others: each module tells what its files are to hold."""
+"""Generators of files: `files` of each module returns the content of its files by path."""

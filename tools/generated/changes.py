@@ -1,4 +1,4 @@
-"""docs/changes.md: every step of ONNX's history and what it does to models."""
+"""Generator of docs/changes.md: every version step of ONNX and its effect on models."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ PAGE: Final = Path("docs", "changes.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Changes
 
-What each new version of an operator does to the models that use the one before it. Each change is classified
-by a rule; a step has the gravest class of its changes. Definitions do not show everything: where they are
-equal, or differ harmlessly, the step that a person declared between them counts too.
+The effect of each new version of an operator on models that use the previous one. A rule classifies each
+change; a step has the most severe class of its changes. Definitions do not contain every difference: if they
+are equal, or differ harmlessly, the declared step between them is classified too.
 
-*Backward*: under a change of this class alone a model of the older version is one of the newer, as it is.
-*Forward*: the other way round. A step passes a way if all its changes do.
+*Backward*: if all changes have this class, a model of the older version is valid unchanged in the newer one.
+*Forward*: the reverse. A step passes in a direction if all its changes do.
 
 """
 
 
 def files() -> Mapping[Path, str]:
-    """The page."""
+    """Return the page."""
     return {PAGE: _page()}
 
 
@@ -65,7 +65,7 @@ def _passing(steps: Iterable[HistoryStep], classes: frozenset[ChangeClass]) -> i
 
 def _rules(steps: Iterable[HistoryStep]) -> str:
     counts = Counter(rule for step in steps for rule in _ids(step))
-    lines = ["## Rules", "", "| rule | class | steps | what it says |", "|---|---|---:|---|"]
+    lines = ["## Rules", "", "| rule | class | steps | description |", "|---|---|---:|---|"]
     rows = (
         f"| {rule.id} | {rule.change_class} | {counts[rule.id]} | {rule.purpose} |"
         for rule in change_rules().values()
@@ -74,7 +74,7 @@ def _rules(steps: Iterable[HistoryStep]) -> str:
 
 
 def _policies() -> str:
-    lines = ["## Policies", "", "| policy | what it says |", "|---|---|"]
+    lines = ["## Policies", "", "| policy | description |", "|---|---|"]
     return "\n".join([*lines, *(f"| {each.name} | {each.purpose} |" for each in POLICIES.values())])
 
 

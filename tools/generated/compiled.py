@@ -1,4 +1,4 @@
-"""What conversions read in place of the sources: registry/compiled.json and converter/compiled.json."""
+"""Generator of registry/compiled.json and converter/compiled.json, which spare conversions parsing."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ Sections = Mapping[str, Mapping[str, Any]]
 
 
 def files() -> Mapping[Path, str]:
-    """Both files."""
+    """Return both files."""
     registry = Registry((OPSETS,))
     operators = {
         path: load_operator(path, registry.types)
         for domain in registry.domains()
         for path in (registry.file_of(name, domain) for name in registry.names(domain))
     }
-    return {DEFINITIONS: _lines(_definitions(operators)), ROUTES: _lines(_routes(operators.values()))}
+    return {DEFINITIONS: _json_text(_definitions(operators)), ROUTES: _json_text(_routes(operators.values()))}
 
 
 def _definitions(operators: Mapping[Path, Operator]) -> Sections:
-    """What conversions need of the folder of definitions, each by the bytes that it was made of."""
+    """Return the definitions, releases and IR versions, keyed by a checksum of their source files."""
     files = {name_of(path, [OPSETS / TYPES]): operator for path, operator in sorted(operators.items())}
     releases = {name_of(OPSETS / RELEASES, [OPSETS / CONSUMERS]): Releases.of_tree(OPSETS)}
     ir_versions = {name_of(IR_VERSIONS, ()): read_ir_versions(IR_VERSIONS)}
@@ -43,11 +43,11 @@ def _definitions(operators: Mapping[Path, Operator]) -> Sections:
 
 
 def _routes(operators: Iterable[Operator]) -> Sections:
-    """The routes in the graph of versions, and the modules of adapters."""
+    """Return the shortest paths in each version graph, and the module of each adapter."""
     adapters = {
         str(pair): function.__module__
         for pair, function in sorted(adapter_table().items())
-        if function.__module__.startswith("opshift.adapters.")  # not what else is installed
+        if function.__module__.startswith("opshift.adapters.")  # leave out installed extensions
     }
     return {
         "operators": {f"{each.domain}.{each.name}": _paths(each) for each in operators},
@@ -66,8 +66,8 @@ def _paths(operator: Operator) -> dict[str, Any]:
     return {"versions": [each.since_version for each in operator.versions], "paths": paths}
 
 
-def _lines(sections: Sections) -> str:
-    """JSON with a line for each entry."""
+def _json_text(sections: Sections) -> str:
+    """Return JSON with one line for each entry."""
     texts = [
         f"{json.dumps(name)}: {{\n"
         + ",\n".join(

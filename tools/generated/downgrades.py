@@ -1,4 +1,4 @@
-"""docs/downgrades.md: how every operator version goes down, or why it does not."""
+"""Generator of docs/downgrades.md: the downgrade of every operator version, or the reason for its refusal."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ PAGE: Final = Path("docs", "downgrades.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Downgrades
 
-How a node of each operator version is expressed in the version before it, or, where the operator is
-new, by others. Longer ways down are made of these steps; what a step emits takes steps of its own.
+How a node of each operator version is expressed in the previous version or, if the operator is new, by other
+operators. Longer downgrades are sequences of these steps; emitted nodes are downgraded further.
 
 | how | meaning |
 |---|---|
-| derived | the versions differ by element types alone: a node stays as it is; types that the older version lacks are cast to wider ones where the result is the same, and refused otherwise |
-| compatible | a node stays as it is |
-| declared | a small rewrite that both definitions can check |
-| adapter | a function rewrites the node, and refuses what has no exact form; where it *may be approximate*, that has to be allowed |
-| refused | there is no way |
+| derived | the versions differ only in element types: the node is unchanged; types that the older version lacks are cast to wider ones if the result is the same, and refused otherwise |
+| compatible | the node is unchanged |
+| declared | a small rewrite that is validated against both definitions |
+| adapter | a function rewrites the node, and refuses nodes without an exact equivalent; a rewrite that *may be approximate* requires `--allow approximate` |
+| refused | the node has no equivalent |
 
 """
 
 
 def files() -> Mapping[Path, str]:
-    """The page."""
+    """Return the page."""
     return {PAGE: _page()}
 
 
@@ -45,7 +45,7 @@ def _page() -> str:
             for row in _rows(history(operator), counts)
         ]
         if rows:
-            table = ["| operator version | goes to | how | what happens |", "|---|---|---|---|", *rows]
+            table = ["| operator version | target | how | rewrite |", "|---|---|---|---|", *rows]
             parts.append("\n".join([f"## {domain}", "", *table]))
     total = ", ".join(f"{count} {how}" for how, count in counts.most_common())
     return HEAD + f"{sum(counts.values())} steps: {total}.\n\n" + "\n\n".join(parts) + "\n"
@@ -57,7 +57,7 @@ def _rows(entries: Iterator[Entry], counts: Counter[str]) -> Iterator[str]:
         if entry.down is not None and entry.before is not None:
             yield _row(str(version.id), str(entry.before.id), entry.down, _is_approximate(entry), counts)
         if entry.arriving is not None:
-            to = f"others, at {version.since_version - 1}"
+            to = f"other operators, opset {version.since_version - 1}"
             yield _row(str(version.id), to, entry.arriving, _is_approximate(entry), counts)
 
 
@@ -72,9 +72,10 @@ def _is_approximate(entry: Entry) -> bool:
     version = entry.version
     opset = entry.before.since_version if entry.before else version.since_version - 1
     function = adapter_table().get(Pair(version.domain, version.name, version.since_version, opset))
-    return function is not None and _concedes(function)
+    return function is not None and _may_approximate(function)
 
 
-def _concedes(function: Adapter) -> bool:
+def _may_approximate(function: Adapter) -> bool:
+    # no data declares that an adapter may approximate, so search its source for the call
     module = inspect.getmodule(function)
     return module is not None and 'concede("approximate"' in inspect.getsource(function)

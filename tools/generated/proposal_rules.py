@@ -1,4 +1,4 @@
-"""docs/proposal-rules.md: every rule that a proposal is judged by."""
+"""Generator of docs/proposal-rules.md: every rule for proposals."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ PAGE: Final = Path("docs", "proposal-rules.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Rules for proposals
 
-`opshift proposal check` judges by these; those marked *accept* count when a proposal is to be accepted. An
-error stands in the way, a warning is for the author and reviewers to weigh, an info is advice.
-`opshift proposal explain RULE` says what a rule is for.
+`opshift proposal check` applies these rules; rules marked *accept* apply when a proposal is accepted. An
+error blocks the proposal, a warning is for the author and reviewers to consider, an info is advice.
+`opshift proposal explain RULE` explains a rule.
 
-| rule | level | asks that | comes from |
+| rule | level | requirement | source |
 |---|---|---|---|
 """
 
 
 def files() -> Mapping[Path, str]:
-    """The page."""
+    """Return the page."""
     return {PAGE: _page()}
 
 

@@ -1,4 +1,4 @@
-"""opsets/schema.json: the JSON Schema of an operator file, from the models in registry/."""
+"""Generator of opsets/schema.json: the JSON Schema of an operator file, from the models in registry/."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ SCHEMA = Path("opsets", "schema.json")
 
 
 def files() -> Mapping[Path, str]:
-    """The schema."""
+    """Return the schema."""
     return {SCHEMA: schema_text()}
