@@ -285,7 +285,7 @@ def test_downgrades_dynamic_quantize_linear(data: Array, target: int, converted:
 def test_downgrades_nodes_between_onnxruntime_operators(
     opset: int, target: int, converted: Converted
 ) -> None:
-    """Outputs of com.microsoft have an unknown type: data are cast, and the zero point determines the type."""
+    """Outputs of com.microsoft have an unknown type: data are cast, and the zero point provides the type."""
     initializers: dict[str, Array] = {"s": SCALE, "z": np.array(3, np.uint8)}
     nodes = [
         helper.make_node("QuickGelu", ["x"], ["g"], domain="com.microsoft"),

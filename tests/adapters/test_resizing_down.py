@@ -1,4 +1,4 @@
-"""Resize and Upsample on their way down: the direct form where there is one, else Gather and arithmetic."""
+"""Downgrades of Resize and Upsample to one node where possible, else to Gather and arithmetic."""
 
 from __future__ import annotations
 
@@ -18,27 +18,32 @@ Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 6, 8)).astype(np.float32)
 BY_SCALE = {"scales": np.array([1, 1, 0.5, 2], np.float32)}
-TWICE = {"scales": np.array([1, 1, 2, 2], np.float32)}
+DOUBLED = {"scales": np.array([1, 1, 2, 2], np.float32)}
 TO_SIZE = {"sizes": np.array([1, 2, 4, 11], np.int64)}
 ROI = np.array([0, 0, 0.2, 0, 1, 1, 0.7, 1.2], np.float32)
 
 
 def _model(
-    given: Mapping[str, Array], opset: int, *, constant: bool = True, data: Array = IMAGE, **attributes: Any
+    optional_inputs: Mapping[str, Array],
+    opset: int,
+    *,
+    constant: bool = True,
+    data: Array = IMAGE,
+    **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
-    held = dict(given)
+    inputs = dict(optional_inputs)
     if opset < 13:
-        held = {"roi": np.zeros(0, np.float32), "scales": np.zeros(0, np.float32), **held}
-    names = [name if name in held else "" for name in ("roi", "scales", "sizes")]
-    while not names[-1]:
-        names.pop()
-    node = helper.make_node("Resize", ["x", *names], ["y"], name="node", **attributes)
-    feeds = {"x": data} if constant else {"x": data, **held}
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    return build([node], feeds, {"y": element}, opset, initializers=held if constant else {}), feeds
+        inputs = {"roi": np.zeros(0, np.float32), "scales": np.zeros(0, np.float32), **inputs}
+    input_names = [name if name in inputs else "" for name in ("roi", "scales", "sizes")]
+    while not input_names[-1]:
+        input_names.pop()
+    node = helper.make_node("Resize", ["x", *input_names], ["y"], name="node", **attributes)
+    feeds = {"x": data} if constant else {"x": data, **inputs}
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build([node], feeds, {"y": element_type}, opset, initializers=inputs if constant else {}), feeds
 
 
-WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
+RESIZE_CASES: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
     "nearest, half pixels": (BY_SCALE, 19, {}),
     "nearest, to a size": (TO_SIZE, 19, {"nearest_mode": "round_prefer_ceil"}),
     "nearest, rounded up": (BY_SCALE, 13, {"nearest_mode": "ceil"}),
@@ -55,8 +60,8 @@ WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
     ),
     "linear, asymmetric": (BY_SCALE, 19, {"mode": "linear", "coordinate_transformation_mode": "asymmetric"}),
     "cubic": (BY_SCALE, 19, {"mode": "cubic"}),
-    "cubic, without what is outside": (TO_SIZE, 19, {"mode": "cubic", "exclude_outside": 1}),
-    "a part of the image": (
+    "cubic, exclude_outside": (TO_SIZE, 19, {"mode": "cubic", "exclude_outside": 1}),
+    "crop and resize": (
         {**TO_SIZE, "roi": ROI},
         19,
         {
@@ -72,17 +77,17 @@ WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
     ),
     "antialiased": (BY_SCALE, 18, {"mode": "linear", "antialias": 1}),
     "antialiased cubic": (TO_SIZE, 18, {"mode": "cubic", "antialias": 1}),
-    "antialiased, without what is outside": (
+    "antialiased, exclude_outside": (
         BY_SCALE,
         18,
         {"mode": "linear", "antialias": 1, "exclude_outside": 1},
     ),
-    "antialiased cubic, without what is outside": (
+    "antialiased cubic, exclude_outside": (
         TO_SIZE,
         18,
         {"mode": "cubic", "antialias": 1, "exclude_outside": 1},
     ),
-    "antialiased, of the same size": (
+    "antialiased, same size": (
         {"scales": np.ones(4, np.float32)},
         18,
         {"mode": "linear", "antialias": 1, "exclude_outside": 1},
@@ -103,30 +108,38 @@ WAYS: dict[str, tuple[Mapping[str, Array], int, dict[str, Any]]] = {
         18,
         {"mode": "linear", "axes": [2, 3], "keep_aspect_ratio_policy": "not_smaller"},
     ),
-    "only the nearest": (TO_SIZE, 11, {"coordinate_transformation_mode": "tf_half_pixel_for_nn"}),
+    "nearest, tf_half_pixel_for_nn": (
+        TO_SIZE,
+        11,
+        {"coordinate_transformation_mode": "tf_half_pixel_for_nn"},
+    ),
 }
 
 
-# What lies outside is told apart by Where, which is not there before 9 for floats of unknown shape.
-WAYS_DOWN = [
+# Extrapolation needs Where, which opsets before 9 cannot express for floats of unknown shape.
+RESIZE_STEPS = [
     pytest.param(*row, target, id=f"{name} to {target}")
-    for name, row in WAYS.items()
+    for name, row in RESIZE_CASES.items()
     for target in (18, 17, 12, 10, 9, 7)
     if target < row[1] and (target >= 9 or "extrapolation_value" not in row[2])
 ]
 
 
-@pytest.mark.parametrize(("given", "opset", "attributes", "target"), WAYS_DOWN)
-def test_constant_sizes(
-    given: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], target: int, converted: Converted
+@pytest.mark.parametrize(("optional_inputs", "opset", "attributes", "target"), RESIZE_STEPS)
+def test_downgrades_resize_with_constant_sizes(
+    optional_inputs: Mapping[str, Array],
+    opset: int,
+    attributes: Mapping[str, Any],
+    target: int,
+    converted: Converted,
 ) -> None:
-    model, feeds = _model(given, opset, **attributes)
+    model, feeds = _model(optional_inputs, opset, **attributes)
     converted(model, target, feeds, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("target", [17, 12, 10, 9])
 @pytest.mark.parametrize(
-    ("given", "attributes"),
+    ("optional_inputs", "attributes"),
     [
         pytest.param(BY_SCALE, {"mode": "linear"}, id="linear"),
         pytest.param(BY_SCALE, {"mode": "cubic"}, id="cubic"),
@@ -139,76 +152,76 @@ def test_constant_sizes(
         ),
     ],
 )
-def test_sizes_that_are_computed(
-    given: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
+def test_downgrades_resize_with_computed_sizes(
+    optional_inputs: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
-    model, feeds = _model(given, 18, constant=False, **attributes)
+    model, feeds = _model(optional_inputs, 18, constant=False, **attributes)
     (expected,) = run(model, feeds)
-    stated = helper.make_tensor_value_info("y", TensorProto.FLOAT, expected.shape)
-    model.graph.output[0].CopyFrom(stated)
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, expected.shape)
+    model.graph.output[0].CopyFrom(output)
     converted(model, target, feeds, tolerance=1e-4)
 
 
-def test_computed_scales_that_may_change_no_size_are_refused(refusal: Refusing) -> None:
+def test_refuses_computed_scales_that_may_keep_a_size(refusal: Refusing) -> None:
     model, _ = _model(BY_SCALE, 13, constant=False, mode="linear")
-    assert refusal(model, 10).reason == KEPT
+    assert refusal(model, 10).reason == KEPT_SIZE_REASON
 
 
 @pytest.mark.parametrize("target", [10, 9])
-def test_computed_sizes_need_no_shape(target: int, converted: Converted) -> None:
+def test_downgrades_computed_sizes_without_a_declared_output_shape(target: int, converted: Converted) -> None:
     model, feeds = _model(TO_SIZE, 13, constant=False, mode="linear")
     converted(model, target, feeds, tolerance=1e-4)
 
 
 @pytest.mark.parametrize(
-    ("given", "attributes", "target", "expected"),
+    ("optional_inputs", "attributes", "target", "expected"),
     [
-        pytest.param(TWICE, {"nearest_mode": "floor"}, 18, ["Resize"], id="nothing to do"),
-        pytest.param(TWICE, {}, 10, ["Resize"], id="nearest by whole factors is the same in 10"),
-        pytest.param(TWICE, {}, 9, ["Upsample"], id="and in Upsample-9"),
-        pytest.param(TWICE, {}, 7, ["Upsample"], id="and in Upsample-7"),
+        pytest.param(DOUBLED, {"nearest_mode": "floor"}, 18, ["Resize"], id="unchanged node"),
+        pytest.param(DOUBLED, {}, 10, ["Resize"], id="nearest by integral factors to Resize-10"),
+        pytest.param(DOUBLED, {}, 9, ["Upsample"], id="nearest by integral factors to Upsample-9"),
+        pytest.param(DOUBLED, {}, 7, ["Upsample"], id="nearest by integral factors to Upsample-7"),
         pytest.param({"sizes": np.array([1, 2, 12, 8], np.int64)}, {}, 10, ["Resize"], id="sizes as scales"),
         pytest.param(
             BY_SCALE,
             {"mode": "linear", "coordinate_transformation_mode": "asymmetric"},
             10,
             ["Resize"],
-            id="asymmetric is how 10 is run",
+            id="asymmetric to Resize-10",
         ),
         pytest.param(
-            TWICE,
+            DOUBLED,
             {"coordinate_transformation_mode": "half_pixel_symmetric"},
             18,
             ["Resize"],
-            id="symmetric half pixels with whole sizes",
+            id="symmetric half pixels with integral sizes",
         ),
-        pytest.param({"sizes": np.array([1, 2, 6, 8], np.int64)}, {}, 9, ["Upsample"], id="the size it has"),
+        pytest.param({"sizes": np.array([1, 2, 6, 8], np.int64)}, {}, 9, ["Upsample"], id="unchanged size"),
     ],
 )
-def test_direct_forms(
-    given: Mapping[str, Array],
+def test_keeps_one_node_if_an_older_version_suffices(
+    optional_inputs: Mapping[str, Array],
     attributes: Mapping[str, Any],
     target: int,
     expected: Sequence[str],
     converted: Converted,
 ) -> None:
-    model, feeds = _model(given, 19, **attributes)
+    model, feeds = _model(optional_inputs, 19, **attributes)
     assert op_types(converted(model, target, feeds)) == expected
 
 
-def test_axes_of_constants_stay_one_node(converted: Converted) -> None:
+def test_extends_constant_scales_to_all_axes(converted: Converted) -> None:
     model, feeds = _model({"scales": np.array([2.0, 0.5], np.float32)}, 18, axes=[3, 2])
     result = converted(model, 17, feeds)
     assert op_types(result) == ["Resize"]
-    held = {each.name: numpy_helper.to_array(each).tolist() for each in result.graph.initializer}
-    assert held[result.graph.node[0].input[2]] == [1, 1, 0.5, 2]
+    initializers = {each.name: numpy_helper.to_array(each).tolist() for each in result.graph.initializer}
+    assert initializers[result.graph.node[0].input[2]] == [1, 1, 0.5, 2]
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float64, np.uint8])
-def test_nearest_pixels_of_any_type(kind: type, converted: Converted) -> None:
-    data: Array = (IMAGE * 10 + 50).astype(kind)
+@pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8])
+def test_downgrades_nearest_resize_of_any_type(dtype: type, converted: Converted) -> None:
+    data: Array = (IMAGE * 10 + 50).astype(dtype)
     model, feeds = _model(BY_SCALE, 13, data=data)
-    if kind is np.uint8:
+    if dtype is np.uint8:
         converted(model, 9, feeds)
         return
     expected = data[:, :, np.ceil(np.arange(3) * 2 + 0.5 - 0.5).astype(int)]
@@ -217,14 +230,14 @@ def test_nearest_pixels_of_any_type(kind: type, converted: Converted) -> None:
 
 
 @pytest.mark.parametrize("target", [10, 9])
-def test_half_precision_is_interpolated_in_float(target: int) -> None:
+def test_interpolates_float16_in_float(target: int) -> None:
     model, _ = _model(BY_SCALE, 13, mode="linear")
-    half, feeds = _model(BY_SCALE, 13, mode="linear", data=IMAGE.astype(np.float16))
+    half_model, feeds = _model(BY_SCALE, 13, mode="linear", data=IMAGE.astype(np.float16))
     (expected,) = run(model, {"x": feeds["x"].astype(np.float32)})
-    assert_equal(run(convert_version(half, target), feeds), [expected.astype(np.float16)], 1e-3)
+    assert_equal(run(convert_version(half_model, target), feeds), [expected.astype(np.float16)], 1e-3)
 
 
-def test_a_size_that_is_not_known_is_read_from_the_data(converted: Converted) -> None:
+def test_computes_unknown_sizes_from_the_data(converted: Converted) -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], name="node", mode="linear")
     model = build([node], {"x": IMAGE}, ["y"], 13, initializers={"s": BY_SCALE["scales"]})
     for dim in model.graph.input[0].type.tensor_type.shape.dim:
@@ -233,28 +246,28 @@ def test_a_size_that_is_not_known_is_read_from_the_data(converted: Converted) ->
     assert_equal(run(convert_version(model, 10), feeds), run(model, feeds), 1e-4)
 
 
-LENGTH = "onnxruntime rounds fractional sizes down before align_corners, others do not"
-KEPT = "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
-REFUSED: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
-    "corners of a size of a fraction": (
+FRACTIONAL_SIZE_REASON = "onnxruntime rounds fractional sizes down before align_corners, others do not"
+KEPT_SIZE_REASON = "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+REFUSED_CASES: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
+    "aligned corners of a fractional size": (
         {"scales": np.array([1, 1, 0.6, 0.6], np.float32)},
         13,
         {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
-        LENGTH,
+        FRACTIONAL_SIZE_REASON,
     ),
-    "scales that change no size": (
+    "scales that keep every size": (
         {"scales": np.array([1, 1, 1.1, 1.1], np.float32)},
         13,
         {"mode": "linear"},
-        KEPT,
+        KEPT_SIZE_REASON,
     ),
-    "a region of the same size": (
+    "crop of the same size": (
         {"sizes": np.array([1, 2, 6, 4], np.int64), "roi": ROI},
         13,
         {"mode": "linear", "coordinate_transformation_mode": "tf_crop_and_resize"},
-        KEPT,
+        KEPT_SIZE_REASON,
     ),
-    "a rule for the nearest pixel": (
+    "nearest rule in linear mode": (
         TO_SIZE,
         11,
         {"mode": "linear", "coordinate_transformation_mode": "tf_half_pixel_for_nn"},
@@ -263,8 +276,8 @@ REFUSED: dict[str, tuple[Mapping[str, Array], int, Mapping[str, Any], str]] = {
 }
 
 
-WHOLE = {
-    "nearest, as PyTorch writes it": ("nearest", "asymmetric", "floor", 1.5),
+ENLARGING_CASES = {
+    "nearest, as exported by PyTorch": ("nearest", "asymmetric", "floor", 1.5),
     "nearest, half pixels": ("nearest", "half_pixel", "round_prefer_floor", 3.0),
     "nearest, PyTorch's half pixels": ("nearest", "pytorch_half_pixel", "round_prefer_ceil", 2.0),
     "linear, PyTorch's half pixels": ("linear", "pytorch_half_pixel", "floor", 2.0),
@@ -274,8 +287,10 @@ WHOLE = {
 
 
 @pytest.mark.parametrize("target", [10, 9, 8])
-@pytest.mark.parametrize(("mode", "coordinates", "rounding", "scale"), WHOLE.values(), ids=WHOLE)
-def test_enlarged_images_of_any_size(
+@pytest.mark.parametrize(
+    ("mode", "coordinates", "rounding", "scale"), ENLARGING_CASES.values(), ids=ENLARGING_CASES
+)
+def test_downgrades_enlarging_of_unknown_sizes(
     mode: str, coordinates: str, rounding: str, scale: float, target: int, converted: Converted
 ) -> None:
     attributes: dict[str, Any] = {
@@ -292,28 +307,34 @@ def test_enlarged_images_of_any_size(
         assert mode != "nearest" or op_types(result) == ["Resize" if target == 10 else "Upsample"]
 
 
-@pytest.mark.parametrize(("given", "opset", "attributes", "reason"), REFUSED.values(), ids=REFUSED)
-def test_refused(
-    given: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], reason: str, refusal: Refusing
+@pytest.mark.parametrize(
+    ("optional_inputs", "opset", "attributes", "reason"), REFUSED_CASES.values(), ids=REFUSED_CASES
+)
+def test_refuses_ambiguous_resizing(
+    optional_inputs: Mapping[str, Array],
+    opset: int,
+    attributes: Mapping[str, Any],
+    reason: str,
+    refusal: Refusing,
 ) -> None:
-    model, _ = _model(given, opset, **attributes)
+    model, _ = _model(optional_inputs, opset, **attributes)
     assert refusal(model, 10).reason == reason
 
 
-def test_integers_are_not_interpolated(refusal: Refusing) -> None:
+def test_refuses_interpolation_of_integers(refusal: Refusing) -> None:
     model, _ = _model(BY_SCALE, 13, data=IMAGE.astype(np.int32), mode="linear")
-    found = refusal(model, 10)
-    assert found.reason == "the node interpolates int32, but the rounding of the result is undefined"
+    refused = refusal(model, 10)
+    assert refused.reason == "the node interpolates int32, but the rounding of the result is undefined"
 
 
-def test_an_unknown_rank_is_refused(refusal: Refusing) -> None:
+def test_refuses_unknown_rank(refusal: Refusing) -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], name="node")
     model = build([node], {"x": IMAGE}, ["y"], 13, initializers={"s": BY_SCALE["scales"]}, shapes=False)
     assert refusal(model, 10).reason == "the rank of 'x' is unknown"
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_upsample_by_scales_that_are_computed(mode: str, converted: Converted) -> None:
+def test_downgrades_upsample_with_computed_scales(mode: str, converted: Converted) -> None:
     node = helper.make_node("Upsample", ["x", "s"], ["y"], name="node", mode=mode)
     feeds = {"x": IMAGE, "s": np.array([1, 1, 2, 1.5], np.float32)}
     model = build([node], feeds, ["y"], 9)
@@ -324,15 +345,15 @@ def test_upsample_by_scales_that_are_computed(mode: str, converted: Converted) -
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_upsample_1_has_two_factors(mode: str) -> None:
+def test_upsample_1_has_height_and_width_scales(mode: str) -> None:
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", mode=mode, scales=[1.0, 1.0, 2.0, 1.5])
-    (found,) = convert_version(build([node], {"x": IMAGE}, ["y"], 7), 6).graph.node
-    stated = {each.name: helper.get_attribute_value(each) for each in found.attribute}
-    spelled = b"bilinear" if mode == "linear" else b"nearest"
-    assert stated == {"height_scale": 2.0, "width_scale": 1.5, "mode": spelled}
+    (upsample,) = convert_version(build([node], {"x": IMAGE}, ["y"], 7), 6).graph.node
+    attributes = {each.name: helper.get_attribute_value(each) for each in upsample.attribute}
+    expected_mode = b"bilinear" if mode == "linear" else b"nearest"
+    assert attributes == {"height_scale": 2.0, "width_scale": 1.5, "mode": expected_mode}
 
 
-def test_upsample_1_leaves_batch_and_channels_alone(refusal: Refusing) -> None:
+def test_refuses_channel_scales_at_upsample_1(refusal: Refusing) -> None:
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", scales=[1.0, 2.0, 2.0, 1.5])
-    found = refusal(build([node], {"x": IMAGE}, ["y"], 7), 6)
-    assert found.reason.startswith("scales are [1.0, 2.0, 2.0, 1.5]; Upsample-1 enlarges the last two")
+    refused = refusal(build([node], {"x": IMAGE}, ["y"], 7), 6)
+    assert refused.reason.startswith("scales are [1.0, 2.0, 2.0, 1.5]; Upsample-1 enlarges the last two")

@@ -1,4 +1,4 @@
-"""Scan: version 8 ran over a batch, later ones over one sample."""
+"""Upgrades of Scan: version 8 has a batch dimension, later versions have none."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Refusing = Callable[..., Refusal]
 
 
 def _body(*nodes: onnx.NodeProto) -> onnx.GraphProto:
-    """A running sum of rows: the state before and a row go in, the state after and a row come out."""
+    """Return a body that adds each row to a running sum; `nodes` compute the row of the scan output."""
 
     def value(name: str) -> onnx.ValueInfoProto:
         return helper.make_tensor_value_info(name, TensorProto.FLOAT, [3])
 
     add = helper.make_node("Add", ["sum_in", "row"], ["sum_out"], name="add")
-    rest = nodes or (helper.make_node("Identity", ["sum_out"], ["row_out"]),)
+    output_nodes = nodes or (helper.make_node("Identity", ["sum_out"], ["row_out"]),)
     names = (["sum_in", "row"], ["sum_out", "row_out"])
     inputs, outputs = ([value(each) for each in group] for group in names)
-    return helper.make_graph([add, *rest], "body", inputs, outputs)
+    return helper.make_graph([add, *output_nodes], "body", inputs, outputs)
 
 
 def _model(
@@ -55,7 +55,7 @@ def _feeds(batch: int = 1) -> dict[str, Array]:
 @pytest.mark.parametrize(
     "attributes", [{}, {"directions": [0]}, {"directions": [1]}], ids=["default", "forward", "reverse"]
 )
-def test_the_batch_is_taken_off_and_put_back(
+def test_removes_and_restores_the_batch_dimension(
     attributes: dict[str, Any], target: int, converted: Converted
 ) -> None:
     model = _model(_body(), _feeds(), **attributes)
@@ -65,16 +65,16 @@ def test_the_batch_is_taken_off_and_put_back(
     assert result.graph.output == model.graph.output
 
 
-@pytest.mark.parametrize("outputs", [("total", ""), ("", "sums")], ids=["only the state", "only the rows"])
-def test_outputs_that_are_left_out_stay_so(outputs: Sequence[str]) -> None:
-    """The runtime does not run such a node; the reference does."""
+@pytest.mark.parametrize("outputs", [("total", ""), ("", "sums")], ids=["state only", "rows only"])
+def test_keeps_omitted_outputs(outputs: Sequence[str]) -> None:
+    """Only onnx.reference runs such a node; onnxruntime does not."""
     model = convert_version(_model(_body(), _feeds(), outputs), 9)
     assert op_types(model) == ["Squeeze", "Squeeze", "Scan", "Unsqueeze"]
     sums = _feeds()["start"] + np.cumsum(_feeds()["rows"], 1)
     assert_equal(run_reference(model, _feeds()), [sums[:, -1] if outputs[0] else sums])
 
 
-def test_the_body_is_converted_too(converted: Converted) -> None:
+def test_converts_the_body(converted: Converted) -> None:
     softmax = helper.make_node("Softmax", ["sum_out"], ["row_out"], name="softmax", axis=0)
     clip = helper.make_node("Clip", ["clipped"], ["row_out"], name="clip", min=0.0, max=1.0)
     softmax.output[0] = "clipped"
@@ -86,22 +86,22 @@ def test_the_body_is_converted_too(converted: Converted) -> None:
     assert len(body.node[2].input) == 3
 
 
-def test_one_stated_batch_is_enough(converted: Converted) -> None:
+def test_one_declared_batch_size_suffices(converted: Converted) -> None:
     model = _model(_body(), _feeds())
     model.graph.input[0].type.tensor_type.ClearField("shape")
     converted(model, 9, _feeds())
 
 
-def test_lengths_of_samples_are_refused(refusal: Refusing) -> None:
+def test_refuses_sequence_lengths(refusal: Refusing) -> None:
     model = _model(_body(), _feeds(), lengths="lengths")
     model.graph.input.append(helper.make_tensor_value_info("lengths", TensorProto.INT64, [1]))
     assert refusal(model, 9).reason == "input sequence_lens is used, which Scan-9 does not have"
 
 
 @pytest.mark.parametrize(
-    ("batch", "shapes"), [(2, True), (1, False)], ids=["two samples", "nobody knows how many samples"]
+    ("batch", "shapes"), [(2, True), (1, False)], ids=["batch size 2", "unknown batch size"]
 )
-def test_other_batches_are_refused(batch: int, shapes: bool, refusal: Refusing) -> None:
-    found = refusal(_model(_body(), _feeds(batch), shapes=shapes), 9)
-    assert found.reason == "Scan-9 has no batch dimension, and the batch size is not known to be 1"
-    assert found.remedy == "declare the shapes of the inputs with 1 as their first dimension"
+def test_refuses_other_batch_sizes(batch: int, shapes: bool, refusal: Refusing) -> None:
+    refused = refusal(_model(_body(), _feeds(batch), shapes=shapes), 9)
+    assert refused.reason == "Scan-9 has no batch dimension, and the batch size is not known to be 1"
+    assert refused.remedy == "declare the shapes of the inputs with 1 as their first dimension"

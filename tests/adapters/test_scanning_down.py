@@ -1,4 +1,4 @@
-"""Scan and Loop on their way down: a batch of one, axes from the front, and a value to carry."""
+"""Downgrades of Scan and Loop: a batch of one, scan axes and directions, and carried values."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ FEEDS: Mapping[str, Array] = {
 }
 
 
-def _value(name: str, shape: Sequence[int] = (2,), kind: int = TensorProto.FLOAT) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, kind, shape)
+def _value(
+    name: str, shape: Sequence[int] = (2,), element_type: int = TensorProto.FLOAT
+) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, element_type, shape)
 
 
-def _scan(opset: int, feeds: Mapping[str, Array] = FEEDS, **attributes: Any) -> onnx.ModelProto:
-    """Running sums of the rows, and of the columns where the axes say so."""
+def _scan_model(opset: int, feeds: Mapping[str, Array] = FEEDS, **attributes: Any) -> onnx.ModelProto:
+    """Return a model of running sums over the rows, or over the dimension that the scan axes select."""
     body = helper.make_graph(
         [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])],
         "body",
@@ -43,48 +45,50 @@ COLUMNS = {"s": FEEDS["s"], "x": FEEDS["x"].T.copy()}
     ("feeds", "attributes"),
     [
         pytest.param(FEEDS, {}, id="rows"),
-        pytest.param(FEEDS, {"scan_input_directions": [1]}, id="rows from the last"),
+        pytest.param(FEEDS, {"scan_input_directions": [1]}, id="rows in reverse"),
         pytest.param(COLUMNS, {"scan_input_axes": [1]}, id="columns"),
-        pytest.param(COLUMNS, {"scan_input_axes": [-1]}, id="columns, counted from the back"),
-        pytest.param(FEEDS, {"scan_output_axes": [1]}, id="built as columns"),
+        pytest.param(COLUMNS, {"scan_input_axes": [-1]}, id="columns by a negative axis"),
+        pytest.param(FEEDS, {"scan_output_axes": [1]}, id="output columns"),
         pytest.param(
-            FEEDS, {"scan_output_axes": [-1], "scan_output_directions": [0]}, id="built at the back"
+            FEEDS,
+            {"scan_output_axes": [-1], "scan_output_directions": [0]},
+            id="output columns by a negative axis",
         ),
-        pytest.param(FEEDS, {"scan_output_directions": [1]}, id="built from the end"),
+        pytest.param(FEEDS, {"scan_output_directions": [1]}, id="output in reverse"),
         pytest.param(
             COLUMNS,
             {"scan_input_axes": [1], "scan_input_directions": [1], "scan_output_axes": [1]}
             | {"scan_output_directions": [1]},
-            id="columns built from the end out of columns from the last",
+            id="columns in reverse to output columns in reverse",
         ),
     ],
 )
 @pytest.mark.parametrize("target", [10, 9, 8, 7])
-def test_scans(
+def test_downgrades_scan(
     feeds: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
 ) -> None:
-    model = _scan(11, feeds, **attributes)
+    model = _scan_model(11, feeds, **attributes)
     result = converted(model, target, feeds)
     assert ("Loop" in op_types(result)) == (target < 9)
 
 
 @pytest.mark.parametrize("target", [8, 7])
-def test_a_body_that_states_no_types(target: int, converted: Converted) -> None:
-    model = _scan(9)
+def test_downgrades_a_body_without_declared_types(target: int, converted: Converted) -> None:
+    model = _scan_model(9)
     body = next(each.g for each in model.graph.node[0].attribute if each.name == "body")
     for value in (*body.input, *body.output):
         value.ClearField("type")
     converted(model, target, FEEDS)
 
 
-def test_nothing_is_carried(converted: Converted) -> None:
+def test_downgrades_scan_without_state(converted: Converted) -> None:
     body = helper.make_graph([helper.make_node("Neg", ["a"], ["b"])], "body", [_value("a")], [_value("b")])
     node = helper.make_node("Scan", ["x"], ["y"], name="node", num_scan_inputs=1, body=body)
     feeds = {"x": FEEDS["x"]}
     converted(build([node], feeds, ["y"], 9), 8, feeds)
 
 
-def test_a_batch_of_one(converted: Converted) -> None:
+def test_downgrades_a_batch_of_one(converted: Converted) -> None:
     body = helper.make_graph(
         [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])],
         "body",
@@ -96,28 +100,30 @@ def test_a_batch_of_one(converted: Converted) -> None:
     converted(build([node], feeds, ["t", "y"], 8), 7, feeds)
 
 
-def _loop(carried: bool) -> onnx.ModelProto:
-    """Counts to three; if it carries a value, doubles it each time."""
+def _loop_model(has_carried_value: bool) -> onnx.ModelProto:
+    """Return a loop of three iterations, which doubles the carried value if there is one."""
     inputs = [_value("i", (), TensorProto.INT64), _value("go", (), TensorProto.BOOL)]
     nodes = [helper.make_node("Identity", ["go"], ["on"]), helper.make_node("Identity", ["x"], ["row"])]
     outputs = [_value("on", (), TensorProto.BOOL)]
-    if carried:
+    if has_carried_value:
         inputs.append(_value("a"))
         nodes.append(helper.make_node("Add", ["a", "a"], ["b"]))
         outputs.append(_value("b"))
     body = helper.make_graph(nodes, "body", inputs, [*outputs, _value("row", (3, 2))])
-    names = ["t", "y"] if carried else ["y"]
-    node = helper.make_node("Loop", ["m", "", *(["s"] if carried else [])], names, name="node", body=body)
+    names = ["t", "y"] if has_carried_value else ["y"]
+    node = helper.make_node(
+        "Loop", ["m", "", *(["s"] if has_carried_value else [])], names, name="node", body=body
+    )
     return build([node], FEEDS, names, 11, initializers={"m": np.array(3, np.int64)})
 
 
-def test_a_loop_that_carries_a_value_stays(converted: Converted) -> None:
-    assert op_types(converted(_loop(True), 10, FEEDS)) == ["Loop"]
+def test_keeps_a_loop_with_a_carried_value(converted: Converted) -> None:
+    assert op_types(converted(_loop_model(True), 10, FEEDS)) == ["Loop"]
 
 
 @pytest.mark.parametrize("target", [10, 8, 7])
-def test_a_loop_that_carries_none_gets_a_value_that_serves_nothing(target: int, converted: Converted) -> None:
-    result = converted(_loop(False), target, FEEDS)
+def test_adds_an_unused_carried_value_to_a_loop_without_one(target: int, converted: Converted) -> None:
+    result = converted(_loop_model(False), target, FEEDS)
     (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
     assert len(loop.input) == 3
     assert loop.output[1] == "y"

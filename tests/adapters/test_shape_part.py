@@ -1,4 +1,4 @@
-"""Shape: a part of the shape is cut out of the whole before 15."""
+"""Downgrades of Shape with start or end below opset 15: the whole shape is sliced."""
 
 from __future__ import annotations
 
@@ -20,20 +20,22 @@ def _model(shapes: bool, **attributes: int) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize("target", [19, 13, 12, 11, 10, 9, 7])
-@pytest.mark.parametrize("shapes", [True, False], ids=["rank stated", "rank not stated"])
+@pytest.mark.parametrize("shapes", [True, False], ids=["rank known", "rank unknown"])
 @pytest.mark.parametrize(
     "attributes",
     [
-        pytest.param({"start": 1}, id="from the second on"),
+        pytest.param({"start": 1}, id="from the second"),
         pytest.param({"start": -2}, id="the last two"),
         pytest.param({"end": -1}, id="all but the last"),
         pytest.param({"start": 1, "end": 3}, id="in the middle"),
-        pytest.param({"start": -9, "end": 2}, id="from before the first"),
-        pytest.param({"start": 3, "end": 2}, id="nothing"),
-        pytest.param({"start": 2, "end": 9}, id="to beyond the last"),
+        pytest.param({"start": -9, "end": 2}, id="start out of range"),
+        pytest.param({"start": 3, "end": 2}, id="empty"),
+        pytest.param({"start": 2, "end": 9}, id="end out of range"),
     ],
 )
-def test_a_part(attributes: dict[str, int], shapes: bool, target: int, converted: Converted) -> None:
+def test_slices_the_shape(
+    attributes: dict[str, int], shapes: bool, target: int, converted: Converted
+) -> None:
     result = converted(_model(shapes, **attributes), target, FEEDS)
     assert op_types(result) == (["Shape", "Slice"] if target < 15 else ["Shape"])
 
@@ -41,7 +43,7 @@ def test_a_part(attributes: dict[str, int], shapes: bool, target: int, converted
 @pytest.mark.parametrize(
     "attributes",
     [{}, {"start": 0}, {"start": 0, "end": 4}, {"start": -4}],
-    ids=["as it is", "0", "0:4", "-4:"],
+    ids=["no attributes", "0", "0:4", "-4:"],
 )
-def test_the_whole_shape_needs_no_slice(attributes: dict[str, int], converted: Converted) -> None:
+def test_keeps_the_whole_shape_without_slice(attributes: dict[str, int], converted: Converted) -> None:
     assert op_types(converted(_model(True, **attributes), 13, FEEDS)) == ["Shape"]

@@ -1,4 +1,4 @@
-"""Slice: bounds are written out, or elements picked one by one, before 10."""
+"""Downgrades of Slice below opset 10: constant bounds become attributes, other slices gather elements."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from opshift import convert_version
 
 Converted = Callable[..., onnx.ModelProto]
 DATA = np.arange(4 * 7 * 5, dtype=np.float32).reshape(4, 7, 5)
-FAR = 2**63 - 1
+INT64_MAX = 2**63 - 1
 BOUNDS = [
     pytest.param([1], [3], [0], [1], id="one axis"),
-    pytest.param([1, -4], [-1, 99], [0, 1], None, id="from the back and beyond"),
-    pytest.param([0, 1], [2, FAR], [0, 2], None, id="to the end"),
-    pytest.param([3], [1], [1], None, id="nothing"),
-    pytest.param([-99], [2], [1], None, id="from before the start"),
-    pytest.param([1], [6], [-2], None, id="a negative axis"),
-    pytest.param([1], [FAR], [1], [2], id="every second"),
-    pytest.param([-1], [-FAR], [1], [-1], id="backward"),
+    pytest.param([1, -4], [-1, 99], [0, 1], None, id="negative and out of range"),
+    pytest.param([0, 1], [2, INT64_MAX], [0, 2], None, id="to the end"),
+    pytest.param([3], [1], [1], None, id="empty"),
+    pytest.param([-99], [2], [1], None, id="start out of range"),
+    pytest.param([1], [6], [-2], None, id="negative axis"),
+    pytest.param([1], [INT64_MAX], [1], [2], id="step of two"),
+    pytest.param([-1], [-INT64_MAX], [1], [-1], id="backward"),
     pytest.param([5], [0], [1], [-2], id="backward by two"),
-    pytest.param([99], [-99], [1], [-3], id="backward from beyond"),
-    pytest.param([-99], [-FAR], [1], [-1], id="backward from before the start"),
-    pytest.param([1, -1, 0], [3, -FAR - 1, FAR], [0, 1, 2], [1, -2, 3], id="every kind at once"),
+    pytest.param([99], [-99], [1], [-3], id="backward from out of range"),
+    pytest.param([-99], [-INT64_MAX], [1], [-1], id="backward, start before the data"),
+    pytest.param([1, -1, 0], [3, -INT64_MAX - 1, INT64_MAX], [0, 1, 2], [1, -2, 3], id="all combined"),
 ]
-Numbers = list[int]
+Ints = list[int]
 
 
-def _slice(
+def _slice_model(
     opset: int,
     inputs: Sequence[Sequence[int] | None],
     *,
     constant: bool,
     shapes: bool = True,
-    kind: type[np.generic] = np.int64,
+    dtype: type[np.generic] = np.int64,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     names = ("starts", "ends", "axes", "steps")
-    arrays = {n: np.array(v, dtype=kind) for n, v in zip(names, inputs, strict=True) if v is not None}
-    given = arrays if constant else {n: v for n, v in arrays.items() if n in ("axes", "steps")}
-    feeds = {"x": DATA} | {n: v for n, v in arrays.items() if n not in given}
-    stated = ["x", *(n if n in arrays else "" for n in names)]
-    while not stated[-1]:
-        stated.pop()
-    node = helper.make_node("Slice", stated, ["y"], name="node")
-    model = build([node], feeds, ["y"], opset, initializers=given)
+    arrays = {n: np.array(v, dtype=dtype) for n, v in zip(names, inputs, strict=True) if v is not None}
+    initializers = arrays if constant else {n: v for n, v in arrays.items() if n in ("axes", "steps")}
+    feeds = {"x": DATA} | {n: v for n, v in arrays.items() if n not in initializers}
+    input_names = ["x", *(n if n in arrays else "" for n in names)]
+    while not input_names[-1]:
+        input_names.pop()
+    node = helper.make_node("Slice", input_names, ["y"], name="node")
+    model = build([node], feeds, ["y"], opset, initializers=initializers)
     if not shapes:
         model.graph.input[0].type.tensor_type.ClearField("shape")
         for axis in range(3):
@@ -58,10 +58,10 @@ def _slice(
 
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
-def test_constant_bounds(
-    starts: Numbers, ends: Numbers, axes: Numbers, steps: Numbers | None, target: int, converted: Converted
+def test_downgrades_slice_with_constant_bounds(
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
 ) -> None:
-    model, feeds = _slice(13, (starts, ends, axes, steps), constant=True)
+    model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=True)
     result = converted(model, target, feeds)
     if steps in (None, [1]):
         assert op_types(result) == ["Slice"]
@@ -69,56 +69,56 @@ def test_constant_bounds(
 
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
-def test_steps_along_axes_of_unknown_size(
-    starts: Numbers, ends: Numbers, axes: Numbers, steps: Numbers | None, target: int, converted: Converted
+def test_downgrades_slice_of_unknown_sizes(
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
 ) -> None:
-    model, feeds = _slice(13, (starts, ends, axes, steps), constant=True, shapes=False)
+    model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=True, shapes=False)
     converted(model, target, feeds)
 
 
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
-@pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes not known"])
+@pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes unknown"])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
-def test_computed_bounds(
-    starts: Numbers,
-    ends: Numbers,
-    axes: Numbers,
-    steps: Numbers | None,
+def test_downgrades_slice_with_computed_bounds(
+    starts: Ints,
+    ends: Ints,
+    axes: Ints,
+    steps: Ints | None,
     shapes: bool,
     target: int,
     converted: Converted,
 ) -> None:
-    model, feeds = _slice(13, (starts, ends, axes, steps), constant=False, shapes=shapes)
+    model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=False, shapes=shapes)
     converted(model, target, feeds)
 
 
-def test_bounds_of_int32(converted: Converted) -> None:
-    model, feeds = _slice(13, ([1], [-1], [-2], [2]), constant=False, kind=np.int32)
+def test_downgrades_slice_with_int32_bounds(converted: Converted) -> None:
+    model, feeds = _slice_model(13, ([1], [-1], [-2], [2]), constant=False, dtype=np.int32)
     converted(model, 9, feeds)
 
 
-def test_bounds_without_axes_are_of_the_first(converted: Converted) -> None:
-    model, feeds = _slice(13, ([1, 2], [3, 9], None, None), constant=False)
+def test_bounds_without_axes_apply_to_the_first_axes(converted: Converted) -> None:
+    model, feeds = _slice_model(13, ([1, 2], [3, 9], None, None), constant=False)
     converted(model, 9, feeds)
 
 
 @pytest.mark.parametrize("target", [9, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
-def test_computed_axes_and_steps(
-    starts: Numbers, ends: Numbers, axes: Numbers, steps: Numbers | None, target: int, converted: Converted
+def test_downgrades_slice_with_computed_axes_and_steps(
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
 ) -> None:
-    model, constants = _slice(13, (starts, ends, axes, steps), constant=False)
-    given = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=False)
+    initializers = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
     model.graph.input.extend(
-        helper.make_tensor_value_info(name, 7, array.shape) for name, array in given.items()
+        helper.make_tensor_value_info(name, 7, array.shape) for name, array in initializers.items()
     )
     del model.graph.initializer[:]
-    converted(model, target, constants | given)
+    converted(model, target, feeds | initializers)
 
 
-def test_computed_axes_count_from_the_front_at_10() -> None:
+def test_makes_computed_axes_nonnegative_at_opset_10() -> None:
     feeds = {"x": DATA, "axes": np.array([-1])}
-    given = {"starts": np.array([1]), "ends": np.array([3])}
+    initializers = {"starts": np.array([1]), "ends": np.array([3])}
     node = helper.make_node("Slice", ["x", "starts", "ends", "axes"], ["y"])
-    model = build([node], feeds, ["y"], 13, initializers=given)
+    model = build([node], feeds, ["y"], 13, initializers=initializers)
     assert np.array_equal(run(convert_version(model, 10), feeds)[0], DATA[..., 1:3])

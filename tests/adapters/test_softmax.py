@@ -1,4 +1,4 @@
-"""Softmax, LogSoftmax, Hardmax: all dimensions from `axis` on are one until 13, `axis` alone after."""
+"""Upgrades of Softmax, LogSoftmax and Hardmax: they flatten their input before opset 13."""
 
 from __future__ import annotations
 
@@ -14,80 +14,88 @@ from support.running import Array, build, op_types
 Converted = Callable[..., onnx.ModelProto]
 OPERATORS = ("Softmax", "LogSoftmax", "Hardmax")
 SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 2, 4))
-FLATTENED = ["Shape", "Flatten", "", "Reshape"]
+EXPANDED_OP_TYPES = ["Shape", "Flatten", "", "Reshape"]
 
 
 def _cases() -> list[Any]:
-    found = []
+    cases = []
     for shape in SHAPES:
         axes = [None, *range(-len(shape), len(shape))]
         for axis in axes if len(shape) > 1 else axes[1:]:
-            where = "left out" if axis is None else axis
-            found.append(pytest.param(shape, axis, id=f"rank {len(shape)}, axis {where}"))
-    return found
+            axis_text = "omitted" if axis is None else axis
+            cases.append(pytest.param(shape, axis, id=f"rank {len(shape)}, axis {axis_text}"))
+    return cases
 
 
-def _model(op: str, data: Array, axis: int | None, *, shapes: bool = True) -> onnx.ModelProto:
-    stated = {} if axis is None else {"axis": axis}
+def _model(op_type: str, data: Array, axis: int | None, *, shapes: bool = True) -> onnx.ModelProto:
+    attributes = {} if axis is None else {"axis": axis}
     return build(
-        [helper.make_node(op, ["x"], ["y"], name="node", **stated)], {"x": data}, ["y"], 11, shapes=shapes
+        [helper.make_node(op_type, ["x"], ["y"], name="node", **attributes)],
+        {"x": data},
+        ["y"],
+        11,
+        shapes=shapes,
     )
 
 
 def _data(shape: tuple[int, ...]) -> Array:
-    """Random numbers, the greatest of them more than once, which tells Hardmax's flattened groups apart."""
+    """Return random numbers with a repeated maximum, which makes Hardmax depend on the flattening."""
     data = np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
     return np.asarray(np.minimum(data, np.float32(0.9)))
 
 
-@pytest.mark.parametrize("is_stated", [True, False], ids=["rank stated", "rank not stated"])
+@pytest.mark.parametrize("is_rank_known", [True, False], ids=["rank known", "rank unknown"])
 @pytest.mark.parametrize(("shape", "axis"), _cases())
-@pytest.mark.parametrize("op", OPERATORS)
-def test_numbers_stay_the_same(
-    op: str, shape: tuple[int, ...], axis: int | None, is_stated: bool, converted: Converted
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_preserves_results(
+    op_type: str, shape: tuple[int, ...], axis: int | None, is_rank_known: bool, converted: Converted
 ) -> None:
-    model = _model(op, _data(shape), axis, shapes=is_stated)
-    is_last = axis == -1 or (is_stated and (1 if axis is None else axis) == len(shape) - 1)
+    model = _model(op_type, _data(shape), axis, shapes=is_rank_known)
+    is_last = axis == -1 or (is_rank_known and (1 if axis is None else axis) == len(shape) - 1)
     for target in (13, 21):
         result = converted(model, target, {"x": _data(shape)})
-        assert op_types(result) == ([op] if is_last else [each or op for each in FLATTENED])
+        assert op_types(result) == ([op_type] if is_last else [each or op_type for each in EXPANDED_OP_TYPES])
         (node,) = (each for each in result.graph.node if each.name == "node")
         assert helper.get_node_attr_value(node, "axis") == -1
 
 
-@pytest.mark.parametrize(("op", "value"), [("Softmax", 1), ("LogSoftmax", 0), ("Hardmax", 1)], ids=OPERATORS)
-def test_a_list_with_the_default_axis_is_a_column(op: str, value: float, converted: Converted) -> None:
-    """Runtimes refuse the axis 1 of a list; by the definition every element stands alone."""
+@pytest.mark.parametrize(
+    ("op_type", "value"), [("Softmax", 1), ("LogSoftmax", 0), ("Hardmax", 1)], ids=OPERATORS
+)
+def test_flattens_1d_data_with_the_default_axis_to_a_column(
+    op_type: str, value: float, converted: Converted
+) -> None:
+    """Runtimes refuse axis 1 of 1-D data; by the definition every element forms its own row."""
     feeds = {"x": _data((5,))}
-    converted(_model(op, feeds["x"], None), 13, feeds, [np.full(5, value, np.float32)])
+    converted(_model(op_type, feeds["x"], None), 13, feeds, [np.full(5, value, np.float32)])
 
 
-@pytest.mark.parametrize("op", OPERATORS)
-def test_batches_without_a_sample(op: str, converted: Converted) -> None:
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_upgrades_empty_batches(op_type: str, converted: Converted) -> None:
     feeds = {"x": np.zeros((0, 3, 4), np.float32)}
-    converted(_model(op, feeds["x"], None, shapes=False), 13, feeds)
+    converted(_model(op_type, feeds["x"], None, shapes=False), 13, feeds)
 
 
-@pytest.mark.parametrize(("is_stated", "target"), [(True, 13), (True, 14), (False, 14)])
+@pytest.mark.parametrize(("is_rank_known", "target"), [(True, 13), (True, 14), (False, 14)])
 @pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 3)])
-@pytest.mark.parametrize("op", OPERATORS)
-def test_samples_without_an_element(
-    op: str, shape: tuple[int, ...], is_stated: bool, target: int, converted: Converted
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_upgrades_empty_samples(
+    op_type: str, shape: tuple[int, ...], is_rank_known: bool, target: int, converted: Converted
 ) -> None:
     feeds = {"x": np.zeros(shape, np.float32)}
-    converted(_model(op, feeds["x"], None, shapes=is_stated), target, feeds, [feeds["x"]])
+    converted(_model(op_type, feeds["x"], None, shapes=is_rank_known), target, feeds, [feeds["x"]])
 
 
-@pytest.mark.parametrize("kind", [np.float16, np.float64], ids=["float16", "double"])
-def test_other_precisions(kind: type[np.generic], converted: Converted) -> None:
-    feeds = {"x": _data((2, 3, 4)).astype(kind)}
+@pytest.mark.parametrize("dtype", [np.float16, np.float64], ids=["float16", "double"])
+def test_upgrades_other_float_types(dtype: type[np.generic], converted: Converted) -> None:
+    feeds = {"x": _data((2, 3, 4)).astype(dtype)}
     model = _model("Softmax", feeds["x"], 1)
-    model.graph.output[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
+    model.graph.output[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     converted(model, 13, feeds, tolerance=1e-3)
 
 
-def test_a_name_that_looks_like_a_new_value_is_left_alone(converted: Converted) -> None:
-    """Values that the conversion makes are called like nothing in the model."""
+def test_avoids_names_that_the_model_uses(converted: Converted) -> None:
+    """New values get names that do not occur in the model."""
     nodes = [
         helper.make_node("Softmax", ["x"], ["softmax"], name="first", axis=1),
         helper.make_node("Softmax", ["softmax"], ["flatten"], name="second", axis=0),

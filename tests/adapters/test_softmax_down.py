@@ -1,4 +1,4 @@
-"""Softmax, LogSoftmax, Hardmax: another dimension than the last trades places with it before 13."""
+"""Downgrades of Softmax, LogSoftmax and Hardmax below opset 13: the axis is transposed to the end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.converter.errors import Refusal
 
 Converted = Callable[..., onnx.ModelProto]
 Refusing = Callable[..., Refusal]
-OPERATORS = pytest.mark.parametrize("op", ["Softmax", "LogSoftmax", "Hardmax"])
+OPERATORS = pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
 AXES = [
     pytest.param(shape, axis, id=f"rank {len(shape)}, axis {axis}")
     for shape in [(5,), (3, 4), (2, 3, 4), (2, 3, 2, 4)]
@@ -22,9 +22,9 @@ AXES = [
 ]
 
 
-def _model(op: str, data: Array, axis: int | None, *, shapes: bool = True) -> onnx.ModelProto:
-    stated = {} if axis is None else {"axis": axis}
-    node = helper.make_node(op, ["x"], ["y"], name="node", **stated)
+def _model(op_type: str, data: Array, axis: int | None, *, shapes: bool = True) -> onnx.ModelProto:
+    attributes = {} if axis is None else {"axis": axis}
+    node = helper.make_node(op_type, ["x"], ["y"], name="node", **attributes)
     return build([node], {"x": data}, ["y"], 13, shapes=shapes)
 
 
@@ -36,19 +36,19 @@ def _data(shape: tuple[int, ...]) -> Array:
 @pytest.mark.parametrize("target", [12, 11, 10, 7])
 @pytest.mark.parametrize(("shape", "axis"), AXES)
 @OPERATORS
-def test_numbers_stay_the_same(
-    op: str, shape: tuple[int, ...], axis: int | None, target: int, converted: Converted
+def test_transposes_unless_the_axis_is_last(
+    op_type: str, shape: tuple[int, ...], axis: int | None, target: int, converted: Converted
 ) -> None:
-    result = converted(_model(op, _data(shape), axis), target, {"x": _data(shape)})
+    result = converted(_model(op_type, _data(shape), axis), target, {"x": _data(shape)})
     is_last = axis in (None, -1, len(shape) - 1)
-    assert op_types(result) == ([op] if is_last else ["Transpose", op, "Transpose"])
+    assert op_types(result) == ([op_type] if is_last else ["Transpose", op_type, "Transpose"])
 
 
 @OPERATORS
-def test_the_last_of_an_unknown_rank(op: str, converted: Converted, refusal: Refusing) -> None:
+def test_unknown_rank_requires_the_last_axis(op_type: str, converted: Converted, refusal: Refusing) -> None:
     data = _data((2, 3, 4))
     for axis in (None, -1):
-        converted(_model(op, data, axis, shapes=False), 11, {"x": data})
+        converted(_model(op_type, data, axis, shapes=False), 11, {"x": data})
     for target, axis in ((10, -1), (11, -2), (11, 1)):
-        found = refusal(_model(op, data, axis, shapes=False), target)
-        assert found.reason == "the rank of 'x' is unknown"
+        refused = refusal(_model(op_type, data, axis, shapes=False), target)
+        assert refused.reason == "the rank of 'x' is unknown"

@@ -1,4 +1,4 @@
-"""The table of adapters: what it holds, what it refuses, and what every adapter keeps to."""
+"""Adapter table: contents, validation, and the contract of every adapter."""
 
 from __future__ import annotations
 
@@ -24,49 +24,49 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 
 
-def leave(node: Node, out: Rewriter) -> None:
+def keep_node(node: Node, out: Rewriter) -> None:
     out.become(node)
 
 
-def leave_too(node: Node, out: Rewriter) -> None:
+def keep_node_again(node: Node, out: Rewriter) -> None:
     out.become(node)
 
 
 @pytest.fixture
-def empty(monkeypatch: pytest.MonkeyPatch) -> dict[Pair, Adapter]:
-    """A table that nobody else sees."""
+def empty_table(monkeypatch: pytest.MonkeyPatch) -> dict[Pair, Adapter]:
+    """Return an empty adapter table that replaces the registered one during a test."""
     registered: dict[Pair, Adapter] = {}
     monkeypatch.setattr(table_module, "_registered", registered)
     return registered
 
 
-def test_an_adapter_is_registered_for_its_step(empty: dict[Pair, Adapter]) -> None:
-    assert adapter("Conv", 1, 11)(leave) is leave
-    assert empty == {Pair("ai.onnx", "Conv", 1, 11): leave}
+def test_registers_an_adapter_for_its_step(empty_table: dict[Pair, Adapter]) -> None:
+    assert adapter("Conv", 1, 11)(keep_node) is keep_node
+    assert empty_table == {Pair("ai.onnx", "Conv", 1, 11): keep_node}
 
 
-def test_an_adapter_may_serve_several_operators(empty: dict[Pair, Adapter]) -> None:
-    adapter(("Gather", "Scatter"), 3, 4, domain="com.acme")(leave)
-    assert list(map(str, empty)) == ["com.acme.Gather 3 -> 4", "com.acme.Scatter 3 -> 4"]
+def test_registers_an_adapter_for_several_operators(empty_table: dict[Pair, Adapter]) -> None:
+    adapter(("Gather", "Scatter"), 3, 4, domain="com.acme")(keep_node)
+    assert list(map(str, empty_table)) == ["com.acme.Gather 3 -> 4", "com.acme.Scatter 3 -> 4"]
 
 
-def test_two_directions_are_two_steps(empty: dict[Pair, Adapter]) -> None:
-    adapter("Conv", 1, 11)(leave)
-    adapter("Conv", 11, 1)(leave_too)
-    assert list(empty.values()) == [leave, leave_too]
+def test_registers_each_direction_as_its_own_step(empty_table: dict[Pair, Adapter]) -> None:
+    adapter("Conv", 1, 11)(keep_node)
+    adapter("Conv", 11, 1)(keep_node_again)
+    assert list(empty_table.values()) == [keep_node, keep_node_again]
 
 
-def test_a_second_adapter_for_a_step_is_refused(empty: dict[Pair, Adapter]) -> None:
-    adapter("Conv", 1, 11)(leave)
+def test_refuses_a_second_adapter_for_a_step(empty_table: dict[Pair, Adapter]) -> None:
+    adapter("Conv", 1, 11)(keep_node)
     with pytest.raises(DuplicateAdapter) as caught:
-        adapter("Conv", 1, 11)(leave_too)
-    both = f"{leave.__module__}.leave and {leave_too.__module__}.leave_too"
+        adapter("Conv", 1, 11)(keep_node_again)
+    both = f"{keep_node.__module__}.keep_node and {keep_node_again.__module__}.keep_node_again"
     assert caught.value.reason == f"ai.onnx.Conv 1 -> 11 has two adapters: {both}"
-    assert empty == {Pair("ai.onnx", "Conv", 1, 11): leave}
+    assert empty_table == {Pair("ai.onnx", "Conv", 1, 11): keep_node}
 
 
-def test_modules_are_found() -> None:
-    """Every file that registers an adapter has its adapters in the table."""
+def test_finds_all_adapter_modules() -> None:
+    """The adapters of every file that registers one are in the table."""
     folder = files("opshift.adapters")
     expected = {
         f"opshift.adapters.{each.name.removesuffix('.py')}"
@@ -77,13 +77,13 @@ def test_modules_are_found() -> None:
     assert {function.__module__ for function in adapter_table().values()} == expected
 
 
-def test_the_table_is_not_written_to() -> None:
+def test_table_is_read_only() -> None:
     with pytest.raises(TypeError):
-        adapter_table()[Pair("ai.onnx", "Conv", 1, 11)] = leave  # type: ignore[index]  # that is the point
+        adapter_table()[Pair("ai.onnx", "Conv", 1, 11)] = keep_node  # type: ignore[index]  # the assignment must fail
 
 
-def test_every_adapter_is_the_step_of_an_operator() -> None:
-    """An operator that an adapter names is there, and one of its steps is the adapter's."""
+def test_every_adapter_matches_a_step_of_its_operator() -> None:
+    """The operator of an adapter exists, and one of its steps connects the versions of the adapter."""
     for pair in adapter_table():
         found = default_registry().operator(pair.op_type, pair.domain)
         assert found is not None, pair
@@ -105,46 +105,49 @@ def _operator(name: str) -> Operator:
             "Softmax",
             Pair("ai.onnx", "Softmax", 1, 13),
             "an adapter is registered, but these are not neighbouring versions",
-            id="versions that are no neighbours",
+            id="versions that are not adjacent",
         ),
         pytest.param(
             "Softmax",
             Pair("ai.onnx", "Softmax", 12, 13),
             "an adapter is registered, but these are not neighbouring versions",
-            id="an opset that brought no version",
+            id="opset without a version",
         ),
         pytest.param(
             "Relu",
             Pair("ai.onnx", "Relu", 6, 13),
             "an adapter is registered, but the definition does not declare it",
-            id="a step that is derived",
+            id="derived step",
         ),
         pytest.param(
             "Squeeze",
             Pair("ai.onnx", "Squeeze", 11, 13),
             "an adapter is registered, but the definition does not declare it",
-            id="a step that is declared otherwise",
+            id="step declared without adapter",
         ),
     ],
 )
-def test_an_adapter_that_no_definition_asks_for_is_refused(name: str, pair: Pair, reason: str) -> None:
+def test_refuses_adapters_that_no_definition_declares(name: str, pair: Pair, reason: str) -> None:
     with pytest.raises(DefinitionError) as caught:
-        lineage(_operator(name), {**adapter_table(), pair: leave})
+        lineage(_operator(name), {**adapter_table(), pair: keep_node})
     assert caught.value.reason == f"{pair}: {reason}"
 
 
-def test_an_adapter_that_is_missing_is_refused() -> None:
-    without = {pair: each for pair, each in adapter_table().items() if pair.op_type != "Cast"}
-    with pytest.raises(DefinitionError, match=r"ai\.onnx\.Cast 1 -> 6: the definition declares an adapter, but no adapter is registered"):
-        lineage(_operator("Cast"), without)
+def test_refuses_a_missing_adapter() -> None:
+    incomplete_table = {pair: each for pair, each in adapter_table().items() if pair.op_type != "Cast"}
+    with pytest.raises(
+        DefinitionError,
+        match=r"ai\.onnx\.Cast 1 -> 6: the definition declares an adapter, but no adapter is registered",
+    ):
+        lineage(_operator("Cast"), incomplete_table)
 
 
-def test_adapters_of_other_operators_are_no_business_of_an_operator() -> None:
+def test_ignores_adapters_of_other_operators() -> None:
     lineage(_operator("Relu"), adapter_table())
 
 
 class Case(NamedTuple):
-    """A node, what it is fed, and what it returns."""
+    """Model of one node with the given feeds and outputs, to convert from `opset` to `target`."""
 
     op: str
     opset: int
@@ -156,35 +159,45 @@ class Case(NamedTuple):
 
 
 IMAGE = np.ones((1, 2, 3, 4), np.float32)
-PAIR = {"a": IMAGE, "b": np.ones(2, np.float32)}
-SCALED = {"x": IMAGE, "s": np.array([1, 1, 0.5, 2], np.float32)}
-GROUPED = {"x": IMAGE, "scale": np.ones(1, np.float32), "bias": np.ones(1, np.float32)}
-STATISTICS = {"x": IMAGE, **dict.fromkeys("sbmv", np.ones(2, np.float32))}
-OF_ELEMENTS = {"x": IMAGE, **dict.fromkeys("sbmv", IMAGE[0])}
+BROADCAST_FEEDS = {"a": IMAGE, "b": np.ones(2, np.float32)}
+RESIZE_FEEDS = {"x": IMAGE, "s": np.array([1, 1, 0.5, 2], np.float32)}
+GROUP_NORMALIZATION_FEEDS = {"x": IMAGE, "scale": np.ones(1, np.float32), "bias": np.ones(1, np.float32)}
+BATCH_NORMALIZATION_FEEDS = {"x": IMAGE, **dict.fromkeys("sbmv", np.ones(2, np.float32))}
+ELEMENTWISE_STATISTICS_FEEDS = {"x": IMAGE, **dict.fromkeys("sbmv", IMAGE[0])}
 CASES = {
-    "broadcast along an axis": Case("Add", 6, 7, PAIR, {"broadcast": 1, "axis": 1}),
-    "slopes": Case("PRelu", 6, 7, PAIR),
-    "a flattened softmax": Case("Softmax", 11, 13, {"x": IMAGE}),
-    "bounds": Case("Clip", 6, 11, {"x": IMAGE}, {"max": 1.0}),
-    "a mask": Case("Dropout", 7, 10, {"x": IMAGE}, {}, ("y", "m")),
-    "a named type": Case("Cast", 1, 6, {"x": IMAGE}, {"to": "FLOAT"}),
-    "training": Case("BatchNormalization", 9, 14, STATISTICS, {}, ("y", "m2", "v2")),
-    "statistics of elements": Case("BatchNormalization", 7, 9, OF_ELEMENTS, {"spatial": 0}),
-    "groups": Case("GroupNormalization", 18, 21, GROUPED, {"num_groups": 1}),
-    "factors": Case("Upsample", 1, 7, {"x": IMAGE}, {"height_scale": 2.0, "width_scale": 2.0}),
-    "mixed scales": Case("Resize", 10, 11, SCALED),
-    "parts": Case("Split", 13, 18, {"x": IMAGE}, {"axis": 1}, ("y", "z")),
-    "a transform": Case("DFT", 17, 20, {"x": IMAGE[..., :2]}),
-    "an exponent": Case("GlobalLpPool", 1, 2, {"x": IMAGE}, {"p": 2.0}),
+    "broadcast along an axis": Case("Add", 6, 7, BROADCAST_FEEDS, {"broadcast": 1, "axis": 1}),
+    "PRelu slope": Case("PRelu", 6, 7, BROADCAST_FEEDS),
+    "flattened Softmax": Case("Softmax", 11, 13, {"x": IMAGE}),
+    "Clip bounds": Case("Clip", 6, 11, {"x": IMAGE}, {"max": 1.0}),
+    "Dropout mask": Case("Dropout", 7, 10, {"x": IMAGE}, {}, ("y", "m")),
+    "type name of Cast": Case("Cast", 1, 6, {"x": IMAGE}, {"to": "FLOAT"}),
+    "BatchNormalization in training": Case(
+        "BatchNormalization", 9, 14, BATCH_NORMALIZATION_FEEDS, {}, ("y", "m2", "v2")
+    ),
+    "BatchNormalization per element": Case(
+        "BatchNormalization", 7, 9, ELEMENTWISE_STATISTICS_FEEDS, {"spatial": 0}
+    ),
+    "GroupNormalization": Case("GroupNormalization", 18, 21, GROUP_NORMALIZATION_FEEDS, {"num_groups": 1}),
+    "factors of Upsample": Case("Upsample", 1, 7, {"x": IMAGE}, {"height_scale": 2.0, "width_scale": 2.0}),
+    "mixed scales of Resize": Case("Resize", 10, 11, RESIZE_FEEDS),
+    "equal parts of Split": Case("Split", 13, 18, {"x": IMAGE}, {"axis": 1}, ("y", "z")),
+    "DFT": Case("DFT", 17, 20, {"x": IMAGE[..., :2]}),
+    "exponent of GlobalLpPool": Case("GlobalLpPool", 1, 2, {"x": IMAGE}, {"p": 2.0}),
 }
-REFUSED = {
-    "an axis of unknown ranks": Case("Add", 6, 7, PAIR, {"broadcast": 1, "axis": 1}, shapes=False),
-    "slopes of unknown rank": Case("PRelu", 6, 7, PAIR, shapes=False),
-    "dropping at random": Case("Dropout", 6, 7, {"x": IMAGE}),
-    "training that is told twice": Case("BatchNormalization", 6, 7, STATISTICS, {"is_test": 0}),
-    "training of elements": Case("BatchNormalization", 7, 9, OF_ELEMENTS, {"spatial": 0}, ("y", "m2", "v2")),
-    "a fraction": Case("GlobalLpPool", 1, 2, {"x": IMAGE}, {"p": 1.5}),
-    "no type": Case("Cast", 1, 6, {"x": IMAGE}, {"to": "REAL"}),
+REFUSED_CASES = {
+    "broadcast of unknown ranks": Case(
+        "Add", 6, 7, BROADCAST_FEEDS, {"broadcast": 1, "axis": 1}, shapes=False
+    ),
+    "PRelu slope of unknown rank": Case("PRelu", 6, 7, BROADCAST_FEEDS, shapes=False),
+    "random Dropout": Case("Dropout", 6, 7, {"x": IMAGE}),
+    "contradictory training mode": Case(
+        "BatchNormalization", 6, 7, BATCH_NORMALIZATION_FEEDS, {"is_test": 0}
+    ),
+    "BatchNormalization per element in training": Case(
+        "BatchNormalization", 7, 9, ELEMENTWISE_STATISTICS_FEEDS, {"spatial": 0}, ("y", "m2", "v2")
+    ),
+    "fractional exponent": Case("GlobalLpPool", 1, 2, {"x": IMAGE}, {"p": 1.5}),
+    "unknown type name": Case("Cast", 1, 6, {"x": IMAGE}, {"to": "REAL"}),
 }
 
 
@@ -193,8 +206,8 @@ def _model(case: Case) -> onnx.ModelProto:
     return build([node], case.feeds, case.outputs, case.opset, shapes=case.shapes)
 
 
-def _seen(node: Node) -> Any:
-    """All that an adapter can read of its node."""
+def _snapshot(node: Node) -> Any:
+    """Return everything that an adapter can read of its node."""
     attributes = {
         name: value.SerializeToString() if hasattr(value, "SerializeToString") else value
         for name, value in node.attributes.items()
@@ -202,11 +215,11 @@ def _seen(node: Node) -> Any:
     return node.op_type, node.domain, node.inputs, node.outputs, attributes
 
 
-def _watched(function: Adapter, calls: list[Node]) -> Adapter:
-    """The adapter, and that it leaves its node alone and decides before it emits."""
+def _with_checks(function: Adapter, calls: list[Node]) -> Adapter:
+    """Wrap an adapter to check that it does not modify its node and refuses before it emits."""
 
-    def watch(node: Node, out: Rewriter) -> None:
-        before = _seen(node)
+    def checked(node: Node, out: Rewriter) -> None:
+        before = _snapshot(node)
         calls.append(node)
         try:
             function(node, out)
@@ -214,9 +227,9 @@ def _watched(function: Adapter, calls: list[Node]) -> Adapter:
             assert not out.emitted
             raise
         finally:
-            assert _seen(node) == before
+            assert _snapshot(node) == before
 
-    return watch
+    return checked
 
 
 Calls = list[Node]
@@ -224,23 +237,23 @@ Calls = list[Node]
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
-    """The nodes that adapters were given, each of which they left alone."""
-    found: Calls = []
-    watched = {pair: _watched(function, found) for pair, function in adapter_table().items()}
-    monkeypatch.setattr(route, "CompiledTable", lambda: watched)
+    """Yield the list of nodes passed to adapters; each call checks that the node is not modified."""
+    nodes: Calls = []
+    checked_table = {pair: _with_checks(function, nodes) for pair, function in adapter_table().items()}
+    monkeypatch.setattr(route, "CompiledTable", lambda: checked_table)
     route.router_for.cache_clear()
-    yield found
+    yield nodes
     route.router_for.cache_clear()
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_adapters_leave_their_node_alone(case: Case, calls: Calls) -> None:
+def test_adapters_do_not_modify_their_node(case: Case, calls: Calls) -> None:
     convert_version(_model(case), case.target)
     assert [node.op_type for node in calls] == [case.op]
 
 
-@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED)
-def test_adapters_decide_before_they_emit(case: Case, calls: Calls) -> None:
+@pytest.mark.parametrize("case", REFUSED_CASES.values(), ids=REFUSED_CASES)
+def test_adapters_refuse_before_they_emit(case: Case, calls: Calls) -> None:
     with pytest.raises(ConversionRefused):
         convert_version(_model(case), case.target)
     assert [node.op_type for node in calls] == [case.op]

@@ -1,4 +1,4 @@
-"""Tile: counts for every dimension become one node for each that is repeated."""
+"""Downgrades of Tile below opset 6: one node for each repeated dimension."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Refusing = Callable[..., Refusal]
 
 
 @pytest.mark.parametrize("counts", [[2, 1, 3], [1, 1, 1], [1, 2, 1]], ids=["two", "none", "one"])
-def test_one_dimension_after_another_before_6(counts: list[int]) -> None:
-    """No runtime has version 1, whose inputs `tiles` and `axis` are numbers of the data's type."""
+def test_tiles_one_dimension_per_node_before_opset_6(counts: list[int]) -> None:
+    """No runtime implements Tile-1, whose inputs `tiles` and `axis` have the element type of the data."""
     data = np.zeros((2, 3, 4), np.float32)
     node = helper.make_node("Tile", ["x", "n"], ["y"], name="node")
     model = build([node], {"x": data}, ["y"], 6, initializers={"n": np.array(counts)})
@@ -25,12 +25,12 @@ def test_one_dimension_after_another_before_6(counts: list[int]) -> None:
     values = {
         each.name: float(numpy_helper.to_array(each)) for each in result.graph.initializer if each.name != "n"
     }
-    found = [tuple(values[name] for name in each.input[1:]) for each in result.graph.node]
+    tile_inputs = [tuple(values[name] for name in each.input[1:]) for each in result.graph.node]
     expected: list[tuple[float, ...]] = [(n, axis) for axis, n in enumerate(counts) if n > 1]
-    assert found == (expected or [()])
+    assert tile_inputs == (expected or [()])
 
 
-def test_whole_numbers_before_6(refusal: Refusing) -> None:
+def test_refuses_integer_data_before_opset_6(refusal: Refusing) -> None:
     data = np.zeros((2, 3), np.int64)
     node = helper.make_node("Tile", ["x", "n"], ["y"])
     model = build([node], {"x": data}, {"y": 7}, 6, initializers={"n": np.array([2, 2])})

@@ -1,4 +1,4 @@
-"""Types that a newer version takes no longer: such nodes are refused, all others stay as they are."""
+"""Element types that newer versions no longer support: such nodes are refused, all others stay unchanged."""
 
 from __future__ import annotations
 
@@ -35,19 +35,21 @@ STEPS = [
 ]
 
 
-def _model(op: str, opset: int, data: Array) -> onnx.ModelProto:
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    return build([helper.make_node(op, ["x"], ["y"], name="node")], {"x": data}, {"y": element}, opset)
+def _model(op_type: str, opset: int, data: Array) -> onnx.ModelProto:
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build(
+        [helper.make_node(op_type, ["x"], ["y"], name="node")], {"x": data}, {"y": element_type}, opset
+    )
 
 
-@pytest.mark.parametrize(("op", "opset", "target", "kind"), STEPS)
-def test_integers_are_refused(op: str, opset: int, target: int, kind: str, refusal: Refusing) -> None:
-    found = refusal(_model(op, opset, NUMBERS.astype(INTEGERS[kind])), target)
-    assert found.reason == f"'x' is tensor({kind}), which ai.onnx.{op}:{target} does not support"
-    assert "to a supported type" in found.remedy
+@pytest.mark.parametrize(("op_type", "opset", "target", "type_name"), STEPS)
+def test_refuses_integers(op_type: str, opset: int, target: int, type_name: str, refusal: Refusing) -> None:
+    refused = refusal(_model(op_type, opset, NUMBERS.astype(INTEGERS[type_name])), target)
+    assert refused.reason == f"'x' is tensor({type_name}), which ai.onnx.{op_type}:{target} does not support"
+    assert "to a supported type" in refused.remedy
 
 
-def test_a_type_that_follows_from_the_nodes_before_counts(refusal: Refusing) -> None:
+def test_refuses_inferred_integer_types(refusal: Refusing) -> None:
     cast = helper.make_node("Cast", ["x"], ["h"], to=6)
     erf = helper.make_node("Erf", ["h"], ["e"], name="node")
     back = helper.make_node("Cast", ["e"], ["y"], to=1)
@@ -55,30 +57,30 @@ def test_a_type_that_follows_from_the_nodes_before_counts(refusal: Refusing) -> 
     assert refusal(model, 13).reason.startswith("'h' is tensor(int32)")
 
 
-def test_integers_stay_where_the_version_stays() -> None:
+def test_keeps_integers_within_an_operator_version() -> None:
     model = _model("ReduceLogSum", 18, NUMBERS.astype(np.int32))
     assert convert_version(model, 27).graph == model.graph
 
 
-def test_floats_of_erf_stay_as_they_are(converted: Converted) -> None:
+def test_keeps_erf_of_floats(converted: Converted) -> None:
     feeds = {"x": NUMBERS.astype(np.float32) / 4}
     model = _model("Erf", 9, feeds["x"])
     assert converted(model, 13, feeds).graph == model.graph
 
 
-@pytest.mark.parametrize("kind", FLOATS)
-@pytest.mark.parametrize("op", ["ReduceLogSum", "ReduceLogSumExp"])
-def test_floats_of_reductions_stay_as_they_are(op: str, kind: str, converted: Converted) -> None:
-    feeds = {"x": NUMBERS.astype(FLOATS[kind])}
-    model = _model(op, 18, feeds["x"])
+@pytest.mark.parametrize("type_name", FLOATS)
+@pytest.mark.parametrize("op_type", ["ReduceLogSum", "ReduceLogSumExp"])
+def test_keeps_reductions_of_floats(op_type: str, type_name: str, converted: Converted) -> None:
+    feeds = {"x": NUMBERS.astype(FLOATS[type_name])}
+    model = _model(op_type, 18, feeds["x"])
     wide = feeds["x"].astype(np.float64)
-    expected = np.log((np.exp(wide) if op == "ReduceLogSumExp" else wide).sum(keepdims=True))
-    result = converted(model, 28, feeds, [expected.astype(FLOATS[kind])], 1e-3)
+    expected = np.log((np.exp(wide) if op_type == "ReduceLogSumExp" else wide).sum(keepdims=True))
+    result = converted(model, 28, feeds, [expected.astype(FLOATS[type_name])], 1e-3)
     assert result.graph == model.graph
 
 
-def test_an_unknown_type_is_no_reason_to_refuse() -> None:
-    """Whoever names no type may mean a float."""
+def test_keeps_nodes_of_unknown_type() -> None:
+    """The unknown type may be a supported float type."""
     unknown = helper.make_node("Anything", ["x"], ["h"], domain="com.acme")
     erf = helper.make_node("Erf", ["h"], ["e"], name="node")
     last = helper.make_node("Abs", ["e"], ["y"])

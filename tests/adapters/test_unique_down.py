@@ -1,4 +1,4 @@
-"""Unique before 11: every element is compared with every other."""
+"""Downgrades of Unique below opset 11: each element is compared with each other element."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ CUBE = np.random.default_rng(11).integers(0, 2, (3, 2, 7)).astype(np.float32)
 
 def _model(data: Array, **attributes: int) -> onnx.ModelProto:
     node = helper.make_node("Unique", ["x"], ["y", "i", "v", "c"], name="node", **attributes)
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    return build([node], {"x": data}, {"y": element, "i": INT64, "v": INT64, "c": INT64}, 11)
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    return build([node], {"x": data}, {"y": element_type, "i": INT64, "v": INT64, "c": INT64}, 11)
 
 
 @pytest.mark.parametrize("target", [10, 9, 8, 7])
-@pytest.mark.parametrize("is_sorted", [1, 0], ids=["sorted", "as they come"])
+@pytest.mark.parametrize("is_sorted", [1, 0], ids=["sorted", "unsorted"])
 @pytest.mark.parametrize(
     ("data", "attributes"),
     [
         pytest.param(NUMBERS, {}, id="numbers"),
-        pytest.param(ROWS, {}, id="numbers in rows"),
+        pytest.param(ROWS, {}, id="2-D numbers"),
         pytest.param(ROWS, {"axis": 0}, id="rows"),
         pytest.param(ROWS, {"axis": -1}, id="columns"),
         pytest.param(CUBE, {"axis": 2}, id="slices"),
-        pytest.param(NUMBERS[:1], {}, id="one"),
+        pytest.param(NUMBERS[:1], {}, id="single element"),
         pytest.param(np.array([2**62 + 1, 2**62, 5, 2**62 + 1, -(2**62)]), {}, id="large integers"),
     ],
 )
-def test_values_are_listed_once(
+def test_expands_unique(
     data: Array, attributes: dict[str, int], is_sorted: int, target: int, converted: Converted
 ) -> None:
     model = _model(data, sorted=is_sorted, **attributes)
@@ -50,17 +50,17 @@ def test_values_are_listed_once(
         converted(symbolic(model), target, {"x": data})
 
 
-@pytest.mark.parametrize("kind", [np.float64, np.int8], ids=lambda kind: kind.__name__)
-def test_other_types(kind: type[np.generic], converted: Converted) -> None:
-    converted(_model(NUMBERS.astype(kind)), 9, {"x": NUMBERS.astype(kind)})
+@pytest.mark.parametrize("dtype", [np.float64, np.int8], ids=lambda dtype: dtype.__name__)
+def test_expands_unique_of_other_types(dtype: type[np.generic], converted: Converted) -> None:
+    converted(_model(NUMBERS.astype(dtype)), 9, {"x": NUMBERS.astype(dtype)})
 
 
-def test_only_some_outputs_are_asked_for(converted: Converted) -> None:
+def test_expands_unique_with_omitted_outputs(converted: Converted) -> None:
     node = helper.make_node("Unique", ["x"], ["y", "", "", "c"], name="node")
     converted(build([node], {"x": NUMBERS}, {"y": 1, "c": INT64}, 11), 10, {"x": NUMBERS})
 
 
-def test_texts_are_refused(refusal: Refusing) -> None:
+def test_refuses_strings(refusal: Refusing) -> None:
     model = _model(NUMBERS)
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
     reason = refusal(model, 10).reason

@@ -1,4 +1,4 @@
-"""The declared rewrites that steps up use: what each verb does to a node, and when it refuses."""
+"""Declarative rewrites of upgrade steps: the effect of each verb on a node, and refusals."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.standard_normal((1, 2, 4, 4)).astype(np.float32)
 GRID = RANDOM.uniform(-1, 1, (1, 3, 2, 2)).astype(np.float32)
-LIST = np.array([-2.0, 0.5, 3.0], np.float32)
-BOXES = {"x": IMAGE, "rois": np.array([[0, 0, 2, 3]], np.float32), "b": np.array([0])}
-BOX = {"output_height": 2, "output_width": 2}
+VECTOR = np.array([-2.0, 0.5, 3.0], np.float32)
+ROI_FEEDS = {"x": IMAGE, "rois": np.array([[0, 0, 2, 3]], np.float32), "b": np.array([0])}
+ROI_ATTRIBUTES = {"output_height": 2, "output_width": 2}
 
 
-class Row(NamedTuple):
-    """A node that is fed with everything in `feeds`, and what it states afterwards."""
+class RewriteCase(NamedTuple):
+    """Node with one input per entry of `feeds`, and its attributes and inputs after the rewrite."""
 
     verb: str
     op: str
@@ -33,28 +33,28 @@ class Row(NamedTuple):
     target: int
     feeds: Mapping[str, Array]
     attributes: Mapping[str, Any]
-    after: Mapping[str, Any] = {}
+    expected_attributes: Mapping[str, Any] = {}
     expected: Array | None = None
     inputs: Sequence[str] | None = None
 
 
-CHANGED = {
-    "an attribute without effect is ignored": Row(
-        "ignore_attribute", "Relu", 1, 6, {"x": LIST}, {"consumed_inputs": [0]}, {}, np.maximum(LIST, 0)
+CASES = {
+    "an attribute without effect is ignored": RewriteCase(
+        "ignore_attribute", "Relu", 1, 6, {"x": VECTOR}, {"consumed_inputs": [0]}, {}, np.maximum(VECTOR, 0)
     ),
-    "an attribute without effect need not be there": Row(
-        "ignore_attribute", "Relu", 1, 6, {"x": LIST}, {}, {}, np.maximum(LIST, 0)
+    "a missing attribute without effect is accepted": RewriteCase(
+        "ignore_attribute", "Relu", 1, 6, {"x": VECTOR}, {}, {}, np.maximum(VECTOR, 0)
     ),
-    "a default that changes is written out": Row(
+    "a default that changes is written out": RewriteCase(
         "add_attribute",
         "RoiAlign",
         10,
         16,
-        BOXES,
-        BOX,
-        {**BOX, "coordinate_transformation_mode": b"output_half_pixel"},
+        ROI_FEEDS,
+        ROI_ATTRIBUTES,
+        {**ROI_ATTRIBUTES, "coordinate_transformation_mode": b"output_half_pixel"},
     ),
-    "a default that becomes required is written out": Row(
+    "a default that becomes required is written out": RewriteCase(
         "add_attribute",
         "Concat",
         1,
@@ -64,7 +64,7 @@ CHANGED = {
         {"axis": 1},
         np.concatenate([IMAGE, IMAGE], 1),
     ),
-    "a stated value is not overwritten": Row(
+    "an explicit value is not overwritten": RewriteCase(
         "add_attribute",
         "Concat",
         1,
@@ -74,26 +74,26 @@ CHANGED = {
         {"axis": 2},
         np.concatenate([IMAGE, IMAGE], 2),
     ),
-    "an attribute is renamed": Row(
+    "an attribute is renamed": RewriteCase(
         "rename_attribute",
         "Pad",
         1,
         2,
-        {"x": LIST},
+        {"x": VECTOR},
         {"paddings": [1, 2], "value": 4.0},
         {"pads": (1, 2), "value": 4.0},
-        np.pad(LIST, (1, 2), constant_values=4),
+        np.pad(VECTOR, (1, 2), constant_values=4),
     ),
-    "a list becomes an input": Row(
+    "a list becomes an input": RewriteCase(
         "attribute_to_input", "Squeeze", 11, 13, {"x": IMAGE}, {"axes": [0]}, inputs=["x", "const"]
     ),
-    "a list that is not stated stays out": Row(
+    "an omitted list stays omitted": RewriteCase(
         "attribute_to_input", "Squeeze", 11, 13, {"x": IMAGE}, {}, inputs=["x"]
     ),
-    "a default that both versions share stays out": Row(
-        "attribute_to_input", "Dropout", 10, 12, {"x": LIST}, {"ratio": 0.5}, inputs=["x"]
+    "a default of both versions is omitted": RewriteCase(
+        "attribute_to_input", "Dropout", 10, 12, {"x": VECTOR}, {"ratio": 0.5}, inputs=["x"]
     ),
-    "two lists become inputs, and a third is not stated": Row(
+    "two lists become inputs and a third is omitted": RewriteCase(
         "attribute_to_input",
         "Slice",
         1,
@@ -103,7 +103,7 @@ CHANGED = {
         expected=IMAGE[:, 1:2],
         inputs=["x", "const", "const_1"],
     ),
-    "bilinear is called linear": Row(
+    "bilinear becomes linear": RewriteCase(
         "rename_value",
         "GridSample",
         16,
@@ -112,7 +112,7 @@ CHANGED = {
         {"mode": "bilinear"},
         {"mode": b"linear"},
     ),
-    "bicubic is called cubic": Row(
+    "bicubic becomes cubic": RewriteCase(
         "rename_value",
         "GridSample",
         16,
@@ -121,7 +121,7 @@ CHANGED = {
         {"mode": "bicubic", "align_corners": 1},
         {"mode": b"cubic", "align_corners": 1},
     ),
-    "nearest is called so in both": Row(
+    "nearest is unchanged": RewriteCase(
         "rename_value",
         "GridSample",
         16,
@@ -130,10 +130,10 @@ CHANGED = {
         {"mode": "nearest"},
         {"mode": b"nearest"},
     ),
-    "a default that is renamed needs no writing": Row(
+    "a renamed default stays implicit": RewriteCase(
         "rename_value", "GridSample", 16, 20, {"x": IMAGE, "g": GRID}, {}, {}
     ),
-    "the operator is called by its new name": Row(
+    "the operator is renamed": RewriteCase(
         "rename_op",
         "Scatter",
         9,
@@ -145,40 +145,40 @@ CHANGED = {
 }
 
 
-def _verbs(row: Row) -> set[str]:
-    """The verbs that the definitions declare for the step of a row."""
-    version = default_registry().get_schema(row.op, row.target)
+def _verbs(case: RewriteCase) -> set[str]:
+    """Return the verbs that the definitions declare for the step of a case."""
+    version = default_registry().get_schema(case.op, case.target)
     assert version.step is not None
     assert isinstance(version.step.up, tuple)
     return {verb.name for verb in version.step.up}
 
 
-@pytest.mark.parametrize("row", CHANGED.values(), ids=CHANGED)
-def test_numbers_stay_the_same(row: Row, converted: Converted) -> None:
-    assert row.verb in _verbs(row)
-    node = helper.make_node(row.op, list(row.feeds), ["y"], name="node", **row.attributes)
-    expected = None if row.expected is None else [row.expected]
-    result = converted(build([node], row.feeds, ["y"], row.source), row.target, row.feeds, expected)
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_preserves_results(case: RewriteCase, converted: Converted) -> None:
+    assert case.verb in _verbs(case)
+    node = helper.make_node(case.op, list(case.feeds), ["y"], name="node", **case.attributes)
+    expected = None if case.expected is None else [case.expected]
+    result = converted(build([node], case.feeds, ["y"], case.source), case.target, case.feeds, expected)
     (node,) = result.graph.node
-    stated = {each.name: helper.get_attribute_value(each) for each in node.attribute}
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in stated.items()}
-    assert found == row.after
-    assert list(node.input) == (row.inputs or list(row.feeds))
+    values = {each.name: helper.get_attribute_value(each) for each in node.attribute}
+    attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    assert attributes == case.expected_attributes
+    assert list(node.input) == (case.inputs or list(case.feeds))
 
 
-def test_every_verb_of_a_step_up_has_its_rows() -> None:
+def test_every_verb_of_an_upgrade_has_cases() -> None:
     steps = (version.step for version in default_registry().get_all_schemas_with_history() if version.step)
     used = {verb.name for step in steps if isinstance(step.up, tuple) for verb in step.up}
-    assert {row.verb for row in CHANGED.values()} == used
+    assert {case.verb for case in CASES.values()} == used
 
 
-def test_an_input_that_has_to_be_there_is_not_stated(refusal: Refusing) -> None:
-    model = build([helper.make_node("Reshape", ["x"], ["y"])], {"x": LIST}, ["y"], 1)
+def test_refuses_a_missing_required_attribute(refusal: Refusing) -> None:
+    model = build([helper.make_node("Reshape", ["x"], ["y"])], {"x": VECTOR}, ["y"], 1)
     assert refusal(model, 5).reason == "the node has no attribute shape, which ai.onnx.Reshape:5 requires"
 
 
-def test_an_operator_that_takes_another_name_goes_its_way(converted: Converted) -> None:
-    """Upsample becomes Resize, whose own steps follow."""
+def test_renamed_operator_takes_the_steps_of_its_new_name(converted: Converted) -> None:
+    """Upsample becomes Resize and then takes the steps of Resize."""
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", scales=[1.0, 1.0, 2.0, 2.0])
     expected = IMAGE.repeat(2, 2).repeat(2, 3)
     names = {8: "Upsample", 9: "Upsample", 10: "Resize", 13: "Resize"}
@@ -187,24 +187,24 @@ def test_an_operator_that_takes_another_name_goes_its_way(converted: Converted) 
         assert op_types(result) == [name]
 
 
-class Constant(NamedTuple):
-    """An attribute that becomes a constant, and what the constant has to be."""
+class ConstantCase(NamedTuple):
+    """Attributes that become constant inputs, and the expected constants."""
 
     op: str
     source: int
     target: int
-    kind: type[np.generic]
+    dtype: type[np.generic]
     attributes: Mapping[str, Any]
     constants: Sequence[Array]
 
 
 PADS = {"pads": [1, 0], "value": 0.1}
-CONSTANTS = {
-    "a list of axes is int64": Constant(
+CONSTANT_CASES = {
+    "a list of axes is int64": ConstantCase(
         "Unsqueeze", 11, 13, np.int32, {"axes": [0]}, [np.array([0], np.int64)]
     ),
-    "sizes are int64": Constant("Reshape", 1, 5, np.float16, {"shape": [3, 1]}, [np.array([3, 1])]),
-    "bounds are int64 where int32 would do": Constant(
+    "sizes are int64": ConstantCase("Reshape", 1, 5, np.float16, {"shape": [3, 1]}, [np.array([3, 1])]),
+    "bounds are int64 rather than int32": ConstantCase(
         "Slice",
         1,
         10,
@@ -212,46 +212,46 @@ CONSTANTS = {
         {"starts": [1], "ends": [2], "axes": [0]},
         [np.array([each], np.int64) for each in (1, 2, 0)],
     ),
-    "scales are float whatever the data": Constant(
+    "scales are float for data of any type": ConstantCase(
         "Upsample", 7, 9, np.uint8, {"scales": [2.0]}, [np.array([2], np.float32)]
     ),
-    "a count is a list of one": Constant("TopK", 1, 10, np.float32, {"k": 2}, [np.array([2], np.int64)]),
-    "a value has the type of float data": Constant(
+    "a count has shape 1": ConstantCase("TopK", 1, 10, np.float32, {"k": 2}, [np.array([2], np.int64)]),
+    "a value has the type of float data": ConstantCase(
         "Pad", 2, 11, np.float32, PADS, [np.array([1, 0]), np.array(0.1, np.float32)]
     ),
-    "a value has the type of float16 data": Constant(
+    "a value has the type of float16 data": ConstantCase(
         "Pad", 2, 11, np.float16, PADS, [np.array([1, 0]), np.array(np.float32(0.1), np.float16)]
     ),
-    "a value has the type of double data": Constant(
+    "a value has the type of double data": ConstantCase(
         "Pad", 2, 11, np.float64, PADS, [np.array([1, 0]), np.array(np.float32(0.1), np.float64)]
     ),
-    "a value at its default stays out": Constant(
+    "a default value is omitted": ConstantCase(
         "Pad", 2, 11, np.float64, {"pads": [1, 0], "value": 0.0}, [np.array([1, 0])]
     ),
-    "a ratio is a float whatever the data": Constant(
+    "a ratio is float for data of any type": ConstantCase(
         "Dropout", 10, 12, np.float64, {"ratio": 0.25}, [np.array(0.25, np.float32)]
     ),
 }
 
 
-@pytest.mark.parametrize("row", CONSTANTS.values(), ids=CONSTANTS)
-def test_constants_have_the_type_and_rank_of_the_input(row: Constant) -> None:
-    data = np.array([1, 2, 3], row.kind)
-    element = helper.np_dtype_to_tensor_dtype(data.dtype)
-    outputs = ["y", "i"] if row.op == "TopK" else ["y"]
-    node = helper.make_node(row.op, ["x"], outputs, **row.attributes)
-    moved = convert_version(build([node], {"x": data}, {"y": element}, row.source), row.target)
-    values = {each.name: numpy_helper.to_array(each) for each in moved.graph.initializer}
-    found = [values[name] for name in moved.graph.node[0].input[1:]]
-    for one, other in zip(found, row.constants, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
+@pytest.mark.parametrize("case", CONSTANT_CASES.values(), ids=CONSTANT_CASES)
+def test_constants_have_the_type_and_rank_of_the_input(case: ConstantCase) -> None:
+    data = np.array([1, 2, 3], case.dtype)
+    element_type = helper.np_dtype_to_tensor_dtype(data.dtype)
+    outputs = ["y", "i"] if case.op == "TopK" else ["y"]
+    node = helper.make_node(case.op, ["x"], outputs, **case.attributes)
+    result = convert_version(build([node], {"x": data}, {"y": element_type}, case.source), case.target)
+    values = {each.name: numpy_helper.to_array(each) for each in result.graph.initializer}
+    found = [values[name] for name in result.graph.node[0].input[1:]]
+    for actual, expected in zip(found, case.constants, strict=True):
+        np.testing.assert_array_equal(actual, expected, strict=True)
 
 
-def test_a_value_needs_the_type_of_the_data(refusal: Refusing) -> None:
+def test_refuses_a_value_for_data_of_unknown_type(refusal: Refusing) -> None:
     nodes = [
         helper.make_node("Anything", ["x"], ["h"], domain="com.acme"),
         helper.make_node("Pad", ["h"], ["p"], pads=[1, 1], value=1.0),
         helper.make_node("Abs", ["p"], ["y"]),
     ]
-    model = build(nodes, {"x": LIST}, ["y"], {"": 10, "com.acme": 1})
+    model = build(nodes, {"x": VECTOR}, ["y"], {"": 10, "com.acme": 1})
     assert refusal(model, 11).reason == "the element type of 'h' is unknown"

@@ -1,4 +1,4 @@
-"""Windows before 17."""
+"""Downgrades of window functions below opset 17."""
 
 from __future__ import annotations
 
@@ -12,23 +12,27 @@ from support.running import build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
 OPERATORS = ("HannWindow", "HammingWindow", "BlackmanWindow")
-KINDS = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "int32": TensorProto.INT32}
+ELEMENT_TYPES = {"float": TensorProto.FLOAT, "double": TensorProto.DOUBLE, "int32": TensorProto.INT32}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("type_name", ELEMENT_TYPES)
 @pytest.mark.parametrize("periodic", [0, 1], ids=["symmetric", "periodic"])
-@pytest.mark.parametrize("op", OPERATORS)
-def test_a_constant_size_makes_a_constant(op: str, periodic: int, kind: str, converted: Converted) -> None:
-    node = helper.make_node(op, ["size"], ["y"], name="node", periodic=periodic, output_datatype=KINDS[kind])
-    model = build([node], {}, {"y": KINDS[kind]}, 17, initializers={"size": np.array(12)})
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_folds_windows_of_constant_size(
+    op_type: str, periodic: int, type_name: str, converted: Converted
+) -> None:
+    node = helper.make_node(
+        op_type, ["size"], ["y"], name="node", periodic=periodic, output_datatype=ELEMENT_TYPES[type_name]
+    )
+    model = build([node], {}, {"y": ELEMENT_TYPES[type_name]}, 17, initializers={"size": np.array(12)})
     assert op_types(converted(model, 16, {}, tolerance=1e-6)) == ["Constant"]
     converted(model, 7, {}, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("periodic", [0, 1], ids=["symmetric", "periodic"])
-@pytest.mark.parametrize("op", OPERATORS)
-def test_a_computed_size(op: str, periodic: int, converted: Converted) -> None:
-    node = helper.make_node(op, ["size"], ["y"], name="node", periodic=periodic)
+@pytest.mark.parametrize("op_type", OPERATORS)
+def test_expands_windows_of_computed_size(op_type: str, periodic: int, converted: Converted) -> None:
+    node = helper.make_node(op_type, ["size"], ["y"], name="node", periodic=periodic)
     feeds = {"size": np.array(9, np.int32)}
     for target in (9, 16):
         converted(build([node], feeds, ["y"], 17), target, feeds, tolerance=1e-6)
