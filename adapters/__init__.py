@@ -1,1 +1,11 @@
-"""Adapters: functions that rewrite a node from one version of its operator to an adjacent version."""
+"""Adapters: each rewrites a node of one operator version as the next version, or back.
+
+Adapters outside the project import everything they need from here.
+"""
+
+from opshift.adapters.core.adapter_table import adapter as adapter
+from opshift.adapters.core.adapter_table import load_adapters as load_adapters
+from opshift.adapters.core.rewriter import Rewriter as Rewriter
+from opshift.model.errors import CannotConvert as CannotConvert
+from opshift.model.node import Node as Node
+from opshift.model.node import Tensor as Tensor

@@ -1,13 +1,11 @@
-"""The error for nodes that cannot be converted."""
+"""Deprecated alias: import `CannotConvert` from `opshift.adapters`."""
 
-from __future__ import annotations
+import warnings
 
-from opshift.registry.errors import OpshiftError
+from opshift.model.errors import CannotConvert as CannotConvert
 
-
-class CannotConvert(OpshiftError):
-    """A node cannot be converted exactly to the requested operator version.
-
-    The reason names the property of the node that prevents it, and the remedy a change to the model that
-    helps.
-    """
+warnings.warn(
+    "opshift.adapters.refusal is deprecated and goes with the next release: import from opshift.adapters",
+    DeprecationWarning,
+    stacklevel=2,
+)

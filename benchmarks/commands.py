@@ -1,4 +1,4 @@
-"""The processes that are compared, as they are started from a shell."""
+"""Commands of the processes to compare."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ onnx.save(model, sys.argv[2])
 
 
 def convert(source: Path, out: Path, target: int) -> list[str]:
-    """The command `opshift convert` of the environment that this runs in."""
+    """Return a call of `opshift convert` from the current environment."""
     return [str(Path(sys.executable).parent / "opshift"), "convert", str(source), str(out), "-t", str(target)]
 
 
 def serialize(source: Path, out: Path) -> list[str]:
-    """A process that imports onnx, loads the model and saves it as it is."""
+    """Return a command that imports onnx, loads the model and saves it unchanged."""
     return [sys.executable, "-c", SERIALIZE_CODE, str(source), str(out)]
 
 
 def convert_with_onnx(source: Path, out: Path, target: int) -> list[str]:
-    """A process that imports onnx, loads the model, converts it and saves it."""
+    """Return a command that imports onnx, loads the model, converts it and saves it."""
     return [sys.executable, "-c", THEIRS_CODE, str(source), str(out), str(target)]

@@ -1,4 +1,4 @@
-"""The memory that a conversion takes beside the model it is given, each in a process of its own."""
+"""Memory of a conversion in addition to its input model, each measured in a separate process."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from tables import Cell, Findings, Table, at_most, mebibytes
 
 PAIRS = ((9, 18), (13, 21), (17, 18))
 MOST = 2.0
-"""KiB a node."""
+"""Limit in KiB per node."""
 
 
 def measure(settings: Settings) -> Findings:
-    """Convert large graphs once each."""
+    """Convert each large graph once per job."""
     nodes = 10_000 if settings.quick else 100_000
-    columns = ("model", "opshift, a node", OURS, IN_PLACE, COPIED, SERIALIZED, THEIRS)
+    columns = ("model", "opshift, per node", OURS, IN_PLACE, COPIED, SERIALIZED, THEIRS)
     rows = [_row(nodes, source, target, settings) for source, target in PAIRS]
-    return Findings([Table("Memory beside the model", columns, rows)])
+    return Findings([Table("Memory in addition to the model", columns, rows)])
 
 
 def _row(nodes: int, source: int, target: int, settings: Settings) -> list[Cell]:
@@ -39,5 +39,5 @@ def _row(nodes: int, source: int, target: int, settings: Settings) -> list[Cell]
 
 
 def extra(path: Path, job: str, target: int) -> float:
-    """MiB that a job takes beside the model in a file."""
+    """Return the memory that a job needs in addition to the model in a file, in MiB."""
     return printed([sys.executable, str(HERE / "alone.py"), str(path), job, str(target)])[0]

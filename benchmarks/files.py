@@ -1,4 +1,4 @@
-"""Weights from file to file, whole processes from the shell, beside `cp` of the same file."""
+"""Conversion of large files by whole processes, compared with `cp` of the same file."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from weights import write_external, write_heavy
 
 TARGET = 18
 MOST_TIMES = 1.3
+"""Limit as a multiple of the time of cp."""
 MOST_MORE = 0.15
-"""Seconds beside `MOST_TIMES` those of cp: what it takes to start."""
+"""Seconds allowed in addition, for the start of the process."""
 MOST_MEMORY = 80.0
-"""MiB"""
+"""Limit in MiB."""
 MOST_KEPT = 0.3
-"""Seconds, where the weights stay in files of their own."""
-CP, STARTED = "cp", f"{OURS}, with the weights elsewhere"
+"""Limit in seconds if the weights stay in their own file."""
+CP, STARTED = "cp", f"{OURS}, external weights"
 LEAST_MEMORY = 8.0
-"""GiB that are free before ONNX's converter is run."""
+"""Free memory in GiB that is required to run ONNX's converter."""
 
 
 class Measured(NamedTuple):
-    """One size, and what each command took."""
+    """Costs of each command for one file size."""
 
     gibibytes: int
     costs: Mapping[str, Cost]
 
 
 def measure(settings: Settings) -> Findings:
-    """Time files of two sizes, and one with external data."""
+    """Measure files of two sizes, and one with external data."""
     found = [_in_one_file(gibibytes, settings) for gibibytes in ((1,) if settings.quick else (1, 3))]
     columns = ("weights", "times cp", "seconds", "peak memory", "CPU")
     rows = [row for each in found for row in _rows(each)]
-    one = Table("In one file", columns, rows, f"The bar is {MOST_TIMES} times cp and {MOST_MORE} s more.")
+    one = Table("In one file", columns, rows, f"The limit is {MOST_TIMES} times cp plus {MOST_MORE} s.")
     kept = Table(
-        "In a file of their own, which stays where it is (--external keep), to another folder",
+        "In a separate file that is not copied (--external keep), to another folder",
         ("weights", "seconds", "peak memory", "CPU"),
         [_kept(3, settings)],
     )
@@ -52,23 +53,23 @@ def _in_one_file(gibibytes: int, settings: Settings) -> Measured:
     path, bare, out = (settings.folder / name for name in ("in.onnx", "bare.onnx", "out.onnx"))
     write_heavy(gibibytes, path)
     write_external(gibibytes, bare)
-    often: dict[str, Sequence[str]] = {
+    repeated: dict[str, Sequence[str]] = {
         CP: ["cp", str(path), str(out)],
         OURS: convert(path, out, TARGET),
         STARTED: convert(bare, out, TARGET),
     }
-    seldom: dict[str, Sequence[str]] = {
+    once: dict[str, Sequence[str]] = {
         SERIALIZED: serialize(path, out),
         THEIRS: convert_with_onnx(path, out, TARGET),
     }
     if settings.quick or gibibytes > 1 or available() < LEAST_MEMORY:
-        seldom = {}
-    warm_up(list(often.values()), out)
-    costs = processes_in_turn(list(often.values()), out, settings.rounds(9 if gibibytes == 1 else 5))
-    costs += processes_in_turn(list(seldom.values()), out, 1)
+        once = {}
+    warm_up(list(repeated.values()), out)
+    costs = processes_in_turn(list(repeated.values()), out, settings.rounds(9 if gibibytes == 1 else 5))
+    costs += processes_in_turn(list(once.values()), out, 1)
     for each in (path, bare, bare.with_suffix(".bin")):
         each.unlink()
-    return Measured(gibibytes, dict(zip((*often, *seldom), costs, strict=True)))
+    return Measured(gibibytes, dict(zip((*repeated, *once), costs, strict=True)))
 
 
 def _rows(found: Measured) -> list[list[Cell]]:
@@ -77,7 +78,7 @@ def _rows(found: Measured) -> list[list[Cell]]:
         [
             f"{found.gibibytes} GiB, {name}",
             f"{cost.wall / copied:.2f}",
-            _held(name, cost.wall, MOST_TIMES * copied + MOST_MORE),
+            _time_cell(name, cost.wall, MOST_TIMES * copied + MOST_MORE),
             at_most(cost.peak, MOST_MEMORY, " MiB") if name == OURS else mebibytes(cost.peak),
             seconds(cost.cpu),
         ]
@@ -85,7 +86,7 @@ def _rows(found: Measured) -> list[list[Cell]]:
     ]
 
 
-def _held(name: str, taken: float, limit: float) -> Cell:
+def _time_cell(name: str, taken: float, limit: float) -> Cell:
     return at_most(taken, round(limit, 2), " s") if name == OURS else seconds(taken)
 
 

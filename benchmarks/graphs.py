@@ -1,6 +1,6 @@
-"""Graphs to measure with: a mix of operators, some of which change at nearly every opset.
+"""Graphs to convert: chains of operators, including some that change in nearly every opset.
 
-As in real models, every node that has weights has its own.
+Nodes do not share weights, like in real models.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ SHAPE = [1, 4, 8, 8]
 
 
 class Chain:
-    """A graph that grows node by node; each reads what the one before made.
+    """A graph under construction in which each node reads the first output of the previous one.
 
-    Constants are initializers, or nodes of their own.
+    Constants are initializers, or Constant nodes if `has_constant_nodes` is set.
     """
 
     def __init__(self, opset: int, has_constant_nodes: bool = False) -> None:
@@ -29,7 +29,7 @@ class Chain:
         self.value = "x"
 
     def constant(self, values: Any, dtype: type) -> str:
-        """The name of a new constant."""
+        """Add a constant and return its name."""
         if self.has_constant_nodes:
             name = f"c{len(self.nodes)}"
             value = numpy_helper.from_array(np.array(values, dtype))
@@ -40,14 +40,14 @@ class Chain:
         return name
 
     def add(self, op_type: str, inputs: tuple[str, ...] = (), outputs: int = 1, **attributes: Any) -> None:
-        """Append a node whose first input is the chain's value."""
+        """Append a node that reads the current value; its first output becomes the current value."""
         names = [f"v{len(self.nodes)}_{position}" for position in range(outputs)]
         node = helper.make_node(op_type, [self.value, *inputs], names, f"n{len(self.nodes)}", **attributes)
         self.nodes.append(node)
         self.value = names[0]
 
     def model(self) -> onnx.ModelProto:
-        """The model so far."""
+        """Return a model of the nodes added so far."""
         graph = helper.make_graph(
             self.nodes,
             "chain",
@@ -59,7 +59,7 @@ class Chain:
 
 
 def mixed(count: int, opset: int) -> onnx.ModelProto:
-    """A chain of about `count` nodes over 24 operators, written for `opset`."""
+    """Return a chain of at least `count` nodes of 24 operators, written for `opset`."""
     chain = Chain(opset)
     blocks = tuple(BLOCKS.values())
     step = 0
@@ -70,7 +70,7 @@ def mixed(count: int, opset: int) -> onnx.ModelProto:
 
 
 def repeated(block: str, count: int, opset: int, has_constant_nodes: bool = False) -> onnx.ModelProto:
-    """A chain of one block."""
+    """Return a chain of at least `count` nodes that repeats one block."""
     chain = Chain(opset, has_constant_nodes)
     add = OLD_BLOCKS.get(block) or BLOCKS[block]
     while len(chain.nodes) < count:
@@ -172,4 +172,4 @@ BLOCKS: dict[str, Callable[[Chain], None]] = {
     "Identity": _plain("Identity"),
 }
 OLD_BLOCKS: dict[str, Callable[[Chain], None]] = {"Upsample": _upsample}
-"""Of operators that are gone from later opsets, and so in no mix."""
+"""Blocks of operators that newer opsets lack, which therefore are not part of mixed graphs."""

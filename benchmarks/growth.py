@@ -1,4 +1,4 @@
-"""How time grows with the number of nodes, operator by operator: 1 is in proportion, 2 is with its square."""
+"""Growth of time with the number of nodes, by operator: exponent 1 is linear, 2 quadratic."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 
 SIZES = (2_000, 4_000, 8_000, 16_000, 32_000)
 PATIENCE = 4.0
-"""The CPU seconds that one conversion by ONNX's converter may take."""
+"""Limit of the expected CPU seconds of one conversion by ONNX's converter; larger models are skipped."""
 MOST = 1.1
+"""Limit of the exponent of opshift."""
 UP = (
     "Relu", "Clip", "Slice", "Upsample", "Dropout", "Squeeze", "Softmax", "Split", "Pad", "ReduceMean",
     "BatchNormalization", "Conv",
@@ -29,7 +30,7 @@ DOWN = ("Squeeze", "ReduceMean", "Slice", "Split", "Pad", "Softmax")
 
 
 class Case(NamedTuple):
-    """A chain of one operator, and where it goes."""
+    """Conversion of a chain of one operator."""
 
     title: str
     block: str
@@ -46,9 +47,9 @@ CASES = (
 
 
 def measure(settings: Settings) -> Findings:
-    """Time every case at every size."""
+    """Measure the time of every case at every size."""
     sizes = SIZES[::2] if settings.quick else SIZES
-    columns = ("operator", "exponent, opshift", f"at {sizes[-1]:,} nodes", "exponent, ONNX", "at most nodes")
+    columns = ("operator", "exponent, opshift", f"at {sizes[-1]:,} nodes", "exponent, ONNX", "largest model")
     rows = [_row(case, sizes, settings) for case in CASES]
     return Findings([Table(f"Growth from {sizes[0]:,} to {sizes[-1]:,} nodes", columns, rows)])
 
@@ -56,7 +57,7 @@ def measure(settings: Settings) -> Findings:
 def _row(case: Case, sizes: tuple[int, ...], settings: Settings) -> list[Cell]:
     models = {nodes: repeated(case.block, nodes, case.source, case.has_constant_nodes) for nodes in sizes}
     works = [partial(JOBS[OURS], model, case.target) for model in models.values()]
-    works[0]()
+    works[0]()  # imports and caches do not count
     ours = dict(zip(sizes, in_turn(works, settings.rounds(5)), strict=True))
     theirs = {} if settings.quick else _theirs(models, case.target)
     return [
@@ -67,7 +68,7 @@ def _row(case: Case, sizes: tuple[int, ...], settings: Settings) -> list[Cell]:
 
 
 def _theirs(models: Mapping[int, onnx.ModelProto], target: int) -> dict[int, float]:
-    """The times of ONNX's converter, as long as the next one is bearable even if it grows with the square."""
+    """Return the times of ONNX's converter, up to the size that may exceed `PATIENCE` at quadratic growth."""
     times: dict[int, float] = {}
     last = 0
     for nodes, model in models.items():
@@ -75,14 +76,14 @@ def _theirs(models: Mapping[int, onnx.ModelProto], target: int) -> dict[int, flo
             break
         try:
             times[nodes] = cpu(partial(JOBS[THEIRS], model, target))
-        except RuntimeError:
+        except RuntimeError:  # ONNX's converter does not support the conversion
             break
         last = nodes
     return times
 
 
 def exponent(times: dict[int, float]) -> float:
-    """The slope of the line through times over sizes, both logarithmic."""
+    """Return the slope of the regression line through the times over the sizes on logarithmic scales."""
     return statistics.linear_regression(
-        [math.log(nodes) for nodes in times], [math.log(taken) for taken in times.values()]
+        [math.log(nodes) for nodes in times], [math.log(duration) for duration in times.values()]
     ).slope

@@ -1,4 +1,4 @@
-"""Mixed graphs in memory: both converters get the same onnx.ModelProto and return a new one."""
+"""Mixed graphs in memory: both converters receive the same onnx.ModelProto and return a new one."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ FASTER = {
     10_000: {(9, 18): 10, (13, 21): 6, (17, 18): 6},
     100_000: {(13, 21): 8, (17, 18): 8},
 }
-"""By nodes and opsets: how many times as fast as ONNX's converter opshift is to be."""
+"""Number of nodes and pair of opsets to the required speedup over ONNX's converter."""
 ALONE = {(100_000, 9, 18): 2.5}
-"""Where ONNX's converter takes minutes: the CPU seconds that opshift may take."""
+"""Limits of CPU seconds in the cases for which ONNX's converter takes minutes and is not run."""
 ROUNDS = {100: 41, 1_000: 21, 10_000: 7, 100_000: 3}
 JOBS_HERE = (OURS, COPIED, SERIALIZED)
 
 
 class Measured(NamedTuple):
-    """One model and its target, with the CPU seconds of each job."""
+    """CPU seconds of each job for one model and target."""
 
     nodes: int
     source: int
@@ -38,7 +38,7 @@ class Measured(NamedTuple):
 
 
 def measure(settings: Settings) -> Findings:
-    """Time every size and pair of opsets."""
+    """Measure the time of every size and pair of opsets."""
     sizes = [nodes for nodes in FASTER if nodes <= (10_000 if settings.quick else 100_000)]
     found = [_measured(nodes, source, target, settings) for nodes in sizes for source, target in FASTER[100]]
     columns = (
@@ -59,7 +59,7 @@ def _measured(nodes: int, source: int, target: int, settings: Settings) -> Measu
 
 
 def times_of(model: onnx.ModelProto, target: int, jobs: tuple[str, ...], rounds: int) -> dict[str, float]:
-    """Median CPU seconds by job; each runs once before that, so that nothing is read or imported any more."""
+    """Return the median CPU seconds of each job, after a run of opshift that fills its caches."""
     works = [partial(JOBS[job], model, target) for job in jobs]
     works[jobs.index(OURS)]()
     return dict(zip(jobs, in_turn(works, rounds), strict=True))

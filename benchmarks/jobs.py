@@ -1,4 +1,4 @@
-"""What is compared: all take an onnx.ModelProto and an opset, and give a model."""
+"""Jobs to compare; each is called with an onnx.ModelProto and a target opset, and returns a model."""
 
 from __future__ import annotations
 

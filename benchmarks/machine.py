@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Description of the machine and of the installed packages."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from pathlib import Path
 
 
 def facts() -> str:
-    """One line each, as a Markdown list."""
+    """Return processor, memory, system and package versions as a Markdown list."""
     processor = _first("/proc/cpuinfo", r"model name\s*: (.*)")
     memory = int(_first("/proc/meminfo", r"MemTotal:\s*(\d+)")) / 2**20
-    told = {
+    values = {
         "Processor": f"{processor}, {os.cpu_count()} cores",
         "Memory": f"{memory:.1f} GiB",
         "System": platform.platform(),
-        "Load when it began": f"{os.getloadavg()[0]:.1f}",
+        "Load at the start": f"{os.getloadavg()[0]:.1f}",
         "Python": platform.python_version(),
         "Packages": ", ".join(f"{each} {version(each)}" for each in ("opshift", "onnx", "protobuf")),
         "Measured": f"{datetime.now(UTC):%Y-%m-%d}",
     }
-    return "\n".join(f"* {what}: {fact}" for what, fact in told.items())
+    return "\n".join(f"* {label}: {value}" for label, value in values.items())
 
 
 def available() -> float:
-    """GiB of memory that a process can get."""
+    """Return the available memory in GiB."""
     return int(_first("/proc/meminfo", r"MemAvailable:\s*(\d+)")) / 2**20
 
 

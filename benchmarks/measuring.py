@@ -1,4 +1,4 @@
-"""How time and memory are taken: in turn, so that what slows the machine down slows all of them down."""
+"""Measurement of time and memory: jobs run in turn, so that a slowdown of the machine affects all of them."""
 
 from __future__ import annotations
 
@@ -15,64 +15,64 @@ from typing import NamedTuple
 Work = Callable[[], object]
 HERE = Path(__file__).parent
 INSTALLED = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
-"""Processes find bytecode, as they do where packages are installed; what is run from its sources keeps it."""
+"""Environment in which processes write and reuse bytecode, like those of installed packages."""
 
 
 class Cost(NamedTuple):
-    """What a process took."""
+    """Time and memory of a process."""
 
     wall: float
-    """Seconds."""
+    """Elapsed seconds."""
     cpu: float
-    """Seconds, of the process and those that it started."""
+    """CPU seconds of the process and its child processes."""
     peak: float
-    """MiB of memory at the highest."""
+    """Peak memory in MiB."""
 
 
 def in_turn(works: Sequence[Work], rounds: int) -> list[float]:
-    """Median CPU seconds of each, all of them once in every round."""
-    taken: list[list[float]] = [[] for _ in works]
+    """Return the median CPU seconds of each job; every round runs all jobs once."""
+    durations: list[list[float]] = [[] for _ in works]
     for _ in range(rounds):
-        for work, times in zip(works, taken, strict=True):
+        for work, times in zip(works, durations, strict=True):
             times.append(cpu(work))
-    return [statistics.median(times) for times in taken]
+    return [statistics.median(times) for times in durations]
 
 
 def cpu(work: Work) -> float:
-    """CPU seconds of one call, without what others left to clean up."""
-    gc.collect()
+    """Return the CPU seconds of one call."""
+    gc.collect()  # garbage of earlier calls does not count
     start = time.process_time()
     work()
     return time.process_time() - start
 
 
 def processes_in_turn(commands: Sequence[Sequence[str]], out: Path, rounds: int) -> list[Cost]:
-    """Median costs of commands that write the file `out`, all of them once in every round."""
-    taken: list[list[Cost]] = [[] for _ in commands]
+    """Return the median costs of commands that write the file `out`; every round runs all commands once."""
+    results: list[list[Cost]] = [[] for _ in commands]
     for _ in range(rounds):
-        for command, costs in zip(commands, taken, strict=True):
+        for command, costs in zip(commands, results, strict=True):
             out.unlink(missing_ok=True)
-            os.sync()
+            os.sync()  # pending writes of one command do not slow down the next
             costs.append(process(command))
     out.unlink(missing_ok=True)
-    return [Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in taken]
+    return [Cost(*map(statistics.median, zip(*costs, strict=True))) for costs in results]
 
 
 def warm_up(commands: Sequence[Sequence[str]], out: Path) -> None:
-    """Run each once: files are in memory then, and the memory that the commands take was in use before.
+    """Run each command once, so that files are cached and the machine has enough memory pages.
 
-    A virtual machine gets its memory page by page from the host, when it is first used, and that is slower
-    than to copy.
+    The host provides the memory of a virtual machine page by page at the first use, which is slower than
+    copying.
     """
     processes_in_turn(commands, out, 1)
 
 
 def process(command: Sequence[str]) -> Cost:
-    """Run a command by a process that does nothing else, and so knows what its only child took."""
+    """Run a command as the only child of a small process, and return its cost."""
     return Cost(*printed([sys.executable, "-I", "-S", str(HERE / "timed.py"), *command]))
 
 
 def printed(command: Sequence[str]) -> tuple[float, ...]:
-    """The numbers that a command prints."""
+    """Run a command and return the numbers that it prints."""
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env=INSTALLED)
     return tuple(map(float, done.stdout.split()))

@@ -1,4 +1,4 @@
-"""The curves of a run, a panel for each comparison."""
+"""Plot of the curves of a run, with one panel for each comparison."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tables import Curve
 
 
 def draw(curves: Sequence[Curve], path: Path) -> None:
-    """Write them to an SVG file, both axes logarithmic."""
+    """Write the curves to an SVG file, with logarithmic axes."""
     panels = list(dict.fromkeys(curve.panel for curve in curves))
     figure = Figure(figsize=(6 * len(panels), 5), layout="constrained")
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):

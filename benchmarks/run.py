@@ -1,4 +1,4 @@
-"""The benchmark suite: opshift beside ONNX's converter, `cp`, and plain parsing and serializing."""
+"""Benchmark suite: opshift compared with ONNX's converter, `cp`, and plain parsing and serializing."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tables import Curve, Findings, Table
 
 
 class Section(StrEnum):
-    """What can be measured by itself."""
+    """Sections of the suite that can be measured separately."""
 
     BLOCKS = "blocks"
     MEMORY = "in-memory"
@@ -40,7 +40,7 @@ class Section(StrEnum):
 
 
 MEASURES: dict[Section, Callable[[Settings], Findings]] = {
-    Section.BLOCKS: blocks.measure,  # small models first: large ones leave the heap in pieces
+    Section.BLOCKS: blocks.measure,  # small models first: large ones fragment the heap
     Section.MEMORY: in_memory.measure,
     Section.EXTRA: extra_memory.measure,
     Section.GROWTH: growth.measure,
@@ -53,38 +53,38 @@ RESULTS, PLOT = HERE / "RESULTS.md", HERE / "results.svg"
 INTRODUCTION = """\
 # Benchmarks
 
-Written by `python benchmarks/run.py`. Times are medians of runs taken in turn; memory is that of processes of
-their own. A figure in bold is held against the bar behind it.
+Written by `python benchmarks/run.py`. Times are medians of runs taken in turn; memory is measured in separate
+processes. A figure in bold is followed by its limit.
 """
 
 
 def main(
     only: Annotated[list[Section] | None, typer.Option(help="Measure this section; may be repeated.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Measure less, in a minute or two.")] = False,
-    folder: Annotated[Path | None, typer.Option(help="Where files of up to 8 GiB go meanwhile.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Measure less, in one or two minutes.")] = False,
+    folder: Annotated[Path | None, typer.Option(help="Folder for temporary files of up to 8 GiB.")] = None,
 ) -> None:
-    """Measure, and print tables; a full run writes RESULTS.md and the plot results.svg beside this file."""
+    """Measure and print tables; a full run writes RESULTS.md and the plot results.svg next to this file."""
     console = Console()
-    begun = facts()
+    machine = facts()  # before the measurements, which raise the load
     tables: list[Table] = []
     curves: list[Curve] = []
-    with tempfile.TemporaryDirectory(dir=folder) as place:
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
         for section in only or Section:
-            found = MEASURES[section](Settings(Path(place), quick))
+            found = MEASURES[section](Settings(Path(temporary), quick))
             tables += found.tables
             curves += found.curves
             console.print(Markdown("\n\n".join(map(str, found.tables))))
     if not only and not quick:
-        _write(begun, tables, curves)
+        _write(machine, tables, curves)
 
 
-def _write(begun: str, tables: list[Table], curves: list[Curve]) -> None:
+def _write(machine: str, tables: list[Table], curves: list[Curve]) -> None:
     from plot import draw
 
     bars = [bar for table in tables for bar in table.bars()]
-    count = f"{sum(bar.is_met for bar in bars)} of {len(bars)} bars are met."
-    image = f"![Times over sizes]({PLOT.name})"
-    RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{begun}", count, image, *map(str, tables)]) + "\n")
+    count = f"{sum(bar.is_met for bar in bars)} of {len(bars)} limits are met."
+    image = f"![Times by size]({PLOT.name})"
+    RESULTS.write_text("\n\n".join([f"{INTRODUCTION}\n{machine}", count, image, *map(str, tables)]) + "\n")
     draw(curves, PLOT)
 
 

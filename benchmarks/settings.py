@@ -1,4 +1,4 @@
-"""How much is measured, and where files go meanwhile."""
+"""Settings of a benchmark run."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 
 class Settings(NamedTuple):
-    """What the command was told."""
+    """Folder and extent of a run."""
 
     folder: Path
-    """A folder for files of several GB, empty."""
+    """An empty folder for temporary files of several GB."""
     quick: bool = False
-    """Fewer rounds, smaller models, and nothing that takes ONNX's converter long."""
+    """Whether to use fewer rounds and smaller models, and to skip slow conversions by ONNX's converter."""
 
     def rounds(self, count: int) -> int:
-        """How often each thing is measured, as a rule `count` times."""
+        """Return the number of rounds: `count`, or a quarter of it in a quick run."""
         return max(1, count // 4) if self.quick else count

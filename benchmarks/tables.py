@@ -1,4 +1,4 @@
-"""What a benchmark found: tables of figures, some held against a bar, and curves for the plot."""
+"""Results of a benchmark: tables of figures, some with limits, and curves for the plot."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 
 class Bar(NamedTuple):
-    """A figure and the bar that it is held against."""
+    """A figure and its limit."""
 
     value: float
     limit: float
     unit: str = ""
     is_least: bool = False
-    """Whether the figure is to be no less; otherwise it is to be no more."""
+    """Whether `limit` is a lower limit instead of an upper limit."""
 
     @property
     def is_met(self) -> bool:
-        """Whether it is."""
+        """Whether the figure is within the limit."""
         return self.value >= self.limit if self.is_least else self.value <= self.limit
 
     def __str__(self) -> str:
@@ -27,12 +27,12 @@ class Bar(NamedTuple):
 
 
 def at_least(value: float, limit: float, unit: str = "") -> Bar:
-    """A figure that is to be `limit` or more."""
+    """Return a figure with a lower limit."""
     return Bar(value, limit, unit, is_least=True)
 
 
 def at_most(value: float, limit: float, unit: str = "") -> Bar:
-    """A figure that is to be `limit` or less."""
+    """Return a figure with an upper limit."""
     return Bar(value, limit, unit)
 
 
@@ -42,7 +42,7 @@ NOTHING = "-"
 
 @dataclass(frozen=True)
 class Table:
-    """Figures, a row for each thing that was measured, the most telling column first."""
+    """Figures with one row for each measured case, and the most important column first."""
 
     title: str
     columns: Sequence[str]
@@ -51,16 +51,16 @@ class Table:
 
     def __str__(self) -> str:
         ruler = [":--", *["--:"] * (len(self.columns) - 1)]
-        lines = [_line(self.columns), _line(ruler), *map(_line, self.rows)]
+        lines = [_table_row(self.columns), _table_row(ruler), *map(_table_row, self.rows)]
         return "\n".join([f"### {self.title}", "", *([self.note, ""] if self.note else []), *lines])
 
     def bars(self) -> Iterable[Bar]:
-        """The figures that have a bar."""
+        """Return the figures that have a limit."""
         return (cell for row in self.rows for cell in row if isinstance(cell, Bar))
 
 
 class Curve(NamedTuple):
-    """One line of one panel of the plot."""
+    """One curve in one panel of the plot."""
 
     panel: str
     x_label: str
@@ -72,23 +72,23 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class Findings:
-    """All that one benchmark found."""
+    """Tables and curves of one benchmark."""
 
     tables: Sequence[Table]
     curves: Sequence[Curve] = field(default=())
 
 
-def _line(cells: Sequence[Cell]) -> str:
+def _table_row(cells: Sequence[Cell]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def short(value: float) -> str:
-    """Three digits."""
+    """Return a number with three significant digits, or as a whole number from 100."""
     return f"{value:.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def seconds(value: float | None) -> str:
-    """A time in the unit that suits it."""
+    """Return a time in seconds or the largest smaller unit in which it is at least 1."""
     if value is None:
         return NOTHING
     for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "µs")):
@@ -98,5 +98,5 @@ def seconds(value: float | None) -> str:
 
 
 def mebibytes(value: float | None) -> str:
-    """An amount of memory in MiB."""
+    """Return an amount of memory in MiB."""
     return NOTHING if value is None else f"{short(value)} MiB"

@@ -1,7 +1,7 @@
-"""Run a command and print the seconds it took, its CPU seconds, and its peak memory in MiB.
+"""Run a command and print its elapsed seconds, its CPU seconds, and its peak memory in MiB.
 
-The memory of a process that has just been started counts from that of the one which started it. So this
-one is small: it imports nothing else.
+The peak memory of a new process includes that of its parent at the start, so this script imports as little as
+possible.
 """
 
 import os

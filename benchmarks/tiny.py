@@ -1,4 +1,4 @@
-"""A tiny model from the shell: what a process costs before there is anything to convert."""
+"""Conversion of a tiny model by whole processes, which measures the cost of starting them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tables import Cell, Findings, Table, at_most, mebibytes, seconds
 MODEL = HERE.parent / "tests" / "golden" / "segmenter-9.onnx"
 TARGET = 17
 MOST = 1.0
-"""Times what it takes with ONNX's converter."""
+"""Limit as a multiple of the cost of ONNX's converter."""
 
 
 def measure(settings: Settings) -> Findings:
@@ -34,8 +34,8 @@ def measure(settings: Settings) -> Findings:
     rows: list[list[Cell]] = []
     for name, cost in costs.items():
         ratios = [cost.cpu / theirs.cpu, cost.peak / theirs.peak]
-        held = [at_most(each, MOST) if name == OURS else f"{each:.2f}" for each in ratios]
-        rows.append([name, *held, seconds(cost.cpu), seconds(cost.wall), mebibytes(cost.peak)])
+        cells = [at_most(each, MOST) if name == OURS else f"{each:.2f}" for each in ratios]
+        rows.append([name, *cells, seconds(cost.cpu), seconds(cost.wall), mebibytes(cost.peak)])
     return Findings(
         [Table(f"{Path(MODEL).name}, {MODEL.stat().st_size:,} bytes, to {TARGET}", columns, rows)]
     )

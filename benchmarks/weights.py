@@ -1,4 +1,4 @@
-"""Models that are nearly all weights: each MatMul has 16 MiB of its own; the Clips between them change."""
+"""Models that consist mostly of weights: 16 MiB per MatMul, with Clip nodes in between that are rewritten."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from onnx import TensorProto, helper
 WIDTH = 2048
 PAYLOAD = WIDTH * WIDTH * 4
 LAYERS = 64
-"""In a GiB."""
+"""Layers per GiB of weights."""
 OPSET = 9
 
 
 def heavy(gibibytes: int) -> onnx.ModelProto:
-    """A model in memory."""
+    """Return a model in memory."""
     model = _bare(gibibytes)
     payload = _payload()
     for tensor in model.graph.initializer:
@@ -26,7 +26,7 @@ def heavy(gibibytes: int) -> onnx.ModelProto:
 
 
 def write_heavy(gibibytes: int, path: Path) -> None:
-    """A model in one file; it may be larger than what protobuf serializes at once."""
+    """Write a model to one file, tensor by tensor: protobuf cannot serialize more than 2 GiB at once."""
     model = _bare(gibibytes)
     names = [tensor.name for tensor in model.graph.initializer]
     del model.graph.initializer[:]
@@ -44,13 +44,13 @@ def write_heavy(gibibytes: int, path: Path) -> None:
 
 
 def write_external(gibibytes: int, path: Path) -> None:
-    """A model whose weights are in a file beside it, which holds nothing but zeros and takes no place."""
+    """Write a model with external weights in a sparse file of zeros, which uses no disk space."""
     model = _bare(gibibytes)
     data = path.with_suffix(".bin")
     for position, tensor in enumerate(model.graph.initializer):
         tensor.data_location = TensorProto.EXTERNAL
-        place = {"location": data.name, "offset": str(position * PAYLOAD), "length": str(PAYLOAD)}
-        for key, value in place.items():
+        entries = {"location": data.name, "offset": str(position * PAYLOAD), "length": str(PAYLOAD)}
+        for key, value in entries.items():
             tensor.external_data.add(key=key, value=value)
     path.write_bytes(model.SerializeToString())
     with data.open("wb") as file:
@@ -58,7 +58,7 @@ def write_external(gibibytes: int, path: Path) -> None:
 
 
 def _bare(gibibytes: int) -> onnx.ModelProto:
-    """The model with empty weights."""
+    """Return the model with empty weights."""
     count = LAYERS * gibibytes
     value = helper.make_tensor_value_info
     graph = helper.make_graph(
@@ -87,7 +87,7 @@ def _payload() -> bytes:
 
 
 def _field(number: int, size: int) -> bytes:
-    """The head of a field of protobuf's wire format that holds `size` bytes."""
+    """Return the tag and length of a field with `size` bytes in the wire format of protobuf."""
     head = [number << 3 | 2]
     while size > 0x7F:
         head.append(size & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""1 GiB of weights in memory: converted in place, and to a new model."""
+"""Conversion of 1 GiB of weights in memory, in place and to a new model."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from weights import OPSET, heavy, write_heavy
 
 TARGET = 18
 MOST_IN_PLACE = 5.0
-"""ms"""
+"""Limit in ms."""
 MOST_COPIED = 1.2
-"""Times a CopyFrom of the model."""
+"""Limit as a multiple of the time of a CopyFrom of the model."""
 MOST_EXTRA = 5.0
-"""MiB, in place."""
+"""Limit of the additional memory in MiB, in place."""
 
 
 def measure(settings: Settings) -> Findings:
-    """Time each job in turn, and take the memory of each on the same model in a file."""
+    """Measure the time of each job in turn, and its memory on the same model in a file."""
     jobs = [OURS, COPIED, SERIALIZED, *(() if settings.quick else (THEIRS,))]
     times = _times(jobs, settings)
     path = settings.folder / "heavy.onnx"
@@ -34,19 +34,19 @@ def measure(settings: Settings) -> Findings:
          at_most(memory[IN_PLACE], MOST_EXTRA, " MiB")],
         *([job, _ratio(job, times), seconds(times[job]), mebibytes(memory[job])] for job in jobs),
     ]  # fmt: skip
-    columns = ("job", "times CopyFrom", "CPU", "memory beside the model")
+    columns = ("job", "times CopyFrom", "CPU", "memory in addition to the model")
     return Findings([Table(f"1 GiB of weights, {OPSET} to {TARGET}", columns, rows)])
 
 
 def _times(jobs: list[str], settings: Settings) -> dict[str, float]:
     model = heavy(1)
-    often = [job for job in jobs if job != THEIRS]
-    works = [partial(JOBS[job], model, TARGET) for job in often]
-    in_turn(works, 1)
-    times = dict(zip(often, in_turn(works, settings.rounds(5)), strict=True))
+    repeated = [job for job in jobs if job != THEIRS]
+    works = [partial(JOBS[job], model, TARGET) for job in repeated]
+    in_turn(works, 1)  # imports and caches do not count
+    times = dict(zip(repeated, in_turn(works, settings.rounds(5)), strict=True))
     if THEIRS in jobs:
         times |= dict(zip([THEIRS], in_turn([partial(JOBS[THEIRS], model, TARGET)], 1), strict=True))
-    targets = cycle((TARGET, OPSET))
+    targets = cycle((TARGET, OPSET))  # alternate, so that each in-place conversion has work to do
     (times[IN_PLACE],) = in_turn([lambda: JOBS[IN_PLACE](model, next(targets))], 2 * settings.rounds(8))
     return times
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opshift.adapters.node import Tensor
-from opshift.adapters.tensors import write_tensor
-from opshift.converter.changes import ContainerPlan, NodeChange, Plan
-from opshift.converter.ir_version import IMPORTS_ARE_STATED, INITIALIZERS_STAND_ALONE
-from opshift.converter.pattern import Renamed
-from opshift.converter.placement import hand_on
-from opshift.converter.reversible.putting_back import put_back, sweep
-from opshift.converter.write import fill_node, update_node
-from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
+from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE
+from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
+from opshift.converter.reversible.restore import put_back, sweep
+from opshift.converter.rewrite.write_nodes import fill_node, update_node
+from opshift.converter.rewrite_cache.cached_rewrite import Renamed
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import write_tensor
+
+IMPORTS_ARE_STATED = 3
+"""First IR version with opset imports; older models have opset 1 implicitly."""
 
 
 def apply_plan(plan: Plan, model: Any) -> None:
@@ -141,3 +143,25 @@ def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -
     # in the order of the field, so an iterator delivers the keys.
     keys = iter([*range(0, count * STRIDE, STRIDE), *added])
     nodes.sort(key=lambda _: next(keys))
+
+
+def hand_on(successor: Any, others: Sequence[Any]) -> None:
+    """Copy the device configurations of a node to all nodes that replace it.
+
+    The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce
+    its tensor.
+
+    Args:
+        successor: the NodeProto that has the configurations.
+        others: the other new NodeProtos.
+    """
+    if not getattr(successor, "device_configurations", ()):
+        return
+    for node in others:
+        node.device_configurations.extend(successor.device_configurations)
+    for node in (successor, *others):
+        tensors = {*node.input, *node.output}
+        for each in node.device_configurations:
+            for position in reversed(range(len(each.sharding_spec))):
+                if each.sharding_spec[position].tensor_name not in tensors:
+                    del each.sharding_spec[position]

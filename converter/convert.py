@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.converter.apply import apply_plan
-from opshift.converter.changes import Plan
-from opshift.converter.collector import collector_paused
-from opshift.converter.errors import InvalidModel, UsageError
-from opshift.converter.files import read_bytes, read_model
-from opshift.converter.plan import Planner
+from opshift.converter.plan.changes import Plan
+from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
-from opshift.converter.reversible.key import has_record
+from opshift.converter.reversible.record import has_record
 from opshift.converter.target import IrVersionLike, TargetLike, read_target
-from opshift.registry.catalogue import Registry, default_registry
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.files import BYTES, collector_paused, model_of
+from opshift.registry.registry import Registry, default_registry
 
 if TYPE_CHECKING:
     from opshift.converter.reversible.history import History
-
-BYTES = (bytes, bytearray, memoryview)
-"""Types that hold a serialized model."""
 
 
 class Conversion(NamedTuple):
@@ -137,7 +131,7 @@ def _convert(
     # After the opsets: the IR rewrites expect converted nodes.
     plan.ir.apply(result, registry)
     if plan.header is not None:
-        from opshift.converter.reversible.remembering import remember
+        from opshift.converter.reversible.write_record import remember
 
         remember(plan, result)
     if check:
@@ -149,7 +143,7 @@ def _convert(
 
 
 def _require_legal(model: Any, registry: Registry, when: str) -> None:
-    from opshift.converter.legality.check import require_legal
+    from opshift.checker.check import require_legal
 
     require_legal(model, registry, when)
 
@@ -204,21 +198,3 @@ def _history(model: Any, *, is_continued: bool) -> History | None:
     from opshift.converter.reversible.history import History
 
     return History(model, is_continued)
-
-
-def model_of(model: Any) -> tuple[Any, bool]:
-    """Return the model as a message, and whether it was created here and may be modified.
-
-    Raises:
-        InvalidModel: it is not a ModelProto, its bytes or a path to it.
-    """
-    if hasattr(model, "opset_import") and hasattr(model, "graph"):
-        return model, False
-    if isinstance(model, BYTES):
-        return read_bytes(bytes(model)), True
-    if isinstance(model, str | os.PathLike):
-        return read_model(Path(model)), True
-    raise InvalidModel(
-        f"expected a ModelProto, bytes or a path, got {type(model).__name__}",
-        remedy="pass a ModelProto, its bytes, or a path",
-    )

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.converter.container import graphs_of
 from opshift.converter.convert import convert
-from opshift.converter.errors import UsageError
-from opshift.converter.opsets import opset_imports
 from opshift.converter.target import TargetLike, read_target
-from opshift.registry.catalogue import Registry, default_registry
-from opshift.registry.element_types import BY_NAME
-from opshift.registry.messages import IR_VERSION, ModelProto
-from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import UsageError
+from opshift.model.graphs import graphs_of
+from opshift.model.messages import IR_VERSION, ModelProto
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.registry.registry import Registry, default_registry
 
 Known = Any
 """Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""

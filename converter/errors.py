@@ -5,19 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opshift.registry.errors import OpshiftError
-
-
-class InvalidModel(OpshiftError):
-    """The input is not a model, or its structure is invalid."""
-
-
-class UsageError(OpshiftError):
-    """An argument is invalid, such as an output path that equals the input path."""
-
-
-class CannotWrite(OpshiftError):
-    """The output cannot be written, for example to a full disk; the file remains unchanged."""
+from opshift.model.errors import OpshiftError
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from opshift.converter.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 from opshift.converter.errors import Refusal
+from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 
 RESTORED = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""

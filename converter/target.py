@@ -6,16 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from opshift.converter.errors import UsageError
-from opshift.registry.catalogue import Registry
-from opshift.registry.errors import OpshiftError, UnknownOpset
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.errors import UnknownOpset
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.names import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.registry import Registry
 
 KEEP: Literal["keep"] = "keep"
+
 IrVersionLike = int | str | None
+
 TargetLike = int | str | Mapping[str, int] | Iterable[str]
+
 EXAMPLE = "give an opset version such as 17"
+
 MOST_DIGITS = 20
 """Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
 

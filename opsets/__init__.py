@@ -1,1 +1,6 @@
-"""The data: operator definitions, type sets, releases and message descriptors."""
+"""Operator definitions, type sets, releases and IR versions, as data."""
+
+from pathlib import Path
+from typing import Final
+
+OPSETS: Final = Path(__file__).parent

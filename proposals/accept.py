@@ -8,23 +8,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from opshift.proposals.changelog import logged
+from opshift.model.operator_ids import OperatorId
+from opshift.proposals.accepted_files import locked_with, logged, recorded, superseded_file, with_opset
 from opshift.proposals.check import check_proposal
-from opshift.proposals.draft import Defined
-from opshift.proposals.errors import NotAcceptable
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.findings import NotAcceptable
+from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL
+from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.content.text_files import (
+    HEADER,
+    up_to_version,
+    version_block,
+    without_header,
+    write_files,
+)
 from opshift.proposals.evidence.evidence import Evidence
-from opshift.proposals.folder import ADAPTERS, OPERATOR, PROPOSAL
-from opshift.proposals.lock import locked_with
-from opshift.proposals.promotion import superseded_file
-from opshift.proposals.recorded import recorded
-from opshift.proposals.releases import with_opset
-from opshift.proposals.texts import HEADER, up_to_version, version_block, without_header
-from opshift.proposals.trees import tree_registry
-from opshift.proposals.writing import write_files
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import read_operator
-from opshift.registry.names import OperatorId
 
 CHANGES = "CHANGELOG.md"
 

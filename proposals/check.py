@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opshift.proposals.draft import Defined, Written
-from opshift.proposals.findings import Finding, Level
-from opshift.proposals.folder import Folder
-from opshift.proposals.rules.table import Gate, rule_table
-from opshift.registry.catalogue import Registry, default_registry
+from opshift.checker.findings import Level
+from opshift.proposals.content.draft import Defined, Written
+from opshift.proposals.content.findings import Finding
+from opshift.proposals.content.folder import Folder
+from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
+from opshift.registry.registry import Registry, default_registry
 
 if TYPE_CHECKING:
     from opshift.proposals.evidence.evidence import Evidence
@@ -77,8 +78,7 @@ def check_proposal(
 
 def _check_evidence(draft: Defined, findings: list[Finding], gate: Gate) -> Checked:
     # Imported after rule_table() has run, which reports a missing numpy as a usage error.
-    from opshift.proposals.evidence.evidence import adapters_of, gather
-    from opshift.proposals.ran import Ran
+    from opshift.proposals.evidence.evidence import Ran, adapters_of, gather
 
     with adapters_of(draft) as error:
         try:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import Template
 from typing import Final
 
-from opshift.converter.verification.arrays import Array
+from opshift.analysis.verification.numpy_types import Array
 from opshift.proposals.check import Checked, check_proposal
-from opshift.proposals.draft import Defined
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.folder import fingerprint
+from opshift.proposals.content.models import Proposal
+from opshift.proposals.content.sign_off import NEEDED, valid_sign_offs
+from opshift.proposals.evidence.coverage import matrix
 from opshift.proposals.evidence.evidence import Evidence, implemented
-from opshift.proposals.evidence.matrix import matrix
 from opshift.proposals.evidence.outcomes import Outcome
-from opshift.proposals.fingerprint import fingerprint
-from opshift.proposals.markdown import cell, paragraphs, section, table
-from opshift.proposals.models import Proposal
-from opshift.proposals.signature import differences, signature
-from opshift.proposals.signing import NEEDED, valid_sign_offs
-from opshift.registry.catalogue import Registry
+from opshift.registry.changes.classify import classify
+from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
+from opshift.registry.models import Attribute, OperatorVersion, Parameter
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Answer, Refuse
 
 HTML: Final = Template("""\
 <!doctype html>
@@ -34,6 +36,7 @@ pre, code { background: #f4f4f4; }
 </style>
 $body</html>
 """)
+
 MOST_VALUES = 40
 """Larger tensors are shown by their element count only, which keeps table rows readable."""
 
@@ -170,3 +173,94 @@ def _sign_off_lines(checked: Checked) -> Iterator[str]:
     )
     yield ""
     yield from table(("name", "date"), [(each.name, each.date) for each in valid])
+
+
+def signature(version: OperatorVersion) -> Iterator[str]:
+    """Yield identity, description, inputs, outputs, attributes, types and body of a version."""
+    yield from (f"`{version.id}`, {version.status.lower()}, {version.determinism.replace('_', ' ')}", "")
+    yield from paragraphs(version.description)
+    sides = (("input", version.inputs), ("output", version.outputs))
+    rows = [_parameter_row(side, formal, version) for side, formals in sides for formal in formals]
+    rows += [_attribute_row(name, each) for name, each in version.attributes.items()]
+    yield from table(("", "name", "type", "", "default"), rows)
+    yield from ("", f"Shapes: `{version.shape or 'none'}`.")
+    if version.body is not None:
+        yield from ("", "```", *_body_lines(version.body), "```")
+
+
+def differences(draft: Defined) -> Iterator[str]:
+    """Yield the changes since the previous version and the way models are converted."""
+    version, step = draft.version, draft.version.step
+    if step is not None:
+        yield from paragraphs(step.change)
+        steps = {"up": step.up, "down": step.down}
+        yield from (f"* {direction}: {_action_text(action)}" for direction, action in steps.items())
+    elif version.before is not None:
+        yield f"* in the previous opset: {_action_text(version.before)}"
+    if draft.previous is not None:
+        yield ""
+        changes = classify(draft.previous, version)
+        yield from (f"* {cell(each.change)} ({each.change_class})" for each in changes)
+    retirement = version.removal or version.deprecation
+    if retirement is not None:
+        yield f"* replaced by {retirement.replaced_by}: {cell(retirement.mapping)}"
+
+
+def _parameter_row(side: str, formal: Parameter, version: OperatorVersion) -> tuple[str, ...]:
+    types = ", ".join(each.removeprefix("tensor(").removesuffix(")") for each in version.types_of(formal))
+    return (side, f"`{formal.name}`", f"{formal.type}: {types}", formal.option, "")
+
+
+def _attribute_row(name: str, each: Attribute) -> tuple[str, ...]:
+    default = "" if each.default is None else f"`{each.default}`"
+    return ("attribute", f"`{name}`", each.type, "required" if each.required else "optional", default)
+
+
+def _body_lines(body: Body) -> Iterator[str]:
+    yield ", ".join(f"{domain} {opset}" for domain, opset in body.opset_imports.items())
+    yield from map(_node_text, body.nodes)
+
+
+def _node_text(node: BodyNode) -> str:
+    stated = ", ".join(f"{name}={_value_text(value)}" for name, value in node.attributes.items())
+    attributes = f" <{stated}>" if stated else ""
+    return f"{', '.join(node.outputs)} = {node.op_type}{attributes}({', '.join(node.inputs)})"
+
+
+def _value_text(value: object) -> str:
+    return f"@{value.attribute}" if isinstance(value, FromAttribute) else str(value)
+
+
+def _action_text(action: Answer | str | None) -> str:
+    if isinstance(action, Refuse):
+        return f"refused: {action.refuse}"
+    if isinstance(action, tuple):
+        return ", ".join(each.name for each in action)
+    return action or "derived from the types"
+
+
+def section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    """Yield a heading and its content; nothing if all lines are empty."""
+    listed = list(lines)
+    if any(listed):
+        yield from ("", f"## {title}", "", *listed)
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return a text followed by an empty line; nothing if the text is empty."""
+    return [text.strip(), ""] if text.strip() else []
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """Return a table; no lines if there are no rows."""
+    listed = [_row(row) for row in rows]
+    return [_row(heads), _row(["---"] * len(heads)), *listed] if listed else []
+
+
+def cell(value: object) -> str:
+    """Return a value as text for a table cell: on one line, with `|` escaped."""
+    return " ".join(str(value).split()).replace("|", "\\|")
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from string import Template
+from typing import Final, NamedTuple
 
-from opshift.converter.errors import UsageError
-from opshift.proposals import questions
-from opshift.proposals.folder import ADAPTERS, EXAMPLES, FILES, OPERATOR, PROPOSAL, REFERENCE
-from opshift.proposals.models import INTRODUCING, Kind
-from opshift.proposals.opsets import next_opset
-from opshift.proposals.texts import quoted, version_block, without_header, without_key
-from opshift.proposals.writing import write_files
-from opshift.registry.catalogue import Registry
+from opshift.model.errors import UsageError
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, FILES, OPERATOR, PROPOSAL, REFERENCE
+from opshift.proposals.content.models import INTRODUCING, Kind
+from opshift.proposals.content.staged_registry import next_opset
+from opshift.proposals.content.text_files import (
+    quoted,
+    version_block,
+    without_header,
+    without_key,
+    write_files,
+)
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import Registry
 
 
 class Wanted(NamedTuple):
@@ -47,7 +52,7 @@ def scaffold(path: Path, request: Wanted, registry: Registry) -> tuple[Path, ...
 
 def _file_contents(request: Wanted, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    texts = {PROPOSAL: _proposal_text(request, registry), EXAMPLES: questions.EXAMPLES_FILE}
+    texts = {PROPOSAL: _proposal_text(request, registry), EXAMPLES: EXAMPLES_FILE}
     if request.kind in INTRODUCING:
         return {
             **texts,
@@ -63,12 +68,12 @@ def _file_contents(request: Wanted, registry: Registry) -> dict[str, str]:
     if request.kind == "removal":
         return texts
     names = {"name": request.name, "domain": request.domain, "opset": opset, "previous": newest.since_version}
-    return {**texts, ADAPTERS: questions.ADAPTERS_FILE.substitute(names)}
+    return {**texts, ADAPTERS: ADAPTERS_FILE.substitute(names)}
 
 
 def _proposal_text(request: Wanted, registry: Registry) -> str:
     promoted = registry.operator(request.name, "ai.onnx.preview") if request.kind == "promotion" else None
-    return questions.PROPOSAL_FILE.substitute(
+    return PROPOSAL_FILE.substitute(
         kind=request.kind,
         title=quoted(""),
         domain=request.domain,
@@ -82,13 +87,13 @@ def _proposal_text(request: Wanted, registry: Registry) -> str:
 def _new_definition(request: Wanted, opset: int) -> str:
     is_preview = "preview" in request.domain.split(".")
     has_body = request.kind == "new-function"
-    return questions.OPERATOR_FILE.substitute(
+    return OPERATOR_FILE.substitute(
         domain=request.domain,
         name=request.name,
         opset=1 if is_preview else opset,
         status="EXPERIMENTAL" if is_preview else "STABLE",
-        before=questions.BEFORE_BODY if has_body else questions.BEFORE_PRIMITIVE,
-        body=questions.BODY if has_body else "",
+        before=BEFORE_BODY if has_body else BEFORE_PRIMITIVE,
+        body=BODY if has_body else "",
     )
 
 
@@ -107,18 +112,151 @@ def _changed_definition(request: Wanted, operator: Operator, registry: Registry,
     path = registry.file_of(request.name, request.domain)
     text = without_header(path.read_text("utf-8")).rstrip("\n") + "\n"
     if request.kind == "removal":
-        return text + questions.REMOVAL.substitute(opset=opset)
+        return text + REMOVAL.substitute(opset=opset)
     # The copied version declares its own step, so those of its source are removed.
     block = without_key(without_key(version_block(path, len(operator.versions) - 1), "step"), "before")
     block = re.sub(
         r"^- since_version: \d+\n(  status: \w+\n)?", rf"- since_version: {opset}\n\1" + "{step}", block
     )
-    deprecation = questions.DEPRECATION if request.kind == "deprecation" else ""
-    return text + block.replace("{step}", questions.STEP) + deprecation
+    deprecation = DEPRECATION if request.kind == "deprecation" else ""
+    return text + block.replace("{step}", STEP) + deprecation
 
 
 def _reference_text(name: str, version: OperatorVersion | None) -> str:
     inputs = ", ".join(each.name for each in version.inputs) if version else "X"
     attributes = "".join(f", {each}" for each in version.attributes) if version else ""
     keywords = f", *{attributes}" if attributes else ""
-    return questions.REFERENCE_FILE.substitute(name=name, inputs=inputs, attributes=keywords)
+    return REFERENCE_FILE.substitute(name=name, inputs=inputs, attributes=keywords)
+
+
+PROPOSAL_FILE: Final = Template("""\
+# Fill in each key; `opshift proposal explain RULE` describes the rule that requires it.
+kind: $kind
+# A short title.
+title: $title
+operator: {domain: $domain, name: $name}
+author: {name: $author, email: $email}
+# Your `Name <email>`, if you certify the Developer Certificate of Origin.
+certificate: ''
+# Who needs the operator, for which purpose, and what do they use today?
+motivation: ''
+# Link to a public model that needs the operator.
+model: ''
+# Frameworks with an equivalent function: its name, a link to the documentation, and the differences.
+# - {name: , function: , link: 'https://...', differs: }
+frameworks: []
+# Formula or pseudocode of the computation.
+formula: ''
+# Link to the source of the formula.
+source: ''
+# numpy function with the same semantics, such as numpy.clip. Leave it empty if there is none.
+numpy: ''
+# Operator without a body: why can existing operators not express it?
+primitive_reason: ''
+# Which alternatives were considered, and why were they rejected?
+alternatives: ''
+# Deprecation, removal or promotion: how are nodes of the old operator converted to the new one?
+mapping: ''
+# Promotion: the experimental operator that becomes stable.
+promotes: '$promotes'
+state: draft
+sign_offs: []
+""")
+
+OPERATOR_FILE: Final = Template("""\
+domain: $domain
+name: $name
+# Description of the computation for users, in a few sentences.
+description: ''
+# Rule of registry/shapes that infers the shapes of the outputs.
+shape: ''
+versions:
+- since_version: $opset
+  status: $status
+$before
+  inputs:
+  - {name: X, type: T}
+  outputs:
+  - {name: Y, type: T}
+  type_constraints:
+    T: [all_float_types_ir4]
+$body""")
+
+BEFORE_BODY: Final = "  before: body"
+
+BEFORE_PRIMITIVE: Final = """\
+  # Conversion of a node to the previous opset: `adapter`, or {refuse: the reason}.
+  # before:"""
+
+BODY: Final = """\
+  # Function body: the same computation with existing operators of the opsets in opset_imports.
+  body:
+    opset_imports: {ai.onnx: 18}
+    nodes:
+    - {op_type: Identity, inputs: [X], outputs: [Y]}
+"""
+
+STEP: Final = """\
+  step:
+    # What changed, and how does that affect models that are converted?
+    change: ''
+    # Conversion of a node of the previous version to this one: `compatible`, `adapter`, or verbs.
+    # up:
+    # Conversion back: as above, or {refuse: the reason}.
+    # down:
+"""
+
+DEPRECATION: Final = """\
+  # Replacement in the operator set, and the mapping of inputs and attributes to it.
+  deprecation: {replaced_by: null, mapping: ''}
+"""
+
+REMOVAL: Final = Template("""\
+  removal:
+    removed_in: $opset
+    # Replacement in the operator set, and the mapping of inputs and attributes to it.
+    replaced_by: null
+    mapping: ''
+    # Conversion of a node to the replacement: `adapter`, or verbs.
+    up: {refuse: not decided yet}
+""")
+
+REFERENCE_FILE: Final = Template('''\
+"""$name in numpy."""
+
+import numpy as np
+
+
+def reference($inputs$attributes):
+    """Inputs are positional, `None` if omitted; attributes are passed by name, with defaults applied.
+
+    Returns an array, or a tuple of arrays.
+    """
+    raise NotImplementedError("reference of $name")
+''')
+
+EXAMPLES_FILE: Final = """\
+# Each example is run with the reference, the body and the adapters, in every allowed element type.
+# Cover each attribute and optional input, both present and omitted, and empty tensors, scalars, nan and inf.
+# Add `outputs` only if they come from an independent source.
+examples:
+- name: default
+  inputs:
+  - {type: float, values: [[-1, 0], [0.5, 2]]}
+"""
+
+ADAPTERS_FILE: Final = Template('''\
+"""Adapters of $name for opset $opset."""
+
+from opshift.adapters import Node
+from opshift.adapters import CannotConvert
+from opshift.adapters import Rewriter
+from opshift.adapters import adapter
+
+# If `up` or `down` in operator.yaml is `adapter`, implement it here; otherwise delete this file.
+#
+# @adapter("$name", $previous, $opset, domain="$domain")
+# def convert_node(node: Node, out: Rewriter) -> None:
+#     """Convert a node of version $previous to version $opset."""
+#     out.become(node)
+''')

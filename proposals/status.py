@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from opshift.proposals.check import check_proposal
-from opshift.proposals.findings import Finding
-from opshift.proposals.fingerprint import fingerprint
-from opshift.proposals.folder import Folder
-from opshift.proposals.models import Proposal, SignOff
-from opshift.proposals.signing import NEEDED, valid_sign_offs
-from opshift.registry.catalogue import Registry
+from opshift.proposals.content.findings import Finding
+from opshift.proposals.content.folder import Folder, fingerprint
+from opshift.proposals.content.models import Proposal, SignOff
+from opshift.proposals.content.sign_off import NEEDED, valid_sign_offs
+from opshift.registry.registry import Registry
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
-from opshift import opsets
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.registry.errors import DefinitionError
 
-OPSETS: Final = Path(opsets.__path__[0])
-"""The project's own folder of definitions."""
 CONSUMERS, RELEASES, TYPES = "consumers.yaml", "releases.yaml", "types.yaml"
 
 

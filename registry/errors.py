@@ -2,50 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class Place:
-    """A location: a line of a file, or a node of a model."""
-
-    file: str = ""
-    line: int = 0
-    node: str = ""
-
-    def __str__(self) -> str:
-        file = f"{self.file}:{self.line}" if self.file and self.line else self.file
-        return ": ".join(filter(None, (file, self.node)))
-
-
-class OpshiftError(Exception):
-    """Base class of all errors that opshift raises deliberately.
-
-    Attributes:
-        reason: the problem, in one sentence.
-        place: the location as a `Place`; empty if the whole input is concerned.
-        remedy: advice on how to fix the problem; may be empty.
-    """
-
-    def __init__(self, reason: str, *, place: Place | str = "", remedy: str = "") -> None:
-        self.reason = reason
-        self.place = Place(node=place) if isinstance(place, str) else place
-        self.remedy = remedy
-        super().__init__(reason)
-
-    def __str__(self) -> str:
-        where = f"{self.place}: " if str(self.place) else ""
-        advice = f" ({self.remedy})" if self.remedy else ""
-        return f"{where}{self.reason}{advice}"
-
-    def as_dict(self) -> dict[str, str]:
-        """Return the fields for JSON output."""
-        return {
-            "error": type(self).__name__,
-            "reason": self.reason,
-            "place": str(self.place),
-            "remedy": self.remedy,
-        }
+from opshift.model.errors import OpshiftError
 
 
 class DefinitionError(OpshiftError):

@@ -18,16 +18,20 @@ from typing import Any, Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.written import STATED_ONCE, written_operator, written_version
+from opshift.registry.to_yaml import STATED_ONCE, written_operator, written_version
 
 LOCK: Final = "fingerprints.yaml"
+
 LATER: Final = ("step", "before", "removal")
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
+
 HEAD: Final = (
     "# Written by tools/write_fingerprints.py; what a published version is, so that none changes unseen"
 )
+
 Lock = dict[str, dict[str, dict[str, str]]]
 """Domain to operator to entry (`shared`, `13`, `13 step`, `removal`) to fingerprint."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated
 
-from opshift.registry.names import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Literals
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from opshift.registry.compiled import compiled
-from opshift.registry.definition_files import OPSETS
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.opsets import OPSETS
+from opshift.registry.errors import DefinitionError
+from opshift.registry.precompiled import compiled
 from opshift.registry.record import Record, checked
 
 IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.record import adapter
 from opshift.registry.steps import answer_of
@@ -17,7 +18,9 @@ from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
 Keys = tuple[int | str, ...]
+
 _ADAPTER: Final[TypeAdapter[Operator]] = adapter(Operator)
+
 # Pydantic's messages for these errors speak of Python classes and keyword arguments, not of YAML.
 _MESSAGES: Final = {
     "unexpected_keyword_argument": "unknown key",

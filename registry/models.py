@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
+from opshift.model.operator_ids import OperatorId
 from opshift.registry.function_bodies import Body
-from opshift.registry.names import OperatorId
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Answer, Step, answer_of
 
@@ -20,8 +20,11 @@ AttributeType = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
     "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSORS", "TYPE_PROTOS",
 ]  # fmt: skip
+
 Scalar = int | float | str
+
 Value = Scalar | tuple[Scalar, ...]
+
 Bridge = Literal["order", "extreme", "ring", "real"]
 """The condition under which a wider type can replace a narrow one without changing an operator's result.
 
@@ -32,6 +35,7 @@ Bridge = Literal["order", "extreme", "ring", "real"]
            floats, rounded once at the end.
 `real`     computes a real function: wider floats, rounded once at the end.
 """
+
 UNBOUNDED = 2**31 - 1
 """The maximum arity of a variadic parameter, as in ONNX."""
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+from opshift.model.errors import OpshiftError, Place
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
-from opshift.registry.errors import DefinitionError, OpshiftError, Place
-from opshift.registry.names import DEFAULT_DOMAIN
+from opshift.registry.errors import DefinitionError
 from opshift.registry.record import Checked, Record, checked
 
 

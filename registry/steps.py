@@ -15,6 +15,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from opshift.registry.record import Checked, Record, checked
 
+Concession = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
+"""Deviations that a caller may allow: different rounding, the assumption that indices are not negative, and
+the loss of metadata, training information and device configurations that the target's IR version lacks."""
+
 Literals = int | float | str | tuple[int | float | str, ...]
 
 
@@ -153,6 +157,7 @@ AnyVerb = (
     | RequireNoOutput
     | RenameOp
 )
+
 VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in Verb.__subclasses__()}
 
 
@@ -167,6 +172,13 @@ class Refuse(Record):
 Answer = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 
+def answer_of(answer: Any) -> Any:
+    """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
+    if not isinstance(answer, list | tuple):
+        return answer
+    return tuple(_parse_verb(item) for item in answer)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Step(Record):
     """The conversion from the previous version (`up`) and back to it (`down`)."""
@@ -175,13 +187,6 @@ class Step(Record):
     """The change, and its effect on a converted model."""
     up: Annotated[Answer | None, Checked(before=answer_of)] = None
     down: Annotated[Answer | None, Checked(before=answer_of)] = None
-
-
-def answer_of(answer: Any) -> Any:
-    """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
-    if not isinstance(answer, list | tuple):
-        return answer
-    return tuple(_parse_verb(item) for item in answer)
 
 
 def _parse_verb(item: Any) -> Any:

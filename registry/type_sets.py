@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.registry.errors import DefinitionError
 from opshift.registry.yaml_files import line_of, load_yaml
 
 _WRAPPED = re.compile(r"(seq|optional)\(([a-z]\w*)\)")

@@ -11,10 +11,12 @@ from typing import Any
 
 import yaml
 
-from opshift.registry.errors import DefinitionError, Place
+from opshift.model.errors import Place
+from opshift.registry.errors import DefinitionError
 
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
 _Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
 _DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
 

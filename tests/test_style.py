@@ -10,14 +10,14 @@ ROOT = Path(__file__).parents[1]
 MAX_LINES = 300
 
 
-@pytest.mark.parametrize("folder", ["registry", "adapters", "converter", "proposals", "src"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_files_have_at_most_300_lines(folder: str) -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / folder).rglob("*.py")}
     assert lengths, f"{folder} holds no Python file"
     assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > MAX_LINES} == {}
 
 
-@pytest.mark.parametrize("folder", ["registry", "adapters", "converter", "proposals", "src"])
+@pytest.mark.parametrize("folder", FOLDERS)
 def test_modules_start_with_docstring(folder: str) -> None:
     first_lines = {path: path.read_text().split("\n", 1)[0] for path in (ROOT / folder).rglob("*.py")}
     assert first_lines, f"{folder} holds no Python file"

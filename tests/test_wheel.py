@@ -11,9 +11,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PACKAGE_FOLDERS = {
+    "opshift/model": ROOT / "model",
     "opshift/registry": ROOT / "registry",
+    "opshift/inference": ROOT / "inference",
     "opshift/adapters": ROOT / "adapters",
+    "opshift/checker": ROOT / "checker",
     "opshift/converter": ROOT / "converter",
+    "opshift/analysis": ROOT / "analysis",
     "opshift/proposals": ROOT / "proposals",
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",

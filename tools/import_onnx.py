@@ -21,10 +21,10 @@ import onnx
 import yaml
 from onnx import defs
 
-from opshift.registry.catalogue import Registry
+from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.names import canonical_domain
 from opshift.registry.record import checked
+from opshift.registry.registry import Registry
 from opshift.registry.type_sets import TypeSets
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"

@@ -8,25 +8,31 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from opshift.converter.changes import ContainerPlan, NodeChange
-from opshift.converter.ir.change import IrChange, since
-from opshift.converter.ir.lowering import least_version
-from opshift.converter.ir_version import INITIALIZERS_STAND_ALONE
-from opshift.converter.lines import read_line
-from opshift.converter.names import Names
-from opshift.converter.reversible.groups import intact_groups, read_original
-from opshift.converter.reversible.holding import Holding, first_output, names_made, names_read, names_read_in
-from opshift.converter.reversible.places import graph_at, holding_of, top_places
+from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE, since
+from opshift.converter.ir_version.change import IrChange
+from opshift.converter.ir_version.lower import least_version
+from opshift.converter.plan.changes import ContainerPlan, NodeChange
+from opshift.converter.plan.restorations import Reversal
+from opshift.converter.reversible.graph_paths import graph_at, holding_of, top_places
+from opshift.converter.reversible.intact_groups import intact_groups, read_original
+from opshift.converter.reversible.new_entries import newly_remembered, still_remembered
 from opshift.converter.reversible.record import Header, Opset, Part, Record, read_record
-from opshift.converter.reversible.recording import newly_remembered, still_remembered
-from opshift.converter.reversible.restoring import drop_constants, settle
-from opshift.converter.reversible.reversal import Reversal
-from opshift.converter.reversible.written import names_read_by
-from opshift.converter.route import Router
-from opshift.converter.survey import Surveyed
+from opshift.converter.reversible.restore import drop_constants, settle
+from opshift.converter.reversible.value_index import (
+    Holding,
+    first_output,
+    names_made,
+    names_read,
+    names_read_by,
+    names_read_in,
+)
+from opshift.converter.rewrite.routes import Router
+from opshift.converter.survey.survey import Surveyed
 from opshift.converter.target import Target
-from opshift.registry.catalogue import Registry
-from opshift.registry.messages import NodeProto
+from opshift.model.fresh_names import Names
+from opshift.model.graphs import read_line
+from opshift.model.messages import NodeProto
+from opshift.registry.registry import Registry
 
 
 class History:

@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
-from opshift.converter.errors import InvalidModel
-from opshift.converter.reversible.key import KEY
+from opshift.model.errors import InvalidModel
 
 ROOM, RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to `ROOM` bytes plus `RATIO` times the size of its text."""
 
 Item = TypeVar("Item")
+
 Many = Annotated[tuple[Item, ...], FailFast()]
 """Tuple with validation that stops at the first invalid item: one error is enough for a damaged record."""
+
 Hex = Annotated[str, StringConstraints(pattern="^([0-9a-f]{2})*$")]
+
 Place = Many[str]
 """Path of a graph or function: `graph`, `training_info` with index and part, or `function` with domain, name
 and overload. Each nesting level adds an output of the node that holds the subgraph, the attribute, and the
@@ -185,3 +187,12 @@ def _unpack(text: str) -> bytes:
 def _unpacked_limit(size: int) -> int:
     """Return the unpacked size limit in bytes, which keeps a short text from exhausting the memory."""
     return ROOM + RATIO * size
+
+
+KEY: Final = "opshift.reversible"
+"""Key in `ModelProto.metadata_props`."""
+
+
+def has_record(model: Any) -> bool:
+    """Return whether a model contains a record."""
+    return any(each.key == KEY for each in model.metadata_props)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opshift.converter.convert import convert
-from opshift.converter.files import message_of, read_bytes
 from opshift.converter.report import Report
-from opshift.converter.streaming.copying import write_pieces
-from opshift.converter.streaming.external import (
+from opshift.converter.streaming.copy_ranges import write_pieces
+from opshift.converter.streaming.external_data import (
     External,
     bring,
     external_files,
@@ -21,12 +20,13 @@ from opshift.converter.streaming.external import (
     to_bring,
 )
 from opshift.converter.streaming.pieces import Piece, Range
-from opshift.converter.streaming.replacing import Replacing, place_of, writing
-from opshift.converter.streaming.source import Source
+from opshift.converter.streaming.source_file import Source
 from opshift.converter.streaming.weights import Weights
 from opshift.converter.target import IrVersionLike, TargetLike
-from opshift.registry.catalogue import Registry
-from opshift.registry.messages import ModelProto
+from opshift.model.atomic_files import Replacing, place_of, writing
+from opshift.model.files import message_of, read_bytes
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry
 
 
 def convert_file(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from opshift.converter.streaming.layout import TENSOR, layout
-from opshift.converter.streaming.wire import fields, tagged
+from opshift.model.tensor_locations import TENSOR, layout
+from opshift.model.wire_format import fields, tagged
 
 
 class Range(NamedTuple):
@@ -17,6 +17,7 @@ class Range(NamedTuple):
 
 
 Piece = bytes | Range
+
 Change = Callable[[int, int, int], list[Piece] | None]
 """Function that returns the pieces that replace a tensor, or `None` to keep it. Its arguments are the mark in
 the tensor, and the start and end of the tensor."""

@@ -9,22 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.table import registering
-from opshift.converter.verification.runtimes import CannotRun
-from opshift.proposals.draft import Defined
-from opshift.proposals.errors import InvalidProposal
-from opshift.proposals.evidence.arrays import BadValue
-from opshift.proposals.evidence.cases import Case, other_types, stated_case
-from opshift.proposals.evidence.code import load_module, load_reference
-from opshift.proposals.evidence.models import body_model, feeds_of
+from opshift.adapters.core.adapter_table import registering
+from opshift.analysis.verification.runtimes import CannotRun
+from opshift.model.errors import OpshiftError
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.findings import InvalidProposal
+from opshift.proposals.content.folder import ADAPTERS, REFERENCE
+from opshift.proposals.content.models import Example
+from opshift.proposals.evidence.cases import BadValue, Case, other_types, stated_case
+from opshift.proposals.evidence.conversions import Walked, run_older, walk
+from opshift.proposals.evidence.node_models import body_model, feeds_of
 from opshift.proposals.evidence.outcomes import Compared, Outcome, compared
-from opshift.proposals.evidence.running import Proposed, ReferenceFails, run_model, run_reference
-from opshift.proposals.evidence.steps import Walked, run_older, walk
-from opshift.proposals.folder import ADAPTERS, REFERENCE
-from opshift.proposals.models import Example
-from opshift.registry.bodies import body_flaws
-from opshift.registry.errors import OpshiftError
+from opshift.proposals.evidence.run import (
+    Proposed,
+    ReferenceFails,
+    load_module,
+    load_reference,
+    run_model,
+    run_reference,
+)
 from opshift.registry.models import OperatorVersion
+from opshift.registry.step_rules import body_flaws
 
 
 @dataclass
@@ -171,3 +176,18 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
     for part in name.removeprefix("numpy.").removeprefix("np.").split("."):
         found = getattr(found, part, None)
     return found if callable(found) else None
+
+
+@dataclass(frozen=True)
+class Ran(Defined):
+    """Proposal with its evidence.
+
+    Its adapters are registered while the rules are evaluated.
+
+    Attributes:
+        evidence: results of running the reference, the body, the shape rule and the steps.
+        adapters_error: error that prevents loading the adapters, or `None`.
+    """
+
+    evidence: Evidence
+    adapters_error: InvalidProposal | None

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from opshift.converter.verification.arrays import element_type_of
-from opshift.converter.verification.compare import compare
+from opshift.analysis.verification.compare import compare
+from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.proposals.evidence.cases import Case
-from opshift.proposals.evidence.running import Outputs
+from opshift.proposals.evidence.run import Outputs
+from opshift.registry.models import OperatorVersion
+from opshift.registry.shapes.rule_table import RULES, Shape
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
 
@@ -48,6 +50,40 @@ def compared(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> Compa
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
         result = compare(formal.name, [expected_value], [found_value], case.example.tolerance)
         if result.reason:
-            type_text = "" if expected_value is None else f" ({element_type_of(expected_value)})"
+            type_text = "" if expected_value is None else f" ({array_element_type(expected_value)})"
             return Compared(case, "differs", f"{formal.name}{type_text}: {result.reason}")
     return Compared(case, "agrees")
+
+
+class _CaseContext:
+    """Context of a shape rule for a case; every input counts as a constant."""
+
+    def __init__(self, case: Case, output_count: int) -> None:
+        self.inputs = [None if each is None else tuple(each.shape) for each in case.inputs]
+        self.input_count = len(case.inputs)
+        self.output_count = output_count
+        self._case = case
+
+    @property
+    def version(self) -> OperatorVersion:
+        return self._case.version
+
+    def attribute(self, name: str) -> Any:
+        declared = self.version.attributes.get(name)
+        value = self._case.attributes.get(name, declared.default if declared else None)
+        if isinstance(value, str):
+            return value.encode()
+        return tuple(value) if isinstance(value, list) else value
+
+    def constant(self, position: int) -> tuple[Any, ...] | None:
+        array = self._case.inputs[position] if position < self.input_count else None
+        return None if array is None else tuple(array.ravel().tolist())
+
+    def body_output_shape(self, attribute: str, position: int) -> Shape | None:
+        return None
+
+
+def inferred_shapes(case: Case, output_count: int) -> Sequence[Shape | None]:
+    """Return the inferred shape of each output; the definition has to name an existing shape rule."""
+    shapes = list(RULES[case.version.shape](_CaseContext(case, output_count)))
+    return [*shapes, *[None] * (output_count - len(shapes))]

@@ -5,21 +5,27 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from opshift.proposals.draft import Defined, Written
-from opshift.proposals.findings import Level
-from opshift.proposals.folder import OPERATOR
-from opshift.proposals.rules.table import Flaw, rule
-from opshift.registry.element_types import element_names
+from opshift.checker.findings import Level
+from opshift.model.element_types import element_names
+from opshift.proposals.content.draft import Defined, Written
+from opshift.proposals.content.folder import OPERATOR
+from opshift.proposals.rules.rule_table import Flaw, rule
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.shapes import RULES
+from opshift.registry.shapes.rule_table import RULES
 from opshift.registry.yaml_files import load_yaml
 
 ADDING = "ONNX, Adding New Operator"
+
 IR = "ONNX, IR specification"
+
 _CAMEL_CASE = re.compile(r"([A-Z][A-Za-z0-9]*)")
+
 _DOMAIN = re.compile(r"[a-z][a-z0-9]*(\.[a-z][a-z0-9_]*)+")
+
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
+
 _PARAMETER = re.compile(r"[A-Z][0-9]?|[a-z][a-z0-9]+(_[a-z0-9]+)*")
+
 LEAST = 20
 """Number of characters below which a description counts as missing."""
 

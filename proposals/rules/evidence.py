@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.converter.verification.arrays import element_type_of
-from opshift.proposals.draft import Written
+from opshift.analysis.verification.numpy_types import array_element_type
+from opshift.checker.findings import Level
+from opshift.proposals.content.draft import Written
+from opshift.proposals.content.folder import EXAMPLES, OPERATOR, REFERENCE
 from opshift.proposals.evidence.cases import Case, bound_type, formal_of
-from opshift.proposals.evidence.evidence import implemented
-from opshift.proposals.evidence.matrix import What, matrix
-from opshift.proposals.evidence.running import Outputs
-from opshift.proposals.evidence.shapes import inferred_shapes
-from opshift.proposals.findings import Level
-from opshift.proposals.folder import EXAMPLES, OPERATOR, REFERENCE
-from opshift.proposals.ran import Ran
-from opshift.proposals.rules.table import Flaw, rule
-from opshift.registry.shapes import RULES
+from opshift.proposals.evidence.coverage import What, matrix
+from opshift.proposals.evidence.evidence import Ran, implemented
+from opshift.proposals.evidence.outcomes import inferred_shapes
+from opshift.proposals.evidence.run import Outputs
+from opshift.proposals.rules.rule_table import Flaw, rule
+from opshift.registry.shapes.rule_table import RULES
 
 REFERENCES = "ONNX, Adding New Operator: reference implementation"
+
 TESTS = "ONNX, Adding New Operator: tests"
 
 
@@ -99,10 +99,10 @@ def types_agree(draft: Ran) -> Iterator[Flaw]:
                 continue
             bound = bound_type(case, formal.type)
             allowed = (f"tensor({bound})",) if bound else case.version.types_of(formal)
-            if f"tensor({element_type_of(array)})" not in allowed:
+            if f"tensor({array_element_type(array)})" not in allowed:
                 reason = (
                     f"{case.name}: expected {' or '.join(allowed)} for {formal.name}, "
-                    f"got {element_type_of(array)}"
+                    f"got {array_element_type(array)}"
                 )
                 yield Flaw(reason, EXAMPLES, case.keys)
 

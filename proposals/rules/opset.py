@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields, replace
 
-from opshift.proposals.draft import Defined
-from opshift.proposals.findings import Level
-from opshift.proposals.folder import OPERATOR
-from opshift.proposals.opsets import next_opset, released_opset
-from opshift.proposals.rules.table import Flaw, rule
+from opshift.checker.findings import Level
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.folder import OPERATOR
+from opshift.proposals.content.staged_registry import next_opset, released_opset
+from opshift.proposals.rules.rule_table import Flaw, rule
 from opshift.registry.models import OperatorVersion
 
 VERSIONING = "ONNX, Versioning: operator sets"
+
 PREVIEW = "ONNX, Experimental and preview operators"
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.adapters.table import registered
-from opshift.converter.lineage import lineage
-from opshift.proposals.draft import Defined
-from opshift.proposals.evidence.steps import Direction
-from opshift.proposals.findings import Level
-from opshift.proposals.folder import ADAPTERS, EXAMPLES, OPERATOR
-from opshift.proposals.ran import Ran
-from opshift.proposals.rules.table import Flaw, rule
+from opshift.adapters.core.adapter_table import registered
+from opshift.checker.findings import Level
+from opshift.converter.rewrite.version_graph import lineage
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR
+from opshift.proposals.evidence.conversions import Direction
+from opshift.proposals.evidence.evidence import Ran
+from opshift.proposals.rules.rule_table import Flaw, rule
 from opshift.registry.changes.classes import BACKWARD
 from opshift.registry.changes.classify import class_of, classify
 from opshift.registry.errors import DefinitionError
-from opshift.registry.rules import is_derivable
+from opshift.registry.step_rules import is_derivable
 from opshift.registry.steps import Answer, Refuse
 
 VERSIONING = "ONNX, Adding New Operator: version conversion"
+
 REFUSE = "declare the conversion, or refuse it with a reason: {refuse: reason}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.rule import ChangeRule, Versions, of_kind
 from opshift.registry.diff import Change
-from opshift.registry.rules import legal_values_lost
+from opshift.registry.step_rules import legal_values_lost
 
 
 def _is_replaced(change: Change, versions: Versions) -> bool:

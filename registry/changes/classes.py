@@ -40,10 +40,12 @@ MEANINGS: Final = {
     ChangeClass.INCOMPATIBLE: "Nodes of one version are not valid in the other.",
     ChangeClass.REMOVAL: "The operator must no longer be used.",
 }
+
 BACKWARD: Final = frozenset(
     {ChangeClass.DOCUMENTATION, ChangeClass.WIDENING, ChangeClass.ADDS_BEHAVIOUR},
 )
 """Classes under which a model of the old version is valid unchanged in the new version."""
+
 FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})
 """Classes under which a model of the new version is valid unchanged in the old version."""
 

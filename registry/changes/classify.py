@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 
 from opshift.registry.changes.attribute_rules import ATTRIBUTE_RULES
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass, gravest
-from opshift.registry.changes.meaning_rules import MEANING_RULES
-from opshift.registry.changes.operator_rules import OPERATOR_RULES
+from opshift.registry.changes.operator_rules import MEANING_RULES, OPERATOR_RULES
 from opshift.registry.changes.parameter_rules import PARAMETER_RULES
 from opshift.registry.changes.rule import ChangeRule, Versions
-from opshift.registry.changes.wording import in_place, wording
 from opshift.registry.diff import Change, diff
-from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 RULES = (*ATTRIBUTE_RULES, *PARAMETER_RULES, *OPERATOR_RULES, *MEANING_RULES)
 """All rules, in order of precedence: the first one that applies to a change classifies it."""
@@ -126,3 +124,57 @@ def _declared_change(found: tuple[Classified, ...], versions: Versions, adjacent
 
 def _are_all_in(found: tuple[Classified, ...], classes: frozenset[ChangeClass]) -> bool:
     return all(each.change_class in classes for each in found)
+
+
+WORDINGS = (
+    "description",
+    "shape",
+    "bridge",
+    "body",
+    "step",
+    "before",
+    "removal",
+    "deprecation_text",
+    "type_variable",
+    "attribute_absent",
+    *(f"{side}_{what}" for side in ("input", "output") for what in ("differentiation", "type_source")),
+)
+"""All kinds of change that this module reports."""
+
+
+def wording(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    """Yield every difference that `diff` does not report."""
+    for field in ("description", "shape", "bridge", "body"):
+        before, after = getattr(old, field), getattr(new, field)
+        if before != after:
+            yield Change(field, old.name, None, None)
+    if old.deprecation and new.deprecation and old.deprecation != new.deprecation:
+        yield Change("deprecation_text", old.name, old.deprecation.replaced_by, new.deprecation.replaced_by)
+    for name in old.attributes.keys() & new.attributes.keys():
+        before, after = old.attributes[name].absent, new.attributes[name].absent
+        if before != after:
+            yield Change("attribute_absent", name, before or None, after or None)
+    yield from _parameters("input", old.inputs, new.inputs)
+    yield from _parameters("output", old.outputs, new.outputs)
+
+
+def in_place(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+    """Yield differences between two copies of the same version: its steps and its removal."""
+    if old.step != new.step:
+        yield Change("step", old.name, None, None)
+    if old.before != new.before:
+        yield Change("before", old.name, None, None)
+    if old.removal != new.removal:
+        opsets = (each.removal and each.removal.removed_in for each in (old, new))
+        yield Change("removal", old.name, *opsets)
+
+
+def _parameters(side: str, old: tuple[Parameter, ...], new: tuple[Parameter, ...]) -> Iterator[Change]:
+    for before, after in zip(old, new, strict=False):
+        if before.type != after.type:
+            yield Change("type_variable", after.name, before.type, after.type)
+        if before.differentiation != after.differentiation:
+            yield Change(f"{side}_differentiation", after.name, before.differentiation, after.differentiation)
+        sources = [(each.type_attribute, each.absent_type) for each in (before, after)]
+        if sources[0] != sources[1]:
+            yield Change(f"{side}_type_source", after.name, *sources)

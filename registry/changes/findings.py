@@ -4,10 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import date
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
 
-from opshift.registry.changes.classify import Classified
-from opshift.registry.changes.waivers import Waiver
+from pydantic import Field, TypeAdapter, ValidationError, field_validator
+
+from opshift.model.errors import Place
+from opshift.registry.changes.classify import Classified, change_rules
+from opshift.registry.errors import DefinitionError
+from opshift.registry.frozen import Frozen
+from opshift.registry.yaml_files import line_of, load_yaml
+
+
+class Waiver(Frozen):
+    """Permission for one operator to violate one rule until the end of a day."""
+
+    rule: str
+    operator: str
+    """`ai.onnx.Clip` for all versions, `ai.onnx.Clip:6` for one."""
+    reason: Annotated[str, Field(min_length=10)]
+    until: date
+
+    @field_validator("rule")
+    @classmethod
+    def _check_rule(cls, rule: str) -> str:
+        if rule not in change_rules():
+            raise ValueError(f"unknown rule {rule!r}")
+        return rule
+
+    def covers(self, rule: str, operator: str) -> bool:
+        """Return whether the waiver applies to a finding, regardless of its expiry."""
+        return rule == self.rule and self.operator in (operator, operator.rpartition(":")[0])
+
+    def is_expired(self, today: date) -> bool:
+        """Return whether the last day has passed."""
+        return today > self.until
 
 
 class Finding(NamedTuple):
@@ -52,3 +83,20 @@ def unused(findings: Iterable[Finding], waivers: Iterable[Waiver]) -> list[Waive
         for waiver in waivers
         if not any(waiver.covers(each.change.rule, each.operator) for each in listed)
     ]
+
+
+def load_waivers(path: Path) -> tuple[Waiver, ...]:
+    """Read a YAML list of waivers.
+
+    Raises:
+        DefinitionError: the file is not YAML, has the wrong format, or names an unknown rule.
+    """
+    try:
+        return _ADAPTER.validate_python(load_yaml(path) or [])
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = Place(str(path), line_of(path, first["loc"]))
+        raise DefinitionError(first["msg"].removeprefix("Value error, "), place=place) from error
+
+
+_ADAPTER: TypeAdapter[tuple[Waiver, ...]] = TypeAdapter(tuple[Waiver, ...])

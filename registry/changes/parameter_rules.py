@@ -6,7 +6,7 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.rule import ChangeRule, Versions, of_kind
 from opshift.registry.diff import Change
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.rules import demands_more, least_values
+from opshift.registry.step_rules import demands_more, least_values
 
 
 def _parameter_named(version: OperatorVersion, side: str, name: str) -> Parameter:

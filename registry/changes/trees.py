@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opshift.registry.catalogue import default_registry
+from opshift.model.errors import Place
 from opshift.registry.changes.classify import Classified, classify, rule_for
 from opshift.registry.changes.findings import Finding
 from opshift.registry.changes.history import version_findings
 from opshift.registry.changes.policies import Mode, Policy
 from opshift.registry.diff import Change
-from opshift.registry.errors import DefinitionError, Place
+from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import default_registry
 from opshift.registry.releases import Releases
 from opshift.registry.type_sets import TypeSets
 

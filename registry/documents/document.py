@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from opshift.registry.catalogue import Registry
-from opshift.registry.documents.errors import (
-    DocumentError,
-    RepeatedOperator,
-    UnsupportedVersion,
-    WrongDomain,
-    WrongMagic,
-    WrongOpset,
-)
-from opshift.registry.errors import UnknownOpset
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.loader import operator_of
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.names import canonical_domain
+from opshift.registry.to_yaml import written_operator
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.written import written_operator
 
 MAGIC: Final = "ONNXOPSET"
+
 FORM: Final = 1
 """Version of the document format."""
 
@@ -42,23 +35,6 @@ class OperatorSet(NamedTuple):
         """The operator versions in effect at the opset."""
         found = (operator.at(self.opset_version) for operator in self.operators)
         return tuple(version for version in found if version)
-
-
-def operator_set(registry: Registry, domain: str, opset_version: int | None = None) -> OperatorSet:
-    """Return a domain as of an opset (the newest by default), without later versions and removals.
-
-    Raises:
-        UnknownDomain: the registry has no definitions for the domain.
-        UnknownOpset: the domain has no such opset.
-    """
-    domain = canonical_domain(domain)
-    newest = registry.newest_opset(domain)
-    opset = newest if opset_version is None else opset_version
-    if not 1 <= opset <= newest:
-        remedy = f"use an opset version from 1 to {newest}"
-        raise UnknownOpset(f"there is no opset {opset} of {domain}", remedy=remedy)
-    cut = (_truncate(operator, opset) for operator in registry.operators(domain))
-    return OperatorSet(domain, opset, tuple(operator for operator in cut if operator))
 
 
 def document_data(operators: OperatorSet) -> dict[str, Any]:
@@ -118,21 +94,6 @@ def newest_ir_version() -> int:
     return ir_versions().newest
 
 
-def _truncate(operator: Operator, opset: int) -> Operator | None:
-    versions = tuple(
-        _without_later_removal(version, opset)
-        for version in operator.versions
-        if version.since_version <= opset
-    )
-    return replace(operator, versions=versions) if versions else None
-
-
-def _without_later_removal(version: OperatorVersion, opset: int) -> OperatorVersion:
-    if version.removal is None or version.removal.removed_in <= opset:
-        return version
-    return replace(version, removal=None)
-
-
 def _check(found: OperatorSet) -> None:
     for name, count in Counter(operator.name for operator in found.operators).items():
         if count > 1:
@@ -143,3 +104,58 @@ def _check(found: OperatorSet) -> None:
         newest = operator.versions[-1].since_version
         if newest > found.opset_version:
             raise WrongOpset(f"{operator.versions[-1].id} is newer than opset {found.opset_version}")
+
+
+class DocumentError(DefinitionError):
+    """The file is not an operator-set document that this registry can use."""
+
+
+class WrongMagic(DocumentError):
+    """The file is not marked as an operator set."""
+
+
+class UnsupportedVersion(DocumentError):
+    """The IR version or the format version of the document is not supported."""
+
+
+class WrongDomain(DocumentError):
+    """The domain is missing or already defined, or an operator belongs to a different one."""
+
+
+class WrongOpset(DocumentError):
+    """The opset version is missing or below 1, or an operator is newer than it."""
+
+
+class RepeatedOperator(DocumentError):
+    """The document contains an operator more than once."""
+
+
+class NoDefinitions(DocumentError):
+    """The document lists operators without their definitions."""
+
+
+class Contradiction(DocumentError):
+    """The message lists operators that differ from the definitions."""
+
+
+# Placeholders from a private-use area of Unicode, which are replaced in the finished text.
+_PLACEHOLDERS: Final = {math.inf: "\ue000inf", -math.inf: "\ue000-inf"}
+
+_NUMBERS: Final = {math.inf: "1e999", -math.inf: "-1e999"}
+
+
+def json_text(data: Any, indent: int | None = None) -> str:
+    """Return plain data as strict JSON in ASCII; compact if there is no indent."""
+    separators = (",", ":") if indent is None else None
+    text = json.dumps(_with_placeholders(data), indent=indent, separators=separators, allow_nan=False)
+    for value, placeholder in _PLACEHOLDERS.items():
+        text = text.replace(json.dumps(placeholder), _NUMBERS[value])
+    return text
+
+
+def _with_placeholders(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: _with_placeholders(each) for key, each in data.items()}
+    if isinstance(data, list):
+        return [_with_placeholders(each) for each in data]
+    return _PLACEHOLDERS.get(data, data) if isinstance(data, float) else data

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from pathlib import Path
 
-from opshift.registry.documents.document import OperatorSet, document_data, read_data
-from opshift.registry.documents.errors import WrongMagic
-from opshift.registry.documents.formats import DocumentFormat
-from opshift.registry.documents.json_text import json_text
-from opshift.registry.errors import DefinitionError, Place
-from opshift.registry.written import written_operator
+from opshift.model.errors import Place
+from opshift.registry.documents.document import OperatorSet, WrongMagic, document_data, json_text, read_data
+from opshift.registry.errors import DefinitionError
+from opshift.registry.to_yaml import written_operator
 from opshift.registry.yaml_files import dump_yaml, load_yaml
 
 
@@ -77,3 +76,11 @@ def _json(content: bytes) -> object:
         return json.loads(content)
     except ValueError as error:
         raise WrongMagic(f"is not JSON: {error}") from error
+
+
+class DocumentFormat(StrEnum):
+    """File format of a document; also the suffix of the file name."""
+
+    ONNXOPSET = "onnxopset"
+    YAML = "yaml"
+    JSON = "json"

@@ -10,29 +10,38 @@ from __future__ import annotations
 import json
 from typing import Final
 
+from opshift.model.messages import (
+    AttributeProto,
+    DecodeError,
+    FunctionProto,
+    NodeProto,
+    OperatorProto,
+    OperatorSetIdProto,
+    OperatorSetProto,
+    OperatorStatus,
+)
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.wire_format import bytes_field, find_bytes
 from opshift.registry.documents.document import (
     MAGIC,
-    OperatorSet,
-    check_head,
-    document_data,
-    newest_ir_version,
-    read_data,
-)
-from opshift.registry.documents.errors import (
     Contradiction,
     DocumentError,
     NoDefinitions,
+    OperatorSet,
     RepeatedOperator,
     WrongMagic,
+    check_head,
+    document_data,
+    json_text,
+    newest_ir_version,
+    read_data,
 )
-from opshift.registry.documents.functions import function_proto
-from opshift.registry.documents.json_text import json_text
-from opshift.registry.documents.wire import bytes_field, find_bytes
-from opshift.registry.messages import DecodeError, OperatorProto, OperatorSetProto, OperatorStatus
-from opshift.registry.names import canonical_domain
+from opshift.registry.function_bodies import BodyNode, FromAttribute
+from opshift.registry.models import OperatorVersion, Value
 
 DEFINITIONS: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
+
 Listed = tuple[str, int, int]
 
 
@@ -109,3 +118,64 @@ def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
         raise Contradiction(
             f"{found.domain}.{name}:{since} differs between the operator list and the definitions"
         )
+
+
+def function_proto(version: OperatorVersion) -> FunctionProto:
+    """Return the body of a function operator as a FunctionProto.
+
+    Attributes without a default are listed by name only, so a call has to set them.
+    """
+    assert version.body is not None
+    defaults = {name: each.default for name, each in version.attributes.items()}
+    return FunctionProto(
+        name=version.name,
+        domain=version.domain,
+        doc_string=version.description,
+        input=[each.name for each in version.inputs],
+        output=[each.name for each in version.outputs],
+        attribute=[name for name, default in defaults.items() if default is None],
+        attribute_proto=[_attribute(name, value) for name, value in defaults.items() if value is not None],
+        opset_import=[
+            OperatorSetIdProto(domain=_model_domain(domain), version=opset)
+            for domain, opset in version.body.opset_imports.items()
+        ],
+        node=[_node(each, version) for each in version.body.nodes],
+    )
+
+
+def _node(node: BodyNode, version: OperatorVersion) -> NodeProto:
+    return NodeProto(
+        op_type=node.op_type,
+        domain=_model_domain(node.domain),
+        input=node.inputs,
+        output=node.outputs,
+        attribute=[
+            _reference(name, value, version) if isinstance(value, FromAttribute) else _attribute(name, value)
+            for name, value in node.attributes.items()
+        ],
+    )
+
+
+def _model_domain(domain: str) -> str:
+    """Return the spelling of a domain in models: the default domain is the empty string."""
+    return "" if domain == DEFAULT_DOMAIN else domain
+
+
+def _reference(name: str, value: FromAttribute, version: OperatorVersion) -> AttributeProto:
+    kind = AttributeProto.AttributeType.Value(version.attributes[value.attribute].type)
+    return AttributeProto(name=name, type=kind, ref_attr_name=value.attribute)
+
+
+def _attribute(name: str, value: Value) -> AttributeProto:
+    if isinstance(value, str):
+        return AttributeProto(name=name, type=AttributeProto.STRING, s=value.encode())
+    if isinstance(value, int):
+        return AttributeProto(name=name, type=AttributeProto.INT, i=value)
+    if isinstance(value, float):
+        return AttributeProto(name=name, type=AttributeProto.FLOAT, f=value)
+    if all(isinstance(each, int) for each in value):
+        return AttributeProto(name=name, type=AttributeProto.INTS, ints=[int(each) for each in value])
+    if all(isinstance(each, str) for each in value):
+        texts = [str(each).encode() for each in value]
+        return AttributeProto(name=name, type=AttributeProto.STRINGS, strings=texts)
+    return AttributeProto(name=name, type=AttributeProto.FLOATS, floats=[float(each) for each in value])

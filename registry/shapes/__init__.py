@@ -8,8 +8,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from opshift.registry.shapes.context import Rule, Shape, ShapeContext
-from opshift.registry.shapes.table import KEEPS_RANK, RULES, rule
+from opshift.registry.shapes.rule_table import KEEPS_RANK, RULES, Rule, Shape, ShapeContext, rule
 
 # Importing a module registers its rules.
 for _module in pkgutil.iter_modules(__path__):

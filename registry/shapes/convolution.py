@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import product, unknown
-from opshift.registry.shapes.reading import input_shape, integer, integers, size_of
-from opshift.registry.shapes.table import rule
-from opshift.registry.shapes.window import slid, spread, windows
+from opshift.registry.shapes.node_reading import input_shape, integer, integers, size_of
+from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.registry.shapes.sliding_window import slid, spread, windows
 
 
 @rule("convolution", keeps_rank=True)

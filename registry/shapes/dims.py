@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 
-from opshift.registry.shapes.context import Shape
+from opshift.registry.shapes.rule_table import Shape
 
 
 def unknown(rank: int) -> Shape:

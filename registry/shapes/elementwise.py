@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import axis_in, broadcast, unknown
-from opshift.registry.shapes.reading import input_shape, integer
-from opshift.registry.shapes.table import rule
+from opshift.registry.shapes.node_reading import input_shape, integer
+from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
 @rule("same_as_first", keeps_rank=True)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import unknown
-from opshift.registry.shapes.reading import constant_integers, input_shape, integer, integers, size_of
-from opshift.registry.shapes.table import rule
-from opshift.registry.shapes.window import Window, slid, spread, windows
+from opshift.registry.shapes.node_reading import constant_integers, input_shape, integer, integers, size_of
+from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.registry.shapes.sliding_window import Window, slid, spread, windows
 
 
 @rule("pool", keeps_rank=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.context import Shape, ShapeContext
 from opshift.registry.shapes.dims import axes_in, unknown
-from opshift.registry.shapes.reading import Setting, axis, input_shape, integer, setting, text
-from opshift.registry.shapes.table import rule
+from opshift.registry.shapes.node_reading import Setting, axis, input_shape, integer, setting, text
+from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
 @rule("reduce")

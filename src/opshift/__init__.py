@@ -13,92 +13,92 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opshift.adapters.extensions import load_adapters as load_adapters
-    from opshift.adapters.refusal import CannotConvert as CannotConvert
-    from opshift.adapters.table import adapter as adapter
-    from opshift.converter.common_opset import CommonOpset as CommonOpset
-    from opshift.converter.common_opset import NoCommonOpset as NoCommonOpset
-    from opshift.converter.common_opset import common_opset as common_opset
-    from opshift.converter.comparison.compare import compare as compare
-    from opshift.converter.comparison.result import Comparison as Comparison
+    from opshift.adapters.core.adapter_table import adapter as adapter
+    from opshift.adapters.core.adapter_table import load_adapters as load_adapters
+    from opshift.analysis.common_opset import CommonOpset as CommonOpset
+    from opshift.analysis.common_opset import NoCommonOpset as NoCommonOpset
+    from opshift.analysis.common_opset import common_opset as common_opset
+    from opshift.analysis.comparison.compare import compare as compare
+    from opshift.analysis.comparison.model_version import pack_version as pack_version
+    from opshift.analysis.comparison.model_version import unpack_version as unpack_version
+    from opshift.analysis.comparison.result import Comparison as Comparison
+    from opshift.analysis.doctor.diagnose import diagnose as diagnose
+    from opshift.analysis.doctor.diagnosis import Diagnosis as Diagnosis
+    from opshift.analysis.doctor.restamp import restamp as restamp
+    from opshift.analysis.verification.result import CannotVerify as CannotVerify
+    from opshift.analysis.verification.result import Verification as Verification
+    from opshift.analysis.verification.result import VerificationFailed as VerificationFailed
+    from opshift.analysis.verification.verify import verify as verify
+    from opshift.checker.check import check as check
+    from opshift.checker.findings import Finding as Finding
+    from opshift.checker.findings import IllegalModel as IllegalModel
     from opshift.converter.convert import Conversion as Conversion
     from opshift.converter.convert import convert as convert
     from opshift.converter.convert import convert_version as convert_version
     from opshift.converter.convert import plan_version as plan_version
     from opshift.converter.convert_node import ConvertedNode as ConvertedNode
     from opshift.converter.convert_node import convert_node as convert_node
-    from opshift.converter.doctor.diagnose import diagnose as diagnose
-    from opshift.converter.doctor.diagnosis import Diagnosis as Diagnosis
-    from opshift.converter.doctor.restamp import restamp as restamp
     from opshift.converter.errors import ConversionRefused as ConversionRefused
-    from opshift.converter.errors import InvalidModel as InvalidModel
-    from opshift.converter.errors import UsageError as UsageError
-    from opshift.converter.files import read_model as read_model
-    from opshift.converter.files import write_model as write_model
-    from opshift.converter.legality.check import check as check
-    from opshift.converter.legality.findings import Finding as Finding
-    from opshift.converter.legality.findings import IllegalModel as IllegalModel
-    from opshift.converter.model_version import pack_version as pack_version
-    from opshift.converter.model_version import unpack_version as unpack_version
     from opshift.converter.report import Report as Report
     from opshift.converter.streaming.convert_file import convert_file as convert_file
-    from opshift.converter.verification.result import CannotVerify as CannotVerify
-    from opshift.converter.verification.result import Verification as Verification
-    from opshift.converter.verification.result import VerificationFailed as VerificationFailed
-    from opshift.converter.verification.verify import verify as verify
-    from opshift.registry.catalogue import Registry as Registry
-    from opshift.registry.catalogue import default_registry as default_registry
+    from opshift.model.errors import CannotConvert as CannotConvert
+    from opshift.model.errors import InvalidModel as InvalidModel
+    from opshift.model.errors import OpshiftError as OpshiftError
+    from opshift.model.errors import UsageError as UsageError
+    from opshift.model.files import read_model as read_model
+    from opshift.model.files import write_model as write_model
+    from opshift.model.messages import ModelProto as ModelProto
+    from opshift.model.operator_ids import OperatorId as OperatorId
     from opshift.registry.changes.classify import classify as classify
-    from opshift.registry.errors import OpshiftError as OpshiftError
     from opshift.registry.errors import ResolveError as ResolveError
     from opshift.registry.fingerprints import fingerprint as fingerprint
-    from opshift.registry.messages import ModelProto as ModelProto
     from opshift.registry.models import OperatorVersion as OperatorVersion
-    from opshift.registry.names import OperatorId as OperatorId
+    from opshift.registry.registry import Registry as Registry
+    from opshift.registry.registry import default_registry as default_registry
 
 _HOMES = {
-    "CannotConvert": "adapters.refusal",
-    "CannotVerify": "converter.verification.result",
-    "CommonOpset": "converter.common_opset",
-    "Comparison": "converter.comparison.result",
+    "CannotConvert": "model.errors",
+    "CannotVerify": "analysis.verification.result",
+    "CommonOpset": "analysis.common_opset",
+    "Comparison": "analysis.comparison.result",
     "Conversion": "converter.convert",
     "ConversionRefused": "converter.errors",
     "ConvertedNode": "converter.convert_node",
-    "Diagnosis": "converter.doctor.diagnosis",
-    "Finding": "converter.legality.findings",
-    "IllegalModel": "converter.legality.findings",
-    "InvalidModel": "converter.errors",
-    "ModelProto": "registry.messages",
-    "NoCommonOpset": "converter.common_opset",
-    "OperatorId": "registry.names",
+    "Diagnosis": "analysis.doctor.diagnosis",
+    "Finding": "checker.findings",
+    "IllegalModel": "checker.findings",
+    "InvalidModel": "model.errors",
+    "ModelProto": "model.messages",
+    "NoCommonOpset": "analysis.common_opset",
+    "OperatorId": "model.operator_ids",
     "OperatorVersion": "registry.models",
-    "OpshiftError": "registry.errors",
-    "Registry": "registry.catalogue",
+    "OpshiftError": "model.errors",
+    "Registry": "registry.registry",
     "Report": "converter.report",
     "ResolveError": "registry.errors",
-    "UsageError": "converter.errors",
-    "Verification": "converter.verification.result",
-    "VerificationFailed": "converter.verification.result",
-    "adapter": "adapters.table",
-    "check": "converter.legality.check",
+    "UsageError": "model.errors",
+    "Verification": "analysis.verification.result",
+    "VerificationFailed": "analysis.verification.result",
+    "adapter": "adapters.core.adapter_table",
+    "check": "checker.check",
     "classify": "registry.changes.classify",
-    "common_opset": "converter.common_opset",
-    "compare": "converter.comparison.compare",
+    "common_opset": "analysis.common_opset",
+    "compare": "analysis.comparison.compare",
     "convert": "converter.convert",
     "convert_file": "converter.streaming.convert_file",
     "convert_node": "converter.convert_node",
     "convert_version": "converter.convert",
-    "default_registry": "registry.catalogue",
-    "diagnose": "converter.doctor.diagnose",
+    "default_registry": "registry.registry",
+    "diagnose": "analysis.doctor.diagnose",
     "fingerprint": "registry.fingerprints",
-    "load_adapters": "adapters.extensions",
-    "pack_version": "converter.model_version",
+    "load_adapters": "adapters.core.adapter_table",
+    "pack_version": "analysis.comparison.model_version",
     "plan_version": "converter.convert",
-    "read_model": "converter.files",
-    "restamp": "converter.doctor.restamp",
-    "unpack_version": "converter.model_version",
-    "verify": "converter.verification.verify",
-    "write_model": "converter.files",
+    "read_model": "model.files",
+    "restamp": "analysis.doctor.restamp",
+    "unpack_version": "analysis.comparison.model_version",
+    "verify": "analysis.verification.verify",
+    "write_model": "model.files",
 }
 
 __all__ = sorted(_HOMES)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from opshift.adapters.dimensions import sizes_of
+from opshift.model.types import sizes_of
 
 
 @pytest.mark.parametrize(

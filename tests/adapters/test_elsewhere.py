@@ -11,10 +11,10 @@ import pytest
 from onnx import AttributeProto, TensorProto
 from support.weighty import TENSORS, held, model, raw, save
 
-from opshift.adapters.elsewhere import HOLDERS, byte_size, serialized, with_elements
-from opshift.adapters.tensors import read_tensor
 from opshift.converter.streaming.weights import reading
-from opshift.registry.messages import ModelProto
+from opshift.model.messages import ModelProto
+from opshift.model.offloaded_tensors import HOLDERS, byte_size, serialized, with_elements
+from opshift.model.tensors import read_tensor
 
 ModelPair = tuple[Any, Any]
 

@@ -8,7 +8,7 @@ from support.cases import own_cases, published_cases
 from support.steps import changes, far_side, near_side, steps
 
 from opshift import plan_version
-from opshift.converter.lineage import Edge
+from opshift.converter.rewrite.version_graph import Edge
 
 NEVER_REWRITTEN = frozenset(
     {

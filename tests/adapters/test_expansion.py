@@ -10,8 +10,8 @@ from onnx import TensorProto, helper
 from support.running import Array, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version
-from opshift.registry.catalogue import Registry, default_registry
 from opshift.registry.errors import DefinitionError
+from opshift.registry.registry import Registry, default_registry
 
 DEFINITION = """\
 domain: com.acme

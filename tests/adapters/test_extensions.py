@@ -9,13 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from opshift.adapters import extensions
-from opshift.adapters.extensions import UnusableAdapters, load_adapters, load_installed
-from opshift.adapters.table import DuplicateAdapter, Pair, registered, registering
+from opshift.adapters.core import adapter_table as extensions
+from opshift.adapters.core.adapter_table import (
+    DuplicateAdapter,
+    Pair,
+    UnusableAdapters,
+    load_adapters,
+    load_installed,
+    registered,
+    registering,
+)
 
 BLUR = Pair("com.acme", "Blur", 1, 2)
 CODE = """
-from opshift.adapters.table import adapter
+from opshift.adapters import adapter
 
 @adapter("Blur", 1, 2, domain="com.acme")
 def repeat_size(node, out):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,13 +13,14 @@ from onnx import helper
 from support.running import Array, build
 
 from opshift import ConversionRefused, convert_version, default_registry
-from opshift.adapters import table as table_module
-from opshift.adapters.node import Node
-from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.table import Adapter, DuplicateAdapter, Pair, adapter, adapter_table
-from opshift.converter import route
-from opshift.converter.lineage import lineage
+from opshift.adapters import ops
+from opshift.adapters.core import adapter_table as table_module
+from opshift.adapters.core.adapter_table import Adapter, DuplicateAdapter, Pair, adapter, adapter_table
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.converter.rewrite import routes as route
+from opshift.converter.rewrite.version_graph import lineage
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 
@@ -67,11 +68,11 @@ def test_refuses_a_second_adapter_for_a_step(empty_table: dict[Pair, Adapter]) -
 
 def test_finds_all_adapter_modules() -> None:
     """The adapters of every file that registers one are in the table."""
-    folder = files("opshift.adapters")
+    (folder,) = ops.__path__
     expected = {
-        f"opshift.adapters.{each.name.removesuffix('.py')}"
-        for each in folder.iterdir()
-        if each.name.endswith(".py") and "\n@adapter(" in each.read_text(encoding="utf-8")
+        ".".join(("opshift.adapters.ops", *path.relative_to(folder).with_suffix("").parts))
+        for path in Path(folder).rglob("*.py")
+        if "\n@adapter(" in path.read_text(encoding="utf-8")
     }
     assert len(expected) > 10
     assert {function.__module__ for function in adapter_table().values()} == expected

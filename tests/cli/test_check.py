@@ -11,7 +11,7 @@ import onnx
 import pytest
 from typer.testing import Result
 
-from opshift.converter.legality.rules import rule_table
+from opshift.checker.rule_table import rule_table
 
 Run = Callable[..., Result]
 

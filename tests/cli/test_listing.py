@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from opshift.registry.catalogue import default_registry
+from opshift.registry.registry import default_registry
 
 Run = Callable[..., Result]
 

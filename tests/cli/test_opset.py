@@ -14,9 +14,9 @@ from support.acme.kernels import run_acme
 from support.running import assert_equal, build
 from typer.testing import Result
 
-from opshift.adapters.table import registering
-from opshift.registry.catalogue import default_registry
+from opshift.adapters.core.adapter_table import registering
 from opshift.registry.documents.files import read_document
+from opshift.registry.registry import default_registry
 
 Run = Callable[..., Result]
 ACME = Path(__file__).parents[1] / "support" / "acme"

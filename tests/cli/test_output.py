@@ -15,7 +15,8 @@ import pytest
 from typer.testing import Result
 
 from opshift.cli.options import Format
-from opshift.cli.output import emit, visible
+from opshift.cli.output import emit
+from opshift.cli.page import visible
 
 Run = Callable[..., Result]
 OPSHIFT = [sys.executable, "-m", "opshift"]
@@ -195,8 +196,9 @@ print([name for name in {unneeded} if name in sys.modules])
 """
 UNNEEDED = (
     "onnx", "numpy", "networkx", "pydantic", "yaml", "rich", "importlib.metadata",
-    "opshift.registry.loader", "opshift.registry.type_sets", "opshift.adapters.pooling",
-    "opshift.converter.bodies", "opshift.converter.reversible.record", "opshift.converter.verification",
+    "opshift.registry.loader", "opshift.registry.type_sets", "opshift.adapters.ops.nn.pooling",
+    "opshift.converter.functions.specialization", "opshift.converter.reversible.record",
+    "opshift.analysis",
     "opshift.cli.proposal", "opshift.proposals",
 )  # fmt: skip
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from opshift.cli.output import Column
-from opshift.cli.page import Page, page_for
+from opshift.cli.output import page_for
+from opshift.cli.page import Column, Page
 
 COLUMNS = (Column("nodes", is_number=True), Column("operator", style="cyan"), Column(""))
 NO_HEADINGS = (Column(""), Column("", is_number=True))

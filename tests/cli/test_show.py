@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from opshift.adapters.table import adapter_table
-from opshift.cli.history import history
-from opshift.cli.typenames import short, summed_up, type_sets
-from opshift.converter.lineage import lineage
-from opshift.registry.catalogue import default_registry
+from opshift.adapters.core.adapter_table import adapter_table
+from opshift.cli.operator_history import history
+from opshift.cli.operator_text import short, summed_up, type_sets
+from opshift.converter.rewrite.version_graph import lineage
 from opshift.registry.models import Operator
+from opshift.registry.registry import default_registry
 
 Run = Callable[..., Result]
 REGISTRY = default_registry()

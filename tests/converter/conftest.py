@@ -1,4 +1,4 @@
-"""What the tests of a model's facts share."""
+"""Fixtures for tests of inferred types, shapes and constants."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from opshift.converter.concessions import Concessions
-from opshift.converter.names import Names
-from opshift.converter.opsets import opset_imports
-from opshift.converter.scope import Scope, Standing
-from opshift.converter.survey import survey
-from opshift.registry.catalogue import default_registry
+from opshift.converter.options import Concessions
+from opshift.converter.survey.survey import survey
+from opshift.inference.scope import Scope, Standing
+from opshift.model.fresh_names import Names
+from opshift.model.operator_ids import opset_imports
+from opshift.registry.registry import default_registry
 
 
 @pytest.fixture
 def scope_of() -> Callable[..., Scope]:
-    """The facts about a graph or function, as the planner knows them after its look at every node."""
+    """Return a function that builds the scope of a graph or function and surveys its nodes, as the planner does."""
 
     def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
         opsets = opset_imports(imports)
         scope = Scope(container, opsets, default_registry(), Names(), Concessions(), {}, parent)
-        survey(scope, "graph", lambda node, here: Standing(has_step=False, has_graphs=True))
+        survey(scope, "graph", lambda node, inner: Standing(has_step=False, has_graphs=True))
         return scope
 
     return make

@@ -1,4 +1,4 @@
-"""Whatever is wrong with a model or a target is told by one typed error, and the model stays as it is."""
+"""Invalid models and targets raise one typed error and leave the model unchanged."""
 
 from __future__ import annotations
 
@@ -16,58 +16,59 @@ from onnx import NodeProto, TensorProto, helper
 from support.running import build
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused, InvalidModel, UsageError
-from opshift.registry.errors import OpshiftError, UnknownDomain, UnknownOpset
-from opshift.registry.messages import ModelProto
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
+from opshift.model.messages import ModelProto
+from opshift.registry.errors import UnknownDomain, UnknownOpset
 
 X = np.ones((2, 3), np.float32)
 
 
-def node(op_type: str, inputs: list[str], outputs: list[str], name: str = "", **stated: Any) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, **stated)
-    return made
+def node(op_type: str, inputs: list[str], outputs: list[str], name: str = "", **attributes: Any) -> NodeProto:
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, name, **attributes)
+    return result
 
 
-def of(
+def model_of(
     *nodes: NodeProto, opset: int = 11, outputs: tuple[str, ...] = ("y",), **options: Any
 ) -> onnx.ModelProto:
     return build(nodes, {"x": X}, outputs, opset, **options)
 
 
-def sound() -> onnx.ModelProto:
-    return of(node("Clip", ["x"], ["c"], "clip", min=0.0), node("Relu", ["c"], ["y"], "relu"), opset=9)
+def valid_model() -> onnx.ModelProto:
+    return model_of(node("Clip", ["x"], ["c"], "clip", min=0.0), node("Relu", ["c"], ["y"], "relu"), opset=9)
 
 
-def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
-    model = sound()
-    change(model)
+def edited(edit: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
+    model = valid_model()
+    edit(model)
     return model
 
 
-def imported(*imports: tuple[str, int]) -> onnx.ModelProto:
-    model = sound()
+def with_imports(*imports: tuple[str, int]) -> onnx.ModelProto:
+    model = valid_model()
     del model.opset_import[:]
     model.opset_import.extend(helper.make_opsetid(*each) for each in imports)
     return model
 
 
-def whole_numbers(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Clip-6 takes no integers; the bound, 0.5, is none."""
+def with_integer_input(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Declare an integer input, which Clip-6 does not support, next to a fractional bound."""
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
     model.graph.node[0].attribute[0].f = 0.5
     return model
 
 
-def with_raw(payload: bytes, dims: tuple[int, ...] = (2,)) -> onnx.ModelProto:
-    """Upsample, whose scales have to be known on the way to 8, with scales of these bytes."""
-    model = of(node("Upsample", ["x", "scales"], ["y"], "upsample"), opset=9)
+def with_raw_scales(payload: bytes, dims: tuple[int, ...] = (2,)) -> onnx.ModelProto:
+    """Return an Upsample with these bytes as scales; a downgrade to opset 8 reads their values."""
+    model = model_of(node("Upsample", ["x", "scales"], ["y"], "upsample"), opset=9)
     scales = model.graph.initializer.add(name="scales", data_type=TensorProto.FLOAT, raw_data=payload)
     scales.dims.extend(dims)
     return model
 
 
-def nested(depth: int) -> onnx.ModelProto:
-    """If in If in If, as only a program can make them: from bytes, protobuf reads a third as deep."""
+def nested_branches(depth: int) -> onnx.ModelProto:
+    """Nest If nodes to this depth; protobuf cannot parse the deepest of these models from bytes."""
     output = helper.make_tensor_value_info("t", TensorProto.FLOAT, None)
     graph = helper.make_graph([node("Clip", ["x"], ["t"], min=0.0)], "innermost", [], [output])
     for level in range(depth):
@@ -81,16 +82,16 @@ def nested(depth: int) -> onnx.ModelProto:
             else:
                 attribute.g.output.append(output)
                 attribute.g.node.add(op_type="Relu", input=["x"], output=["t"])
-    model = of(node("Relu", ["x"], ["y"]), opset=10)
+    model = model_of(node("Relu", ["x"], ["y"]), opset=10)
     model.graph.CopyFrom(graph)
     model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.FLOAT, [2]))
     model.graph.input.append(helper.make_tensor_value_info("yes", TensorProto.BOOL, []))
     return model
 
 
-def nested_twice() -> onnx.ModelProto:
-    model = nested(1)
-    twice(model.graph.node[0])
+def with_duplicate_branch() -> onnx.ModelProto:
+    model = nested_branches(1)
+    duplicate_last_attribute(model.graph.node[0])
     return model
 
 
@@ -98,19 +99,19 @@ def squeeze(data: str, output: str) -> NodeProto:
     return node("Squeeze", [data], [output], "squeeze", axes=[0])
 
 
-def twice(stated: NodeProto) -> NodeProto:
-    """The node with its last attribute once more."""
-    stated.attribute.extend([stated.attribute[-1]])
-    return stated
+def duplicate_last_attribute(proto: NodeProto) -> NodeProto:
+    """Append a copy of the last attribute of the node."""
+    proto.attribute.extend([proto.attribute[-1]])
+    return proto
 
 
-def not_text(model: onnx.ModelProto) -> ModelProto:
-    """The model with bytes that are no UTF-8 instead of `PLACEHOLDER`."""
+def with_invalid_utf8(model: onnx.ModelProto) -> ModelProto:
+    """Replace `PLACEHOLDER` in the serialized model with bytes that are not UTF-8."""
     return ModelProto.FromString(model.SerializeToString().replace(b"PLACEHOLDER", b"\xff\xfePLACEHOLD"))
 
 
 class Case(NamedTuple):
-    """A model that cannot be converted, the error it ends in, words of its reason and of its remedy."""
+    """A model that cannot be converted, the expected error, and parts of its reason and remedy."""
 
     title: str
     model: Callable[[], Any]
@@ -122,226 +123,244 @@ class Case(NamedTuple):
 
 CASES = [
     Case("no graph", onnx.ModelProto, InvalidModel, "no graph", "the right file"),
-    Case("no graph but imports", lambda: changed(lambda m: m.ClearField("graph")), InvalidModel, "no graph"),
-    Case("no opset import", lambda: imported(), InvalidModel, "no opset import", "add one"),
+    Case("only opset imports", lambda: edited(lambda m: m.ClearField("graph")), InvalidModel, "no graph"),
+    Case("no opset import", lambda: with_imports(), InvalidModel, "no opset import", "add one"),
     Case(
-        "one domain imported twice",
-        lambda: imported(("", 9), ("", 10)),
+        "domain imported twice",
+        lambda: with_imports(("", 9), ("", 10)),
         InvalidModel,
         "imported twice, as opset 9 and 10",
         "keep",
     ),
     Case(
-        "one domain imported under both its names",
-        lambda: imported(("", 9), ("ai.onnx", 10)),
+        "default domain imported under both names",
+        lambda: with_imports(("", 9), ("ai.onnx", 10)),
         InvalidModel,
         "imported twice, as opset 9 and 10",
         "keep",
     ),
-    Case("opset 99", lambda: imported(("", 99)), ConversionRefused, "no opset 99", "opset version from 1 to"),
-    Case("opset 0", lambda: imported(("", 0)), ConversionRefused, "no opset 0", "opset version from 1 to"),
-    Case("opset -1", lambda: imported(("", -1)), ConversionRefused, "no opset -1", "opset version from 1 to"),
+    Case(
+        "opset 99",
+        lambda: with_imports(("", 99)),
+        ConversionRefused,
+        "no opset 99",
+        "opset version from 1 to",
+    ),
+    Case(
+        "opset 0", lambda: with_imports(("", 0)), ConversionRefused, "no opset 0", "opset version from 1 to"
+    ),
+    Case(
+        "opset -1",
+        lambda: with_imports(("", -1)),
+        ConversionRefused,
+        "no opset -1",
+        "opset version from 1 to",
+    ),
     Case(
         "no import of the default domain",
-        lambda: imported(("ai.onnx.ml", 2)),
+        lambda: with_imports(("ai.onnx.ml", 2)),
         ConversionRefused,
         "'ai.onnx', which has no opset import",
         "add an opset import",
     ),
     Case(
-        "an operator that does not exist",
-        lambda: of(node("Softmaxx", ["x"], ["y"])),
+        "misspelled operator",
+        lambda: model_of(node("Softmaxx", ["x"], ["y"])),
         ConversionRefused,
         "no operator 'Softmaxx'",
         "Softmax",
     ),
     Case(
-        "an operator like no other",
-        lambda: of(node("Zzzzzzzz", ["x"], ["y"])),
+        "operator without similar names",
+        lambda: model_of(node("Zzzzzzzz", ["x"], ["y"])),
         ConversionRefused,
         "no operator 'Zzzzzzzz'",
         "check the name",
     ),
     Case(
-        "an operator from the future",
-        lambda: of(node("Gelu", ["x"], ["y"])),
+        "operator of a later opset",
+        lambda: model_of(node("Gelu", ["x"], ["y"])),
         ConversionRefused,
         "Gelu is not in opset 11",
         "opset 20",
     ),
     Case(
-        "an operator that was removed before",
-        lambda: of(node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), node("ImageScaler", ["x"], ["z"])),
+        "removed operator",
+        lambda: model_of(
+            node("Upsample", ["x"], ["y"], scales=[1.0, 1.0]), node("ImageScaler", ["x"], ["z"])
+        ),
         ConversionRefused,
         "ImageScaler was removed",
     ),
     Case(
-        "a cycle",
-        lambda: of(node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Relu", ["b"], ["y"])),
+        "cycle",
+        lambda: model_of(
+            node("Add", ["x", "b"], ["a"]), node("Relu", ["a"], ["b"]), node("Relu", ["b"], ["y"])
+        ),
         InvalidModel,
         "'b' is produced by a later node",
         "sort the nodes",
     ),
     Case(
-        "a node that reads itself",
-        lambda: of(node("Add", ["x", "y"], ["y"])),
+        "node that reads its own output",
+        lambda: model_of(node("Add", ["x", "y"], ["y"])),
         InvalidModel,
         "'y' is produced by a later node",
     ),
     Case(
         "nodes out of order",
-        lambda: of(node("Relu", ["a"], ["y"]), node("Relu", ["x"], ["a"])),
+        lambda: model_of(node("Relu", ["a"], ["y"]), node("Relu", ["x"], ["a"])),
         InvalidModel,
         "'a' is produced by a later node",
         "sort the nodes",
     ),
     Case(
-        "a value made by two nodes",
-        lambda: of(node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])),
+        "value produced by two nodes",
+        lambda: model_of(node("Relu", ["x"], ["y"]), node("Abs", ["x"], ["y"])),
         InvalidModel,
         "'y' is produced twice",
     ),
     Case(
-        "a value made twice by one node",
-        lambda: of(node("Split", ["x"], ["y", "y"])),
+        "value produced twice by one node",
+        lambda: model_of(node("Split", ["x"], ["y", "y"])),
         InvalidModel,
         "'y' is produced twice",
     ),
     Case(
-        "a node that makes a graph input",
-        lambda: of(node("Relu", ["x"], ["x"]), node("Relu", ["x"], ["y"])),
+        "node output that is a graph input",
+        lambda: model_of(node("Relu", ["x"], ["x"]), node("Relu", ["x"], ["y"])),
         InvalidModel,
         "'x' is produced twice",
     ),
     Case(
-        "a node that makes an initializer",
-        lambda: of(node("Relu", ["x"], ["w"]), node("Relu", ["w"], ["y"]), initializers={"w": X}),
+        "node output that is an initializer",
+        lambda: model_of(node("Relu", ["x"], ["w"]), node("Relu", ["w"], ["y"]), initializers={"w": X}),
         InvalidModel,
         "'w' is produced twice",
     ),
     Case(
-        "a node that makes a sparse initializer",
-        lambda: changed(lambda m: m.graph.sparse_initializer.add().values.MergeFrom(TensorProto(name="c"))),
+        "node output that is a sparse initializer",
+        lambda: edited(lambda m: m.graph.sparse_initializer.add().values.MergeFrom(TensorProto(name="c"))),
         InvalidModel,
         "'c' is produced twice",
     ),
     Case(
-        "an output that nobody makes",
-        lambda: of(node("Relu", ["x"], ["a"])),
+        "graph output without producer",
+        lambda: model_of(node("Relu", ["x"], ["a"])),
         InvalidModel,
         "output 'y' is not produced by any node",
     ),
     Case(
-        "an input that nobody makes",
-        lambda: of(node("Relu", ["nothing"], ["y"])),
+        "node input without producer",
+        lambda: model_of(node("Relu", ["nothing"], ["y"])),
         InvalidModel,
         "input 'nothing' is not produced by any node",
     ),
     Case(
-        "graphs 200 deep within each other",
-        lambda: nested(200),
+        "subgraphs nested 200 deep",
+        lambda: nested_branches(200),
         InvalidModel,
         "graphs are nested more than 64 deep",
     ),
     Case(
-        "bytes that are no text for an input of a node that changes",
-        lambda: not_text(of(node("Abs", ["x"], ["PLACEHOLDER"]), squeeze("PLACEHOLDER", "y"))),
+        "invalid UTF-8 in an input of a rewritten node",
+        lambda: with_invalid_utf8(model_of(node("Abs", ["x"], ["PLACEHOLDER"]), squeeze("PLACEHOLDER", "y"))),
         InvalidModel,
         "not UTF-8",
     ),
     Case(
-        "bytes that are no text for an output of a node that changes",
-        lambda: not_text(of(squeeze("x", "PLACEHOLDER"), node("Abs", ["PLACEHOLDER"], ["y"]))),
+        "invalid UTF-8 in an output of a rewritten node",
+        lambda: with_invalid_utf8(model_of(squeeze("x", "PLACEHOLDER"), node("Abs", ["PLACEHOLDER"], ["y"]))),
         InvalidModel,
         "not UTF-8",
     ),
     Case(
-        "bytes that are no text for an operator",
-        lambda: not_text(of(node("PLACEHOLDER", ["x"], ["y"]))),
+        "invalid UTF-8 in an operator type",
+        lambda: with_invalid_utf8(model_of(node("PLACEHOLDER", ["x"], ["y"]))),
         ConversionRefused,
         "no operator",
     ),
     Case(
-        "an initializer of too few bytes where its value is needed",
-        lambda: with_raw(b"\0" * 4),
+        "initializer with too few bytes",
+        lambda: with_raw_scales(b"\0" * 4),
         ConversionRefused,
         "ai.onnx.Upsample:9: ",
         target=8,
     ),
     Case(
-        "an initializer of half an element",
-        lambda: with_raw(b"\0" * 9),
+        "initializer with a partial element",
+        lambda: with_raw_scales(b"\0" * 9),
         ConversionRefused,
         "ai.onnx.Upsample:9: ",
         target=8,
     ),
     Case(
-        "an initializer of a million bytes too many",
-        lambda: with_raw(b"\0" * 1_000_000),
+        "initializer with a million extra bytes",
+        lambda: with_raw_scales(b"\0" * 1_000_000),
         ConversionRefused,
         "ai.onnx.Upsample:9: ",
         target=8,
     ),
     Case(
-        "an initializer of negative size",
-        lambda: with_raw(b"\0" * 4, (-1,)),
+        "initializer with a negative dimension",
+        lambda: with_raw_scales(b"\0" * 4, (-1,)),
         ConversionRefused,
         "ai.onnx.Upsample:9: ",
         target=8,
     ),
     Case(
-        "a node without its inputs",
-        lambda: of(node("Softmax", [], ["y"])),
+        "node without inputs",
+        lambda: model_of(node("Softmax", [], ["y"])),
         ConversionRefused,
         "has 0 inputs; ai.onnx.Softmax:11 expects 1 to 1",
         "opshift check",
     ),
     Case(
-        "a node with an input too many",
-        lambda: of(node("Softmax", ["x", "x"], ["y"])),
+        "node with an extra input",
+        lambda: model_of(node("Softmax", ["x", "x"], ["y"])),
         ConversionRefused,
         "has 2 inputs; ai.onnx.Softmax:11 expects 1 to 1",
     ),
     Case(
-        "a node with an output too many",
-        lambda: of(node("Softmax", ["x"], ["y", "z"])),
+        "node with an extra output",
+        lambda: model_of(node("Softmax", ["x"], ["y", "z"])),
         ConversionRefused,
         "has 2 outputs; ai.onnx.Softmax:11 expects 0 to 1",
     ),
     Case(
-        "an attribute that is not there",
-        lambda: of(node("Upsample", ["x"], ["y"], mode="nearest"), opset=8),
+        "missing required attribute",
+        lambda: model_of(node("Upsample", ["x"], ["y"], mode="nearest"), opset=8),
         ConversionRefused,
         "lacks attribute 'scales', which ai.onnx.Upsample:7 requires",
     ),
     Case(
-        "a list of fractions as axes",
-        lambda: of(node("Unsqueeze", ["x"], ["y"], axes=[1.5])),
+        "floats as axes",
+        lambda: model_of(node("Unsqueeze", ["x"], ["y"], axes=[1.5])),
         ConversionRefused,
         "attribute 'axes' is not of type INTS",
     ),
     Case(
-        "an attribute that is stated twice",
-        lambda: of(twice(node("Softmax", ["x"], ["y"], axis=1))),
+        "duplicate attribute",
+        lambda: model_of(duplicate_last_attribute(node("Softmax", ["x"], ["y"], axis=1))),
         ConversionRefused,
         "has attribute 'axis' twice",
     ),
     Case(
-        "a graph that is stated twice",
-        lambda: nested_twice(),
+        "duplicate subgraph attribute",
+        lambda: with_duplicate_branch(),
         InvalidModel,
         "attribute 'else_branch' occurs twice",
         "keep one",
     ),
     Case(
-        "a text as an axis",
-        lambda: of(node("Softmax", ["x"], ["y"], axis="last")),
+        "string as axis",
+        lambda: model_of(node("Softmax", ["x"], ["y"], axis="last")),
         ConversionRefused,
         "attribute 'axis' is not of type INT",
     ),
     Case(
-        "a bound that the stated type cannot hold",
-        lambda: whole_numbers(sound()),
+        "bound outside the declared element type",
+        lambda: with_integer_input(valid_model()),
         ConversionRefused,
         "",
     ),
@@ -349,7 +368,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_a_model_with(case: Case) -> None:
+def test_rejects_invalid_models(case: Case) -> None:
     model = case.model()
     before = copy.deepcopy(model)
     for call in (convert_version, convert):
@@ -362,7 +381,7 @@ def test_a_model_with(case: Case) -> None:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_nothing_is_touched_in_place_either_in_a_model_with(case: Case) -> None:
+def test_keeps_invalid_models_unchanged_in_place(case: Case) -> None:
     model = case.model()
     before = copy.deepcopy(model)
     with pytest.raises(OpshiftError):
@@ -373,42 +392,44 @@ def test_nothing_is_touched_in_place_either_in_a_model_with(case: Case) -> None:
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: imported(("", 9), ("", 9)),
-        lambda: imported(("", 9), ("ai.onnx", 9)),
-        lambda: nested(30),
-        lambda: of(node("Relu", ["x"], ["y"]), initializers={"unused": X}),
-        lambda: of(node("Split", ["x"], ["y", ""], axis=0)),
-        lambda: not_text(of(node("Abs", ["x"], ["PLACEHOLDER"]), node("Abs", ["PLACEHOLDER"], ["y"]))),
-        lambda: not_text(of(node("Softmax", ["x"], ["y"], "PLACEHOLDER", axis=0))),
+        lambda: with_imports(("", 9), ("", 9)),
+        lambda: with_imports(("", 9), ("ai.onnx", 9)),
+        lambda: nested_branches(30),
+        lambda: model_of(node("Relu", ["x"], ["y"]), initializers={"unused": X}),
+        lambda: model_of(node("Split", ["x"], ["y", ""], axis=0)),
+        lambda: with_invalid_utf8(
+            model_of(node("Abs", ["x"], ["PLACEHOLDER"]), node("Abs", ["PLACEHOLDER"], ["y"]))
+        ),
+        lambda: with_invalid_utf8(model_of(node("Softmax", ["x"], ["y"], "PLACEHOLDER", axis=0))),
     ],
     ids=[
-        "one import twice",
-        "one import under both names of its domain",
-        "graphs 30 deep within each other",
-        "an initializer that nobody reads",
-        "an output without a name",
-        "bytes that are no text where nothing changes",
-        "bytes that are no text for a node",
+        "duplicate import",
+        "import under both names of the domain",
+        "subgraphs nested 30 deep",
+        "unused initializer",
+        "unnamed output",
+        "invalid UTF-8 in kept nodes",
+        "invalid UTF-8 in a node name",
     ],
 )
-def test_a_model_is_accepted_with(make: Callable[[], Any]) -> None:
+def test_accepts_unusual_models(make: Callable[[], Any]) -> None:
     result = convert_version(make(), 13)
     assert {each.version for each in result.opset_import} == {13}
 
 
-IN_CHANGING_NODES = [each for each in CASES if "of a node that changes" in each.title]
+INVALID_UTF8_CASES = [each for each in CASES if "of a rewritten node" in each.title]
 
 
-@pytest.mark.parametrize("case", IN_CHANGING_NODES, ids=[case.title for case in IN_CHANGING_NODES])
-def test_what_is_no_text_is_told_after_nodes_that_are_alike(case: Case) -> None:
+@pytest.mark.parametrize("case", INVALID_UTF8_CASES, ids=[case.title for case in INVALID_UTF8_CASES])
+def test_reports_invalid_utf8_after_cached_rewrites(case: Case) -> None:
     for name in ("h", "PLACEHOLDER"):
-        convert_version(of(squeeze("x", name), node("Abs", [name], ["y"])), 13)
+        convert_version(model_of(squeeze("x", name), node("Abs", [name], ["y"])), 13)
     with pytest.raises(case.error, match=case.reason):
         convert_version(case.model(), 13)
 
 
-def test_all_that_is_wrong_with_nodes_is_told_at_once() -> None:
-    model = of(
+def test_reports_all_invalid_nodes_together() -> None:
+    model = model_of(
         node("Softmaxx", ["x"], ["a"], "first"),
         node("Softmax", [], ["b"], "second"),
         node("Relu", ["x"], ["y"]),
@@ -426,42 +447,42 @@ def test_all_that_is_wrong_with_nodes_is_told_at_once() -> None:
 
 TARGETS = [
     ("0", 0, UnknownOpset),
-    ("less than 0", -1, UnknownOpset),
-    ("an opset of the future", 99, UnknownOpset),
-    ("a truth value", True, UsageError),
-    ("a word", "x", UsageError),
-    ("nothing", "", UsageError),
-    ("an empty mapping", {}, UsageError),
-    ("an empty list", [], UsageError),
-    ("a domain nobody defined", {"com.acme": 1}, UnknownDomain),
-    ("a domain nobody defined, as text", "com.acme=1", UnknownDomain),
-    ("a domain's opset of the future", "ai.onnx.ml=99", UnknownOpset),
-    ("a domain without an opset", "ai.onnx.ml=", UsageError),
-    ("a fraction", 17.5, UsageError),
-    ("a mapping to text", {"": "17"}, UsageError),
-    ("a mapping to nothing", {"": None}, UsageError),
-    ("a mapping to a truth value", {"": True}, UsageError),
-    ("one domain under both its names", {"": 17, "ai.onnx": 18}, UsageError),
+    ("negative number", -1, UnknownOpset),
+    ("future opset", 99, UnknownOpset),
+    ("boolean", True, UsageError),
+    ("word", "x", UsageError),
+    ("empty string", "", UsageError),
+    ("empty mapping", {}, UsageError),
+    ("empty list", [], UsageError),
+    ("undefined domain", {"com.acme": 1}, UnknownDomain),
+    ("undefined domain as a string", "com.acme=1", UnknownDomain),
+    ("future opset of another domain", "ai.onnx.ml=99", UnknownOpset),
+    ("domain without an opset", "ai.onnx.ml=", UsageError),
+    ("float", 17.5, UsageError),
+    ("mapping to a string", {"": "17"}, UsageError),
+    ("mapping to None", {"": None}, UsageError),
+    ("mapping to a boolean", {"": True}, UsageError),
+    ("both names of the default domain", {"": 17, "ai.onnx": 18}, UsageError),
     ("two numbers", ["17", "18"], UsageError),
-    ("a release and another opset", ["onnx-1.12", "18"], UsageError),
-    ("a release that never was", "onnx-9.9", UsageError),
-    ("a product that is not known", "torch-2.0", UsageError),
-    ("a number of 5,000 digits", "1" * 5000, UsageError),
+    ("release and a different opset", ["onnx-1.12", "18"], UsageError),
+    ("unknown release", "onnx-9.9", UsageError),
+    ("unknown product", "torch-2.0", UsageError),
+    ("number with 5,000 digits", "1" * 5000, UsageError),
     ("bytes", b"17", UsageError),
-    ("any object", object(), UsageError),
+    ("object", object(), UsageError),
 ]
 
 
 @pytest.mark.parametrize(("target", "error"), [row[1:] for row in TARGETS], ids=[row[0] for row in TARGETS])
-def test_a_target_that_is(target: Any, error: type[OpshiftError]) -> None:
-    model = sound()
+def test_rejects_invalid_targets(target: Any, error: type[OpshiftError]) -> None:
+    model = valid_model()
     for call in (convert_version, plan_version):
         with pytest.raises(OpshiftError) as caught:
             call(model, target)
         assert type(caught.value) is error
         assert caught.value.reason
         assert caught.value.remedy
-    assert model == sound()
+    assert model == valid_model()
 
 
 @pytest.mark.parametrize(
@@ -469,55 +490,55 @@ def test_a_target_that_is(target: Any, error: type[OpshiftError]) -> None:
     [None, 3, [], {}, object(), onnx.GraphProto(), TensorProto(), ModelProto, "no\0path", Path("/")],
     ids=[
         "None",
-        "a number",
-        "a list",
-        "a mapping",
-        "any object",
-        "a graph",
-        "a tensor",
-        "a class",
-        "a path with a null character",
-        "a folder",
+        "number",
+        "list",
+        "mapping",
+        "object",
+        "graph",
+        "tensor",
+        "class",
+        "path with a null character",
+        "folder",
     ],
 )
-def test_no_model_is(model: Any) -> None:
+def test_rejects_arguments_that_are_not_models(model: Any) -> None:
     for call in (convert_version, plan_version):
         with pytest.raises(InvalidModel) as caught:
             call(model, 13)
         assert caught.value.reason
 
 
-NOT_A_MODEL = [
-    ("nothing", b""),
+INVALID_BYTES = [
+    ("empty", b""),
     ("text", b"# ONNX\nis not what this file holds\n"),
-    ("one null byte", b"\0"),
+    ("null byte", b"\0"),
     ("JSON", b'{"irVersion": 8, "graph": {}}'),
-    ("a picture", b"\x89PNG\r\n\x1a\n" + b"\0" * 64),
-    ("a tensor", helper.make_tensor("x", 1, [1], [1.0]).SerializeToString()),
-    ("a graph without its model", sound().graph.SerializeToString()),
+    ("PNG image", b"\x89PNG\r\n\x1a\n" + b"\0" * 64),
+    ("tensor", helper.make_tensor("x", 1, [1], [1.0]).SerializeToString()),
+    ("graph", valid_model().graph.SerializeToString()),
 ]
 
 
-@pytest.mark.parametrize("data", [row[1] for row in NOT_A_MODEL], ids=[row[0] for row in NOT_A_MODEL])
-def test_bytes_that_are_no_model_are(data: bytes, tmp_path: Path) -> None:
+@pytest.mark.parametrize("data", [row[1] for row in INVALID_BYTES], ids=[row[0] for row in INVALID_BYTES])
+def test_rejects_bytes_that_are_not_models(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
-    for given_model in (data, path):
+    for source in (data, path):
         with pytest.raises(InvalidModel) as caught:
-            convert_version(given_model, 13)
+            convert_version(source, 13)
         assert caught.value.remedy
 
 
-def test_a_model_that_is_cut_off_is_no_model() -> None:
-    """Wherever it is cut: the opset import stands last."""
-    data = sound().SerializeToString()
-    assert data.endswith(sound().opset_import[0].SerializeToString())
+def test_rejects_truncated_models() -> None:
+    """The opset import is serialized last, so every truncation damages it."""
+    data = valid_model().SerializeToString()
+    assert data.endswith(valid_model().opset_import[0].SerializeToString())
     for length in range(len(data)):
         with pytest.raises(InvalidModel):
             convert_version(data[:length], 13)
 
 
-def outcome(data: bytes, target: int) -> onnx.ModelProto | OpshiftError:
+def convert_or_error(data: bytes, target: int) -> onnx.ModelProto | OpshiftError:
     try:
         return onnx.ModelProto.FromString(convert_version(data, target))
     except OpshiftError as error:
@@ -526,15 +547,15 @@ def outcome(data: bytes, target: int) -> onnx.ModelProto | OpshiftError:
 
 @given(st.binary(max_size=200))
 @settings(max_examples=300, deadline=None, derandomize=True)
-def test_random_bytes_end_in_a_typed_error_or_a_model(data: bytes) -> None:
-    found = outcome(data, 13)
-    assert found.reason if isinstance(found, OpshiftError) else found.HasField("graph")
+def test_random_bytes_end_in_a_model_or_a_typed_error(data: bytes) -> None:
+    result = convert_or_error(data, 13)
+    assert result.reason if isinstance(result, OpshiftError) else result.HasField("graph")
 
 
 @given(st.data())
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_a_changed_byte_ends_in_a_typed_error_or_a_model(data: st.DataObject) -> None:
-    original = bytearray(sound().SerializeToString())
+def test_changed_byte_ends_in_a_model_or_a_typed_error(data: st.DataObject) -> None:
+    original = bytearray(valid_model().SerializeToString())
     original[data.draw(st.integers(0, len(original) - 1))] = data.draw(st.integers(0, 255))
-    found = outcome(bytes(original), data.draw(st.sampled_from([7, 10, 13, 21])))
-    assert found.reason if isinstance(found, OpshiftError) else found.HasField("graph")
+    result = convert_or_error(bytes(original), data.draw(st.sampled_from([7, 10, 13, 21])))
+    assert result.reason if isinstance(result, OpshiftError) else result.HasField("graph")

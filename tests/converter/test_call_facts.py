@@ -1,4 +1,4 @@
-"""What is known of values that go into functions and come out of them."""
+"""Facts about values that are passed to functions and returned by them."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from opshift.converter.convert import convert_version, plan_version
 AXES: Feeds = {"axes": np.array([0])}
 
 
-def clipping() -> onnx.ModelProto:
-    """Clip has to know the element type of its bounds."""
+def clip_in_function() -> onnx.ModelProto:
+    """Clip needs the element type of its bounds."""
     return called(function("Cut", [node("Clip", ["a"], ["b"], min=0.5)], 10), 10)
 
 
-def softening() -> onnx.ModelProto:
-    """Softmax has to know the rank on the way down."""
+def softmax_in_function() -> onnx.ModelProto:
+    """Softmax needs the rank for a downgrade."""
     return called(function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13), 13)
 
 
-def twice_in_a_row() -> onnx.ModelProto:
-    """The second call gets what the first returns."""
+def consecutive_calls() -> onnx.ModelProto:
+    """The second call receives the result of the first."""
     body = function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13)
     return model([call("Soft", ["x"], ["m"]), call("Soft", ["m"], ["y"])], [body], 13)
 
 
-def after_a_call() -> onnx.ModelProto:
-    """Clip gets what a function returns."""
+def clip_after_call() -> onnx.ModelProto:
+    """Clip receives the result of a function."""
     body = function("Twice", [node("Add", ["a", "a"], ["b"])], 10)
     nodes = [call("Twice", ["x"], ["m"]), node("Clip", ["m"], ["y"], min=0.5)]
     return model(nodes, [body], 10)
 
 
-def after_calls_with_different_ranks() -> onnx.ModelProto:
-    """Each call returns the rank that it was given."""
+def calls_with_different_ranks() -> onnx.ModelProto:
+    """Each call returns a value with the rank of its argument."""
     body = function("Twice", [node("Add", ["a", "a"], ["b"])], 13)
     nodes = [
         call("Twice", ["x"], ["m"]),
@@ -53,20 +53,20 @@ def after_calls_with_different_ranks() -> onnx.ModelProto:
     return model(nodes, [body], 13, initializers=AXES)
 
 
-def through_a_constant() -> onnx.ModelProto:
-    """The rank of what Reshape makes is told by the shape that the call gives."""
+def rank_from_constant() -> onnx.ModelProto:
+    """The shape argument of the call determines the rank of the Reshape output."""
     body = function("To", [node("Reshape", ["a", "shape"], ["b"])], 13, inputs=("a", "shape"))
     nodes = [call("To", ["x", "shape"], ["m"]), node("Softmax", ["m"], ["y"], axis=0)]
     return model(nodes, [body], 13, initializers={"shape": np.array([4, 3])})
 
 
-def function_in_function() -> onnx.ModelProto:
+def nested_functions() -> onnx.ModelProto:
     inner = function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13)
     outer = function("Outer", [node("Neg", ["a"], ["n"]), call("Soft", ["n"], ["b"])], 13)
     return model([call("Outer", ["x"], ["y"])], [outer, inner], 13)
 
 
-def call_in_a_branch() -> onnx.ModelProto:
+def call_in_branch() -> onnx.ModelProto:
     body = function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13)
     branches = {
         name: helper.make_graph(
@@ -81,8 +81,8 @@ def call_in_a_branch() -> onnx.ModelProto:
     return model([node("If", ["yes"], ["y"], **branches)], [body], 13, feeds=feeds)
 
 
-def branch_in_a_function() -> onnx.ModelProto:
-    """A graph in a function sees its inputs."""
+def branch_in_function() -> onnx.ModelProto:
+    """The branches read an input of the function."""
     bodies = {
         name: helper.make_graph(
             [node("Softmax", ["a"], [name[0]], axis=1)],
@@ -96,8 +96,8 @@ def branch_in_a_function() -> onnx.ModelProto:
     return called(function("F", [*nodes, node("If", ["c"], ["b"], **bodies)], 13), 13)
 
 
-def type_from_an_attribute() -> onnx.ModelProto:
-    """The call tells what type Cast makes."""
+def type_from_attribute() -> onnx.ModelProto:
+    """An attribute of the call determines the output type of Cast."""
     cast = given(node("Cast", ["a"], ["b"]), to=("kind", INT))
     body = function("To", [cast], 10, attributes=["kind"])
     nodes = [
@@ -108,15 +108,15 @@ def type_from_an_attribute() -> onnx.ModelProto:
     return model(nodes, [body], 10)
 
 
-def constant_from_a_call() -> onnx.ModelProto:
-    """Squeeze takes axes that a function makes."""
+def constant_from_function() -> onnx.ModelProto:
+    """Squeeze reads axes that a function returns."""
     value = helper.make_tensor("axes", TensorProto.INT64, [1], [0])
     body = function("Axes", [node("Constant", [], ["b"], value=value)], 13, inputs=())
     nodes = [call("Axes", [], ["axes"]), node("Squeeze", ["x", "axes"], ["y"])]
     return model(nodes, [body], 13)
 
 
-def constant_to_a_call() -> onnx.ModelProto:
+def constant_argument() -> onnx.ModelProto:
     body = function("Cut", [node("Squeeze", ["a", "axes"], ["b"])], 13, inputs=("a", "axes"))
     return model([call("Cut", ["x", "axes"], ["y"])], [body], 13, initializers=AXES)
 
@@ -128,13 +128,13 @@ def constant_through_two_calls() -> onnx.ModelProto:
     return model([call("Outer", ["x", "axes"], ["y"])], [outer, inner], 13, initializers=AXES)
 
 
-def softening_somewhere() -> onnx.FunctionProto:
-    """The axis is what the call says."""
+def softmax_with_axis_reference() -> onnx.FunctionProto:
+    """Return a function whose Softmax reads its axis from the call."""
     return function("Soft", [given(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
 
 
-def attribute_by_default() -> onnx.ModelProto:
-    body = softening_somewhere()
+def default_attribute() -> onnx.ModelProto:
+    body = softmax_with_axis_reference()
     body.attribute_proto.append(helper.make_attribute("where", 1))
     return called(body)
 
@@ -142,43 +142,43 @@ def attribute_by_default() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("make", "target"),
     [
-        (clipping, 13),
-        (softening, 11),
-        (twice_in_a_row, 11),
-        (after_a_call, 13),
-        (after_calls_with_different_ranks, 11),
-        (through_a_constant, 11),
-        (function_in_function, 11),
-        (call_in_a_branch, 11),
-        (branch_in_a_function, 11),
-        (type_from_an_attribute, 13),
-        (constant_from_a_call, 11),
-        (constant_to_a_call, 11),
+        (clip_in_function, 13),
+        (softmax_in_function, 11),
+        (consecutive_calls, 11),
+        (clip_after_call, 13),
+        (calls_with_different_ranks, 11),
+        (rank_from_constant, 11),
+        (nested_functions, 11),
+        (call_in_branch, 11),
+        (branch_in_function, 11),
+        (type_from_attribute, 13),
+        (constant_from_function, 11),
+        (constant_argument, 11),
         (constant_through_two_calls, 11),
-        (attribute_by_default, 13),
-        (lambda: called(softening_somewhere(), where=1), 13),
-        (lambda: called(softening_somewhere()), 13),
+        (default_attribute, 13),
+        (lambda: called(softmax_with_axis_reference(), where=1), 13),
+        (lambda: called(softmax_with_axis_reference()), 13),
     ],
     ids=[
-        "the type of an input",
-        "the rank of an input",
-        "what the same function returned",
-        "the type of what a function returns",
-        "the rank of what each of two calls returns",
-        "a rank that a constant of the call tells",
-        "the rank of an input of the function around",
-        "the rank of an input, called in a branch",
-        "the rank of an input, in a branch of the function",
-        "a type that an attribute of the call tells",
-        "a constant that a function makes",
-        "a constant that the call gives",
-        "a constant that passes through a function",
-        "an attribute that the function states by default",
-        "an attribute that the call states",
-        "an attribute that nobody states",
+        "type of an input",
+        "rank of an input",
+        "result of an earlier call",
+        "type of a result",
+        "rank of the results of two calls",
+        "rank from a constant argument",
+        "rank of an input of the outer function",
+        "rank of an input, call in a branch",
+        "rank of an input, branch in the function",
+        "type from an attribute of the call",
+        "constant from a function",
+        "constant argument",
+        "constant through a function",
+        "attribute default of the function",
+        "attribute of the call",
+        "attribute without a value",
     ],
 )
-def test_it_is_known(make: Callable[[], onnx.ModelProto], target: int) -> None:
+def test_infers_facts_through_calls(make: Callable[[], onnx.ModelProto], target: int) -> None:
     before = make()
     feeds: Feeds = {**FEEDS, "yes": np.array(True)} if len(before.graph.input) > 1 else FEEDS
     plan = plan_version(before, target)
@@ -187,8 +187,8 @@ def test_it_is_known(make: Callable[[], onnx.ModelProto], target: int) -> None:
     assert_equal(run(convert_version(before, target), feeds), run(before, feeds))
 
 
-def test_a_value_that_the_caller_of_the_model_may_override_is_no_constant() -> None:
-    before = constant_to_a_call()
+def test_overridable_initializer_is_not_constant() -> None:
+    before = constant_argument()
     before.graph.input.append(helper.make_tensor_value_info("axes", TensorProto.INT64, [1]))
     after = convert_version(before, 11)
     feeds = {"x": FEEDS["x"].reshape(3, 1, 4), "axes": np.array([1])}
@@ -196,8 +196,8 @@ def test_a_value_that_the_caller_of_the_model_may_override_is_no_constant() -> N
     assert_equal(run(after, feeds), [FEEDS["x"].reshape(3, 4)])
 
 
-def test_a_function_named_as_an_operator_is_not_taken_for_it() -> None:
-    """This Identity of the model's own makes something else of its input."""
+def test_function_shadows_the_operator_of_its_name() -> None:
+    """The model-local Identity negates its input."""
     body = function("Identity", [node("Neg", ["a"], ["b"])], 13, domain="")
     nodes = [node("Identity", ["axes"], ["where"]), node("Squeeze", ["x", "where"], ["y"])]
     before = build(nodes, FEEDS, ["y"], 13, initializers=AXES)
@@ -206,8 +206,8 @@ def test_a_function_named_as_an_operator_is_not_taken_for_it() -> None:
     assert "where" in {name for each in after.graph.node[1:] for name in each.input}
 
 
-def test_a_function_named_as_an_operator_has_the_types_of_its_body() -> None:
-    """This Relu of the model's own returns float16."""
+def test_shadowing_function_has_the_types_of_its_body() -> None:
+    """The model-local Relu returns float16."""
     body = function("Relu", [node("Cast", ["a"], ["b"], to=TensorProto.FLOAT16)], 10, domain="")
     nodes = [node("Relu", ["x"], ["m"]), node("Clip", ["m"], ["y"], min=0.5)]
     before = build(nodes, FEEDS, {"y": TensorProto.FLOAT16}, 10)
@@ -216,8 +216,8 @@ def test_a_function_named_as_an_operator_has_the_types_of_its_body() -> None:
     assert {each.data_type for each in bounds} == {TensorProto.FLOAT16}
 
 
-def test_a_reference_that_the_calls_agree_on_is_kept_where_it_can_be() -> None:
-    """Only what a step has to read is written out."""
+def test_keeps_references_that_no_step_reads() -> None:
+    """Only references that a step has to read are replaced with their values."""
     selu = given(node("Selu", ["a"], ["s"]), alpha=("slope", FLOAT))
     soft = given(node("Softmax", ["s"], ["b"]), axis=("where", INT))
     before = called(function("F", [selu, soft], attributes=["slope", "where"]), slope=2.0, where=1)
@@ -228,16 +228,16 @@ def test_a_reference_that_the_calls_agree_on_is_kept_where_it_can_be() -> None:
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-def test_calls_of_functions_that_nobody_calls_do_not_count() -> None:
-    """Of them nothing is known, and they are never run."""
+def test_ignores_calls_in_uncalled_functions() -> None:
+    """Their arguments are unknown and they never run."""
     soft = function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13)
     idle = function("Idle", [call("Soft", ["a"], ["b"])], 13)
     before = model([call("Soft", ["x"], ["y"])], [soft, idle], 13)
     assert_equal(run(convert_version(before, 11), FEEDS), run(before, FEEDS))
 
 
-def nesting(depth: int, calls: int = 1) -> onnx.ModelProto:
-    """Functions that call each other `calls` times, so many deep; the innermost needs a rank."""
+def nested_calls(depth: int, calls: int = 1) -> onnx.ModelProto:
+    """Return `depth` nested functions that each call the next one `calls` times; the innermost needs a rank."""
     functions = [function("F0", [node("Softmax", ["a"], ["b"], axis=1)], 13)]
     for level in range(1, depth):
         names = ["a", *(f"v{i}" for i in range(1, calls)), "b"]
@@ -246,18 +246,18 @@ def nesting(depth: int, calls: int = 1) -> onnx.ModelProto:
     return model([call(f"F{depth - 1}", ["x"], ["y"])], functions, 13)
 
 
-def test_facts_go_far() -> None:
-    assert plan_version(nesting(20), 11).refusals == ()
+def test_passes_facts_through_20_nested_calls() -> None:
+    assert plan_version(nested_calls(20), 11).refusals == ()
 
 
-def test_facts_that_come_from_too_far_are_not_known() -> None:
-    """Each call within a call takes room on Python's stack."""
-    (refusal,) = plan_version(nesting(400), 11).refusals
+def test_limits_the_depth_of_passed_facts() -> None:
+    """Each nested call uses space on Python's stack, so the depth is bounded."""
+    (refusal,) = plan_version(nested_calls(400), 11).refusals
     assert "the rank of 'a' is unknown" in refusal.reason
 
 
-def test_calls_that_tell_the_same_are_looked_at_once() -> None:
-    """Functions that call each other twice would have 2^30 nodes."""
-    before = nesting(30, calls=2)
+def test_examines_calls_with_equal_facts_once() -> None:
+    """Thirty functions that call the next one twice expand to 2^30 nodes."""
+    before = nested_calls(30, calls=2)
     before.graph.node.append(node("Softmax", ["y"], ["z"], axis=1))
     assert plan_version(before, 11).refusals == ()

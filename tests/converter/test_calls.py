@@ -1,4 +1,4 @@
-"""Which function a node calls: domains, overloads, names of operators, and functions that call themselves."""
+"""Resolution of calls: domains, overloads, functions that shadow operators, and recursion."""
 
 from __future__ import annotations
 
@@ -9,51 +9,52 @@ from support.calling import FEEDS, called, function, model, node
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused, InvalidModel
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel
 
 
-def squeezing() -> list[NodeProto]:
+def squeeze_and_softmax() -> list[NodeProto]:
     return [node("Squeeze", ["a"], ["s"], axes=[0]), node("Softmax", ["s"], ["b"], axis=0)]
 
 
-@pytest.mark.parametrize("of_function", ["", "ai.onnx"], ids=["empty", "spelled out"])
-@pytest.mark.parametrize("of_node", ["", "ai.onnx"], ids=["empty", "spelled out"])
-def test_a_function_comes_before_an_operator_of_the_default_domain(of_function: str, of_node: str) -> None:
-    """However either spells the domain: this Squeeze keeps its attribute at any opset."""
-    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain=of_function)
-    before = model([node("Squeeze", ["x"], ["y"], of_node, axes=[0])], [body])
+@pytest.mark.parametrize("function_domain", ["", "ai.onnx"], ids=["empty", "explicit"])
+@pytest.mark.parametrize("node_domain", ["", "ai.onnx"], ids=["empty", "explicit"])
+def test_function_takes_precedence_over_an_operator(function_domain: str, node_domain: str) -> None:
+    """The model-local Squeeze keeps its attribute at every opset, under both names of the domain."""
+    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain=function_domain)
+    before = model([node("Squeeze", ["x"], ["y"], node_domain, axes=[0])], [body])
     assert convert_version(before, 13).graph == before.graph
 
 
-def test_a_call_of_a_name_that_no_operator_has_is_no_unknown_operator() -> None:
-    body = function("Nonesuch", squeezing(), domain="")
+def test_call_is_not_an_unknown_operator() -> None:
+    body = function("Nonesuch", squeeze_and_softmax(), domain="")
     before = build([node("Nonesuch", ["x"], ["y"])], FEEDS, ["y"], 11)
     before.functions.append(body)
     assert op_types(convert_version(before, 13)) == ["Nonesuch"]
 
 
 @pytest.mark.parametrize(
-    ("names", "said"),
+    ("names", "expected"),
     [
         (["F"], "local.F -> local.F"),
         (["F", "G"], "local.F -> local.G -> local.F"),
         (["F", "G", "H"], "local.F -> local.G -> local.H -> local.F"),
     ],
-    ids=["itself", "each other", "each other in a ring"],
+    ids=["one function", "two functions", "three functions"],
 )
-def test_functions_that_call_themselves_have_no_meaning(names: list[str], said: str) -> None:
-    ring = zip(names, [*names[1:], names[0]], strict=True)
-    functions = [function(name, [node(other, ["a"], ["b"], "local")]) for name, other in ring]
+def test_rejects_recursive_functions(names: list[str], expected: str) -> None:
+    pairs = zip(names, [*names[1:], names[0]], strict=True)
+    functions = [function(name, [node(other, ["a"], ["b"], "local")]) for name, other in pairs]
     with pytest.raises(InvalidModel) as caught:
         convert_version(model([node("F", ["x"], ["y"], "local")], functions), 13)
     cycle = caught.value.reason.removeprefix("functions call themselves: ").split(" -> ")
     start = cycle.index("local.F")
     assert cycle[0] == cycle[-1]
-    assert " -> ".join([*cycle[start:-1], *cycle[:start], "local.F"]) == said
+    assert " -> ".join([*cycle[start:-1], *cycle[:start], "local.F"]) == expected
     assert caught.value.remedy
 
 
-def test_a_call_in_a_graph_within_counts_for_the_ring() -> None:
+def test_finds_recursion_through_subgraphs() -> None:
     branch = helper.make_graph(
         [node("F", ["a"], ["t"], "local")], "branch", [], [helper.make_tensor_value_info("t", 1, None)]
     )
@@ -69,9 +70,9 @@ def test_a_call_in_a_graph_within_counts_for_the_ring() -> None:
 
 
 def overloaded() -> onnx.ModelProto:
-    """Two functions of one name."""
+    """Return a model with two overloads of one function."""
     functions = [
-        function("Cut", squeezing(), overload="soft"),
+        function("Cut", squeeze_and_softmax(), overload="soft"),
         function("Cut", [node("Squeeze", ["a"], ["b"], axes=[0])], overload="plain"),
     ]
     nodes = [
@@ -82,13 +83,13 @@ def overloaded() -> onnx.ModelProto:
     return model(nodes, functions)
 
 
-def test_each_overload_is_a_function_of_its_own() -> None:
+def test_converts_overloads_separately() -> None:
     after = convert_version(overloaded(), 13)
     assert [each.overload for each in after.functions] == ["soft", "plain"]
     assert_equal(run(after, FEEDS), run(overloaded(), FEEDS))
 
 
-def test_a_call_of_an_overload_that_is_not_there_has_no_meaning() -> None:
+def test_rejects_unknown_overloads() -> None:
     before = overloaded()
     before.graph.node[2].overload = "fancy"
     with pytest.raises(InvalidModel) as caught:
@@ -97,47 +98,49 @@ def test_a_call_of_an_overload_that_is_not_there_has_no_meaning() -> None:
     assert "'soft', 'plain'" in caught.value.remedy
 
 
-def test_an_overload_of_a_standard_name_leaves_the_operator_alone() -> None:
-    """Squeeze without an overload is the operator; with one it is the function."""
+def test_overload_does_not_shadow_the_operator() -> None:
+    """Squeeze without an overload is the operator; with an overload it is the function."""
     body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain="", overload="mine")
     nodes = [node("Squeeze", ["x"], ["c"], axes=[0]), node("Squeeze", ["c"], ["y"], overload="mine")]
     after = convert_version(model(nodes, [body]), 13)
     assert [len(each.input) for each in after.graph.node] == [2, 1]
 
 
-def test_two_functions_of_one_name_have_no_meaning() -> None:
-    functions = [function("Cut", squeezing()), function("Cut", squeezing())]
+def test_rejects_duplicate_functions() -> None:
+    functions = [function("Cut", squeeze_and_softmax()), function("Cut", squeeze_and_softmax())]
     with pytest.raises(InvalidModel, match=r"function local\.Cut is defined twice"):
         convert_version(model([node("Cut", ["x"], ["y"], "local")], functions), 13)
 
 
 @pytest.mark.parametrize(
-    ("inputs", "outputs", "said"),
+    ("inputs", "outputs", "message"),
     [(["x", "x"], ["y"], "2 inputs; function local.Cut has 1"), (["x"], ["y", "z"], "2 outputs")],
-    ids=["more inputs", "more outputs"],
+    ids=["extra input", "extra output"],
 )
-def test_a_call_has_no_more_than_the_function_has(inputs: list[str], outputs: list[str], said: str) -> None:
-    before = model([node("Cut", inputs, outputs, "local")], [function("Cut", squeezing())])
-    with pytest.raises(InvalidModel, match=said):
+def test_rejects_calls_with_extra_inputs_or_outputs(
+    inputs: list[str], outputs: list[str], message: str
+) -> None:
+    before = model([node("Cut", inputs, outputs, "local")], [function("Cut", squeeze_and_softmax())])
+    with pytest.raises(InvalidModel, match=message):
         convert_version(before, 13)
 
 
-# Names of operators
+# Functions that shadow operators
 
 
 @pytest.mark.parametrize(
-    ("name", "changed"),
+    ("name", "rewritten"),
     [
         ("Shape", node("Softmax", ["x"], ["y"], axis=1)),
         ("Squeeze", node("Unsqueeze", ["x"], ["y"], axes=[0])),
         ("Constant", node("Unsqueeze", ["x"], ["y"], axes=[0])),
     ],
-    ids=["an operator that new nodes need", "an operator that nobody needs", "Constant, in a graph"],
+    ids=["operator of emitted nodes", "operator that is not emitted", "Constant in a graph"],
 )
-def test_new_nodes_are_no_calls(name: str, changed: NodeProto) -> None:
-    """A new Shape would be a call of the model's own Shape."""
+def test_emitted_nodes_never_call_functions(name: str, rewritten: NodeProto) -> None:
+    """An emitted Shape node would call the model-local Shape."""
     body = function(name, [node("Relu", ["a"], ["b"])], domain="")
-    before = model([changed], [body])
+    before = model([rewritten], [body])
     try:
         after = convert_version(before, 13)
     except ConversionRefused as error:

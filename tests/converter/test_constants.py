@@ -11,10 +11,10 @@ import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from support.running import build
 
-from opshift.adapters.node import Tensor
-from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.tensors import read_tensor, write_tensor
-from opshift.converter.scope import Scope
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Tensor
+from opshift.model.tensors import read_tensor, write_tensor
 
 Scoping = Callable[..., Scope]
 X = np.ones((2, 3), np.float32)
@@ -259,7 +259,7 @@ def test_the_type_of_a_constant_is_told_without_its_value(
     def read(_: object) -> None:
         raise AssertionError("the value was read")
 
-    monkeypatch.setattr("opshift.converter.constants.read_tensor", read)
+    monkeypatch.setattr("opshift.inference.constants.read_tensor", read)
     found = scope(scope_of, node("Constant", [], ["c"], value=numpy_helper.from_array(X)))
     assert (found.element_type("c"), found.shape("c")) == ("float", (2, 3))
 

@@ -14,10 +14,11 @@ from onnx import helper
 from support.running import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.errors import ConversionRefused, InvalidModel, UsageError
+from opshift.converter.errors import ConversionRefused
 from opshift.converter.target import TargetLike
-from opshift.registry.catalogue import default_registry
-from opshift.registry.messages import ModelProto
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import default_registry
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(2, 6)
 

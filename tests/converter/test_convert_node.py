@@ -13,8 +13,8 @@ from support.running import Array, assert_equal, build, run
 
 import opshift
 from opshift import ConversionRefused, ConvertedNode, UsageError, convert_node
+from opshift.model.messages import NodeProto
 from opshift.registry.errors import UnknownDomain, UnknownOpset
-from opshift.registry.messages import NodeProto
 
 X = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
 node = helper.make_node
@@ -116,7 +116,7 @@ def test_opsets_may_be_said_by_domain_or_release() -> None:
 def test_nodes_and_constants_are_of_the_class_that_was_given() -> None:
     theirs = node("Clip", ["x"], ["y"], min=0.0)
     ours = NodeProto.FromString(theirs.SerializeToString())
-    for given, tensor in ((theirs, onnx.TensorProto), (ours, opshift.registry.messages.TensorProto)):
+    for given, tensor in ((theirs, onnx.TensorProto), (ours, opshift.model.messages.TensorProto)):
         found = convert_node(given, 10, 17, inputs={"x": "float"})
         assert [type(each) for each in found.nodes] == [type(given)]
         assert {type(each) for each in found.constants} == {tensor}
@@ -158,7 +158,10 @@ def test_what_has_to_be_known_may_be_told() -> None:
     [
         pytest.param({"inputs": {"z": "float"}}, UsageError, "the node has no input 'z'", id="another input"),
         pytest.param(
-            {"inputs": {"x": "floaty"}}, UsageError, "unknown element type 'floaty' of input 'x'", id="no type"
+            {"inputs": {"x": "floaty"}},
+            UsageError,
+            "unknown element type 'floaty' of input 'x'",
+            id="no type",
         ),
         pytest.param({"target": 99}, UnknownOpset, "no opset 99", id="no such opset"),
         pytest.param({"source": 0}, UnknownOpset, "no opset 0", id="no such source"),

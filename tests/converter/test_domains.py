@@ -14,8 +14,8 @@ from support.running import assert_equal, build, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.registry.catalogue import Registry, default_registry
 from opshift.registry.errors import UnknownDomain, UnknownOpset
+from opshift.registry.registry import Registry, default_registry
 
 ML = "ai.onnx.ml"
 WORDS = np.array(["a", "c", "b"])

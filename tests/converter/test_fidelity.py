@@ -14,7 +14,7 @@ from support.rich import CHANGING, FLOAT, UNKNOWN, containers, described, node, 
 from support.running import build, op_types
 
 from opshift.converter.convert import convert_version
-from opshift.registry.messages import ModelProto
+from opshift.model.messages import ModelProto
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 PARSERS = {"onnx": onnx.ModelProto.FromString, "own": ModelProto.FromString}

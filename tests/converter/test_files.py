@@ -14,9 +14,9 @@ import pytest
 from onnx import helper
 from support.running import build
 
-from opshift.converter.errors import CannotWrite, InvalidModel, UsageError
-from opshift.converter.files import read_bytes, read_model, write_model
-from opshift.registry.messages import EncodeError, ModelProto
+from opshift.model.errors import CannotWrite, InvalidModel, UsageError
+from opshift.model.files import read_bytes, read_model, write_model
+from opshift.model.messages import EncodeError, ModelProto
 
 
 def model(name: str = "y") -> ModelProto:

@@ -12,7 +12,8 @@ from support.calling import FEEDS, called, function, given, model, node
 from support.running import assert_equal, build, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused, InvalidModel
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel
 
 
 def squeezing() -> list[NodeProto]:

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 from support.running import build
 
-from opshift.converter.scope import Scope
+from opshift.inference.scope import Scope
 
 Scoping = Callable[..., Scope]
 FEEDS: dict[str, Any] = {"s": np.zeros((2, 1), np.float16), "x": np.zeros((5, 3), np.float64)}

@@ -13,10 +13,10 @@ from onnx import AttributeProto, NodeProto, TensorProto, helper, shape_inference
 from onnx.backend.test.loader import load_node_model_tests
 from support.running import build
 
-from opshift.adapters.node import Node
 from opshift.converter.convert import convert_version
-from opshift.converter.scope import Scope
-from opshift.converter.types import element_type_of, shape_of
+from opshift.inference.scope import Scope
+from opshift.model.node import Node
+from opshift.model.types import element_type_of, shape_of
 
 Scoping = Callable[..., Scope]
 Rewire = Callable[[int, str, str], list[NodeProto]]

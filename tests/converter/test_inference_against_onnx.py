@@ -14,11 +14,11 @@ from onnx.backend.test.case.node import collect_testcases
 from support.graphs.models import Case, cases
 from support.graphs.values import type_of
 
-from opshift.adapters.table import adapter_table
-from opshift.converter.lineage import lineage
-from opshift.converter.scope import Scope
-from opshift.converter.types import Shape, element_type_of, shape_of
-from opshift.registry.catalogue import default_registry
+from opshift.adapters.core.adapter_table import adapter_table
+from opshift.converter.rewrite.version_graph import lineage
+from opshift.inference.scope import Scope
+from opshift.model.types import Shape, element_type_of, shape_of
+from opshift.registry.registry import default_registry
 
 Scoping = Callable[..., Scope]
 KNOWN_TO_ONNX_ALONE = {

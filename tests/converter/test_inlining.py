@@ -11,8 +11,8 @@ from onnx import GraphProto, TensorProto, helper
 from support.calling import FEEDS, FLOAT, GRAPH, INT, X, call, called, function, given, model, node
 from support.running import Array, assert_equal, op_types, run
 
-from opshift.converter.inlining import inline_functions, inlining_obstacles
-from opshift.registry.catalogue import default_registry
+from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
+from opshift.registry.registry import default_registry
 
 
 def inlined(before: onnx.ModelProto) -> onnx.ModelProto:

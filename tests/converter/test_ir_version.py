@@ -12,8 +12,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version
-from opshift.converter.errors import ConversionRefused, InvalidModel, UsageError
-from opshift.registry.catalogue import default_registry
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.registry.registry import default_registry
 
 X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 

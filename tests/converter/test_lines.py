@@ -5,10 +5,10 @@ from __future__ import annotations
 from onnx import TensorProto, helper
 
 from opshift import convert_version
-from opshift.converter.lines import read_lines
-from opshift.converter.route import router_for
-from opshift.registry.catalogue import Registry
-from opshift.registry.definition_files import OPSETS
+from opshift.converter.rewrite.routes import router_for
+from opshift.model.graphs import read_lines
+from opshift.opsets import OPSETS
+from opshift.registry.registry import Registry
 
 NODES = [
     helper.make_node("Relu", ["x"], ["y"]),

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from opshift import UsageError, pack_version, unpack_version
-from opshift.converter.model_version import Rise, next_version, rise_between
+from opshift.analysis.comparison.model_version import Rise, next_version, rise_between
 
 VERSIONS = {
     "the example of ONNX": ("1.2.345", 0x0001000200000159),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from opshift import convert_version
-from opshift.converter.names import Names
+from opshift.model.fresh_names import Names
 
 
 def names(*taken: set[str]) -> Names:

@@ -12,7 +12,8 @@ from onnx import NodeProto, TensorProto, helper
 from support.running import Feeds, assert_equal, build, op_types, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import ConversionRefused, InvalidModel
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel
 
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 X = np.linspace(-2, 3, 24, dtype=np.float32).reshape(2, 3, 4)

@@ -13,16 +13,14 @@ from onnx import TensorProto, helper
 from support.acme.kernels import run_acme
 from support.running import assert_equal, build, op_types
 
-from opshift.adapters.extensions import load_adapters
-from opshift.adapters.table import adapter_table, registering
+from opshift.adapters.core.adapter_table import adapter_table, load_adapters, registering
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.lineage import lineage
-from opshift.registry.catalogue import Registry, default_registry
-from opshift.registry.documents.document import operator_set
-from opshift.registry.documents.files import write_document
-from opshift.registry.documents.formats import DocumentFormat
+from opshift.converter.rewrite.version_graph import lineage
+from opshift.registry.documents.files import DocumentFormat, write_document
+from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.errors import DefinitionError
+from opshift.registry.registry import Registry, default_registry
 
 ACME = Path(__file__).parents[1] / "support" / "acme"
 X = np.linspace(-3, 12, 6, dtype=np.float32).reshape(2, 3)
@@ -147,7 +145,7 @@ def test_a_plan_names_its_nodes(registry: Registry) -> None:
 def test_without_its_adapters_a_step_is_an_error(tmp_path: Path) -> None:
     """Not a node that is left as it was."""
     with registering():
-        from opshift.adapters import table
+        from opshift.adapters.core import adapter_table as table
 
         for pair in [pair for pair in table.registered() if pair.domain == "com.acme"]:
             del table._registered[pair]

@@ -12,11 +12,12 @@ from onnx import NodeProto, TensorProto, helper
 from support.running import build
 
 from opshift.converter.apply import apply_plan
-from opshift.converter.changes import OpsetChange, Plan
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import ConversionRefused, UsageError
+from opshift.converter.errors import ConversionRefused
+from opshift.converter.plan.changes import OpsetChange, Plan
 from opshift.converter.report import Report
-from opshift.registry.names import OperatorId
+from opshift.model.errors import UsageError
+from opshift.model.operator_ids import OperatorId
 
 X = np.ones((1, 2, 3), np.float32)
 ML = "ai.onnx.ml"

@@ -22,9 +22,8 @@ from support.reversible import (
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.reversible.key import KEY
-from opshift.converter.reversible.record import Record, read_record
-from opshift.registry.messages import ModelProto
+from opshift.converter.reversible.record import KEY, Record, read_record
+from opshift.model.messages import ModelProto
 
 IDS = [case.title for case in CASES]
 

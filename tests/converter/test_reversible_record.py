@@ -15,10 +15,9 @@ from onnx import helper
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.errors import InvalidModel
-from opshift.converter.reversible.key import KEY
-from opshift.converter.reversible.record import RATIO, ROOM, Opset, Record, read_record, write_record
-from opshift.registry.messages import ModelProto
+from opshift.converter.reversible.record import KEY, RATIO, ROOM, Opset, Record, read_record, write_record
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import ModelProto
 
 X = np.linspace(-2, 2, 12, dtype=np.float32).reshape(3, 4)
 

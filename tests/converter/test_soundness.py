@@ -10,16 +10,16 @@ import pytest
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
 from support.running import build
 
-from opshift.adapters.node import Node, Tensor
-from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.lineage import Edge
-from opshift.converter.route import router_for
-from opshift.converter.soundness import require_sound, require_writable
-from opshift.registry.catalogue import default_registry
+from opshift.converter.rewrite.routes import router_for
+from opshift.converter.rewrite.validation import require_sound, require_writable
+from opshift.converter.rewrite.version_graph import Edge
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
 from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import default_registry
 
 X = np.ones((2, 3), np.float32)
 
@@ -82,8 +82,18 @@ def test_a_node_is_sound_with(proto: NodeProto, opset: int) -> None:
 UNSOUND = [
     ("no input", node("Clip", []), 13, "has 0 inputs; ai.onnx.Clip:13 expects 1 to 3"),
     ("an input too many", node("Clip", list("abcd")), 13, "has 4 inputs; ai.onnx.Clip:13 expects 1 to 3"),
-    ("no variadic input", node("Concat", [], axis=0), 13, "has 0 inputs; ai.onnx.Concat:13 expects 1 or more"),
-    ("an output too many", node("Relu", ["x"], ["y", "z"]), 13, "has 2 outputs; ai.onnx.Relu:13 expects 0 to 1"),
+    (
+        "no variadic input",
+        node("Concat", [], axis=0),
+        13,
+        "has 0 inputs; ai.onnx.Concat:13 expects 1 or more",
+    ),
+    (
+        "an output too many",
+        node("Relu", ["x"], ["y", "z"]),
+        13,
+        "has 2 outputs; ai.onnx.Relu:13 expects 0 to 1",
+    ),
     ("a required attribute missing", node("Cast", ["x"]), 13, "lacks attribute 'to', which ai.onnx.Cast:13"),
     ("a fraction where a number belongs", node("Cast", ["x"], to=1.5), 13, "'to' is not of type INT"),
     ("a text where a number belongs", node("Cast", ["x"], to="FLOAT"), 13, "'to' is not of type INT"),
@@ -193,10 +203,10 @@ def test_a_step_that_fails_refuses_its_node_and_no_other(
     before = model.SerializeToString()
     edge = Edge(version("Softmax", 11), version("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
-        "opshift.converter.route.Router._path",
+        "opshift.converter.rewrite.routes.Router._path",
         lambda self, operator, target: [edge] if operator.name == "Softmax" else [],
     )
-    monkeypatch.setattr("opshift.converter.standings.router_for", _fresh_router)
+    monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", _fresh_router)
     plan = plan_version(model, 13)
     assert [each.place for each in plan.refusals] == ["graph, node 'broken'", "graph, node 'broken too'"]
     assert all(words in each.reason and "bug" in each.remedy for each in plan.refusals)

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
-from opshift.adapters.node import attribute_bytes
-from opshift.converter.errors import InvalidModel
-from opshift.converter.lines import read_line
-from opshift.converter.statements import statement_of, without_names
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import read_line
+from opshift.model.node import attribute_bytes
+from opshift.model.node_key import statement_of, without_names
 
 NAMES = st.one_of(
     st.just(""),

@@ -7,10 +7,10 @@ from types import MappingProxyType
 
 import pytest
 
-from opshift.converter.errors import UsageError
 from opshift.converter.target import TargetLike, read_target
-from opshift.registry.catalogue import default_registry
-from opshift.registry.errors import OpshiftError, UnknownDomain, UnknownOpset
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.registry.errors import UnknownDomain, UnknownOpset
+from opshift.registry.registry import default_registry
 
 ONNX = "ai.onnx"
 ML = "ai.onnx.ml"

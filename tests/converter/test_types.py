@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
-from opshift.converter.types import element_type_of, fill_type, shape_of
+from opshift.model.types import element_type_of, fill_type, shape_of
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 

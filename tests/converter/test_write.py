@@ -12,8 +12,8 @@ from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from support.running import build
 
 from opshift.converter.convert import convert_version
-from opshift.registry.catalogue import Registry, default_registry
-from opshift.registry.messages import ModelProto
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry, default_registry
 
 X = np.ones((1, 3), np.float32)
 CHOOSE = """

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from support.proposals import Edit, proposal
 
-from opshift.proposals.folder import Folder
-from opshift.proposals.signing import sign
-from opshift.registry.catalogue import Registry
+from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.sign_off import sign
 from opshift.registry.fingerprints import LOCK, lock_text, locked
+from opshift.registry.registry import Registry
 
 OPSETS = Path(__file__).resolve().parents[2] / "opsets"
 REQUIRED_FILES = (

@@ -15,15 +15,15 @@ from support.running import op_types, opset_of, run
 from typer.testing import CliRunner
 
 import opshift
-from opshift.adapters.table import registering
+from opshift.adapters.core.adapter_table import registering
 from opshift.cli.main import app
 from opshift.converter.convert import convert_version
 from opshift.proposals.accept import accept
-from opshift.proposals.errors import NotAcceptable
-from opshift.proposals.evidence.code import load_module
-from opshift.proposals.folder import Folder
-from opshift.proposals.recorded import recorded_examples
-from opshift.proposals.trees import tree_registry
+from opshift.proposals.accepted_files import recorded_examples
+from opshift.proposals.content.findings import NotAcceptable
+from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.evidence.run import load_module
 from opshift.registry.fingerprints import load_lock, moved
 
 Make = Callable[..., Path]

@@ -10,9 +10,9 @@ import pytest
 from support.proposals import Edit, last, newest, proposal, said, text
 
 from opshift.proposals.check import check_proposal
-from opshift.proposals.findings import Finding
-from opshift.proposals.folder import Folder
-from opshift.proposals.signing import sign
+from opshift.proposals.content.findings import Finding
+from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.sign_off import sign
 
 OPERATOR, REFERENCE = "operator.yaml", "reference.py"
 BODY_IN_FLOAT = text(
@@ -154,7 +154,7 @@ def test_worked_examples_are_valid(name: str) -> None:
 
 
 def test_adapter_table_is_unchanged_after_check(tmp_path: Path) -> None:
-    from opshift.adapters.table import adapter_table
+    from opshift.adapters.core.adapter_table import adapter_table
 
     before = dict(adapter_table())
     check_proposal(proposal("update", tmp_path / "elu"))

@@ -9,7 +9,7 @@ import pytest
 from support.proposals import EXAMPLES, proposal, said
 
 from opshift.proposals.page import review_page, to_html
-from opshift.registry.catalogue import default_registry
+from opshift.registry.registry import default_registry
 
 
 @cache

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import pytest
 from support.proposals import NO_BODY, Edit, cut, last, newest, proposal, renamed, said, text, whole
 
-from opshift.converter.legality.findings import Level
+from opshift.checker.findings import Level
 from opshift.proposals.check import Checked, check_proposal
-from opshift.proposals.fingerprint import fingerprint
-from opshift.proposals.folder import Folder
-from opshift.proposals.rules.table import rule_table
-from opshift.proposals.trees import tree_registry
+from opshift.proposals.content.folder import Folder, fingerprint
+from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.rules.rule_table import rule_table
 
 
 class BrokenProposal(NamedTuple):

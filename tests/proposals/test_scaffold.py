@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.errors import UsageError
+from opshift.model.errors import UsageError
 from opshift.proposals.check import check_proposal
-from opshift.proposals.models import KINDS, Kind
+from opshift.proposals.content.models import KINDS, Kind
 from opshift.proposals.scaffold import Wanted, scaffold
-from opshift.registry.catalogue import default_registry
+from opshift.registry.registry import default_registry
 
 UNREADABLE = {"proposal.format", "operator.format", "examples.format", "reference.loads", "steps.adapters"}
 DETERMINED = {

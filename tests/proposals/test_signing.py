@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 from support.proposals import proposal, said, text
 
-from opshift.converter.errors import UsageError
-from opshift.proposals.fingerprint import fingerprint
-from opshift.proposals.folder import Folder
-from opshift.proposals.signing import sign, valid_sign_offs
+from opshift.model.errors import UsageError
+from opshift.proposals.content.folder import Folder, fingerprint
+from opshift.proposals.content.sign_off import sign, valid_sign_offs
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ import pytest
 from onnx import TensorProto, helper, shape_inference
 from support.running import assert_equal, build, run
 
-from opshift.registry.bodies import body_flaws
-from opshift.registry.catalogue import default_registry
-from opshift.registry.documents.functions import function_proto
-from opshift.registry.element_types import BY_NAME
+from opshift.model.element_types import BY_NAME
+from opshift.registry.documents.onnxopset import function_proto
 from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import default_registry
+from opshift.registry.step_rules import body_flaws
 
 MIN_RUNTIME_OPSET = 7
 VALUES = np.array([-np.inf, -3.5, -1.0, 0.0, 0.25, 3.0, 40.0, np.inf, np.nan], np.float32)

@@ -8,12 +8,13 @@ from typing import Any, NoReturn
 
 import pytest
 
-from opshift.registry import compiled as module
-from opshift.registry.catalogue import default_registry
-from opshift.registry.compiled import compiled
-from opshift.registry.definition_files import CONSUMERS, OPSETS, RELEASES, TYPES
+from opshift.opsets import OPSETS
+from opshift.registry import precompiled as module
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
+from opshift.registry.precompiled import compiled
+from opshift.registry.registry import default_registry
 from opshift.registry.releases import Releases
 
 DEFINITIONS = [

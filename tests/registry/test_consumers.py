@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
-from opshift.registry.errors import DefinitionError, OpshiftError
+from opshift.model.errors import OpshiftError
+from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
+from opshift.registry.registry import default_registry
 from opshift.registry.releases import Consumer
 
 RELEASES = default_registry().releases

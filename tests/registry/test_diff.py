@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.diff import KINDS, Change, diff
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import checked
+from opshift.registry.registry import default_registry
 
 X = {"name": "X", "type": "tensor(float)"}
 Y = {"name": "Y", "type": "tensor(float)"}

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.changes.trees import read_tree
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import (
@@ -23,6 +22,7 @@ from opshift.registry.fingerprints import (
 )
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import checked
+from opshift.registry.registry import default_registry
 
 ROOT = Path(__file__).resolve().parents[2]
 OPSETS = ROOT / "opsets"

@@ -8,10 +8,10 @@ import onnx
 import pytest
 from onnx import helper
 
-from opshift.registry.catalogue import default_registry
-from opshift.registry.element_types import BY_NAME
+from opshift.model.element_types import BY_NAME
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import IrVersions, ir_versions
+from opshift.registry.registry import default_registry
 
 KNOWN = ir_versions()
 INITIAL_TYPES = frozenset(range(1, 16))

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.errors import DefinitionError
-from opshift.registry.layered import registry_over
+from opshift.registry.registry import default_registry, registry_over
 
 ACME = "domain: com.acme\nname: Blur\nversions:\n- since_version: 1\n"
 RELU = "domain: ai.onnx\nname: Relu\nversions:\n- since_version: 1\n"

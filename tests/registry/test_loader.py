@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.catalogue import Registry
 from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
+from opshift.registry.registry import Registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 

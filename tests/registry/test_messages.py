@@ -18,7 +18,7 @@ from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto,
 from google.protobuf.message_factory import GetMessageClass
 from onnx import TensorProto, helper, numpy_helper
 
-from opshift.registry import messages
+from opshift.model import messages
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOL = ROOT / "tools" / "compile_messages.py"
@@ -338,9 +338,9 @@ def test_parse_model_refuses_invalid_bytes(data: bytes) -> None:
 @pytest.mark.parametrize(
     ("imports", "onnx_loaded"),
     [
-        ("import opshift.registry.messages", False),
-        ("import onnx, opshift.registry.messages", True),
-        ("import opshift.registry.messages, onnx", True),
+        ("import opshift.model.messages", False),
+        ("import onnx, opshift.model.messages", True),
+        ("import opshift.model.messages, onnx", True),
     ],
 )
 def test_imports_next_to_onnx_or_alone(imports: str, onnx_loaded: bool, backend: str) -> None:
@@ -348,7 +348,7 @@ def test_imports_next_to_onnx_or_alone(imports: str, onnx_loaded: bool, backend:
         import sys
         {imports}
         data = bytes.fromhex("{_functions().SerializeToString().hex()}")
-        assert opshift.registry.messages.parse_model(data).SerializeToString() == data
+        assert opshift.model.messages.parse_model(data).SerializeToString() == data
         assert ("onnx" in sys.modules) is {onnx_loaded}
     """
     environment = {**os.environ, "PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION": backend}

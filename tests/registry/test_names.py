@@ -2,8 +2,8 @@
 
 import pytest
 
-from opshift.registry.errors import OpshiftError
-from opshift.registry.names import OperatorId, canonical_domain
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import OperatorId, canonical_domain
 
 SPELLINGS = {
     "a domain of ONNX": ("ai.onnx.Softmax:13", OperatorId("ai.onnx", "Softmax", 13), "ai.onnx.Softmax:13"),

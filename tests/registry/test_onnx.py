@@ -12,10 +12,10 @@ import onnx
 import pytest
 from onnx import defs, helper
 
-from opshift.registry.catalogue import Registry, default_registry
+from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
-from opshift.registry.names import OperatorId, canonical_domain
+from opshift.registry.registry import Registry, default_registry
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import load_yaml
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from onnx import helper
 
-from opshift.registry.catalogue import LocalFunction, Registry, default_registry
+from opshift.model.errors import OpshiftError, Place
+from opshift.model.messages import NodeProto
+from opshift.model.operator_ids import LocalFunction
 from opshift.registry.errors import (
     DomainNotImported,
     NotYetIntroduced,
     OperatorRemoved,
-    OpshiftError,
-    Place,
     ResolveError,
     UnknownDomain,
     UnknownOperator,
     UnknownOpset,
 )
-from opshift.registry.messages import NodeProto
+from opshift.registry.registry import Registry, default_registry
 
 REGISTRY = default_registry()
 

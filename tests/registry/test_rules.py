@@ -6,7 +6,7 @@ import pytest
 
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import checked
-from opshift.registry.rules import RULES, is_derivable, misused, refutations
+from opshift.registry.step_rules import RULES, is_derivable, misused, refutations
 from opshift.registry.steps import (
     VERBS,
     AddAttribute,

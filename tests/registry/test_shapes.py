@@ -12,10 +12,10 @@ import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
-from opshift.registry.catalogue import default_registry
-from opshift.registry.errors import OpshiftError
+from opshift.model.errors import OpshiftError
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shapes import RULES, Shape, rule
+from opshift.registry.registry import default_registry
+from opshift.registry.shapes.rule_table import RULES, Shape, rule
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()

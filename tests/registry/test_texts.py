@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.rules import is_derivable
+from opshift.registry.registry import default_registry
+from opshift.registry.step_rules import is_derivable
 
 REGISTRY = default_registry()
 OPERATORS = {f"{each.domain}.{each.name}": each for each in REGISTRY.operators()}

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.loader import load_operator, operator_of
 from opshift.registry.models import Operator
+from opshift.registry.registry import default_registry
+from opshift.registry.to_yaml import written_operator, written_version
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.written import written_operator, written_version
 from opshift.registry.yaml_files import dump_yaml
 
 OPERATORS = list(default_registry().operators())

@@ -1,1 +1,1 @@
-"""What tests share: small models, and running them."""
+"""Helpers shared by tests: small models, and functions that run them."""

@@ -1,4 +1,4 @@
-"""Models whose nodes call functions of their own."""
+"""Models with local functions."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ INT, INTS, FLOAT, GRAPH = AttributeProto.INT, AttributeProto.INTS, AttributeProt
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **stated: Any
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: Any
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **stated)
-    return made
+    proto: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **attributes)
+    return proto
 
 
-def call(called: str, inputs: Sequence[str], outputs: Sequence[str], **stated: Any) -> NodeProto:
-    """A call of a function of the domain `local`."""
-    return node(called, inputs, outputs, "local", **stated)
+def call(function_name: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
+    """Return a call of a function of the domain `local`."""
+    return node(function_name, inputs, outputs, "local", **attributes)
 
 
 def given(changed: NodeProto, **references: tuple[str, int]) -> NodeProto:
-    """The node with attributes that the call of its function gives: their names there, and their types."""
-    for name, (reference, kind) in references.items():
-        changed.attribute.add(name=name, ref_attr_name=reference, type=kind)
+    """Add attributes that refer to attributes of the function: by name, the referenced name and the type."""
+    for name, (reference, attribute_type) in references.items():
+        changed.attribute.add(name=name, ref_attr_name=reference, type=attribute_type)
     return changed
 
 
@@ -46,7 +46,7 @@ def function(
     attributes: Sequence[str] = (),
     overload: str = "",
 ) -> FunctionProto:
-    """A function, by default from `a` to `b`."""
+    """Return a function, by default from `a` to `b`."""
     opsets = {"": opset, "local": 1} if isinstance(opset, int) else opset
     imports = [helper.make_opsetid(*each) for each in opsets.items()]
     made: FunctionProto = helper.make_function(
@@ -67,15 +67,15 @@ def model(
     initializers: Feeds | None = None,
     domain: str = "local",
 ) -> onnx.ModelProto:
-    """A model whose graph reads `x` and returns `y`."""
+    """Return a model with a graph from `x` to `y`."""
     made = build(nodes, feeds, outputs, {"": opset, domain: 1}, initializers=initializers)
     made.functions.extend(functions)
     return made
 
 
-def called(body: FunctionProto, opset: int = 11, **stated: Any) -> onnx.ModelProto:
-    """A model that does nothing but call a function."""
-    made = node(body.name, ["x"], ["y"], body.domain, **stated)
+def called(body: FunctionProto, opset: int = 11, **attributes: Any) -> onnx.ModelProto:
+    """Return a model with a single call of a function."""
+    made = node(body.name, ["x"], ["y"], body.domain, **attributes)
     if body.overload:
         made.overload = body.overload
     return model([made], [body], opset, domain=body.domain)

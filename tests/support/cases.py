@@ -1,4 +1,4 @@
-"""Models of one node for every operator version: the tests' own, and those that ONNX publishes."""
+"""Single-node models for operator versions: custom ones, and the test cases that ONNX publishes."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from support.domains import wire
 from support.nodes import nodes
 from support.published import Case, published
 
-NEWEST_IR_VERSION = 10
-"""Runtimes that know an old opset need not know the newest files."""
+MAX_IR_VERSION = 10
+"""Runtimes that support an old opset may not support the newest IR versions."""
 
 
 def own_cases(version: OperatorVersion, opset: int, to: int) -> Iterator[Case]:
-    """The cases that the tests state for a version, at one of its opsets, and for where it goes to."""
+    """Yield the custom cases of a version at one of its opsets for the step to a target version."""
     for row in nodes().get((version.domain, version.name, version.since_version), ()):
         if row.to in (None, to):
-            yield _stamped(row.case, wire(version.domain), opset)
+            yield _at_opset(row.case, wire(version.domain), opset)
 
 
 def published_cases(version: OperatorVersion, opset: int) -> Iterator[Case]:
-    """ONNX's cases that fit a version, as they are, and then with all inputs but the first as constants."""
+    """Yield ONNX's cases that fit a version, then again with all inputs but the first as constants."""
     domain = wire(version.domain)
     fitting = [case for case in published().get((domain, version.name), ()) if _fits(case, version)]
     for case in fitting:
-        yield _stamped(case, domain, opset)
+        yield _at_opset(case, domain, opset)
     for case in fitting:
         if len(case.feeds) > 1 and all(isinstance(each, np.ndarray) for each in case.feeds.values()):
-            yield _with_constants(_stamped(case, domain, opset))
+            yield _with_constants(_at_opset(case, domain, opset))
 
 
 def _fits(case: Case, version: OperatorVersion) -> bool:
-    """Whether the node has only what the version has."""
+    """Return whether the version has all attributes, inputs and outputs of the node."""
     node = case.model.graph.node[0]
     return (
         {each.name for each in node.attribute} <= set(version.attributes)
@@ -45,10 +45,10 @@ def _fits(case: Case, version: OperatorVersion) -> bool:
     )
 
 
-def _stamped(case: Case, domain: str, opset: int) -> Case:
+def _at_opset(case: Case, domain: str, opset: int) -> Case:
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
-    model.ir_version = min(model.ir_version, NEWEST_IR_VERSION)
+    model.ir_version = min(model.ir_version, MAX_IR_VERSION)
     for each in model.opset_import:
         if each.domain == domain:
             each.version = opset
@@ -56,8 +56,8 @@ def _stamped(case: Case, domain: str, opset: int) -> Case:
 
 
 def _with_constants(case: Case) -> Case:
-    first, *others = case.feeds
+    first, *rest = case.feeds
     graph = case.model.graph
-    graph.initializer.extend(numpy_helper.from_array(case.feeds[name], name) for name in others)
+    graph.initializer.extend(numpy_helper.from_array(case.feeds[name], name) for name in rest)
     del graph.input[1:]
     return case._replace(feeds={first: case.feeds[first]})

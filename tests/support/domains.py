@@ -1,10 +1,10 @@
-"""Domains as models spell them."""
+"""Spelling of domains in models."""
 
 from __future__ import annotations
 
-from opshift.registry.names import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 
 def wire(domain: str) -> str:
-    """A domain as models spell it: ONNX's own has no name."""
+    """Return a domain as models spell it: the default domain is empty."""
     return "" if domain == DEFAULT_DOMAIN else domain

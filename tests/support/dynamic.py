@@ -1,4 +1,4 @@
-"""Models that do not say how long their dimensions are."""
+"""Models with symbolic dimensions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def symbolic(model: Any) -> Any:
-    """The model, with a name of its own for every dimension of its inputs; ranks stay known."""
+    """Replace every input dimension by a distinct symbol; ranks stay known."""
     for value in model.graph.input:
         for position, dim in enumerate(value.type.tensor_type.shape.dim):
             dim.dim_param = f"{value.name}_{position}"

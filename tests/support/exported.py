@@ -1,4 +1,4 @@
-"""Write graphs as exporters do: a Constant node for every number, and sizes read from the data."""
+"""Build graphs like an exporter: a Constant node for every number, and sizes computed from shapes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Dims = Sequence[int | str]
 
 
 class Exported:
-    """A graph that grows node by node; the weights of one `seed` are drawn in turn."""
+    """Builder of a graph; `seed` determines the weights in the order of their creation."""
 
     def __init__(self, opset: int, seed: int = 0, prefix: str = "") -> None:
         self.opset = opset
@@ -28,38 +28,38 @@ class Exported:
         self._outputs: list[onnx.ValueInfoProto] = []
 
     def __call__(self, op_type: str, *inputs: str, **attributes: Any) -> str:
-        """A node with one output."""
+        """Add a node with one output."""
         return self.all(op_type, *inputs, count=1, **attributes)[0]
 
     def all(self, op_type: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
-        """A node with several outputs."""
+        """Add a node with several outputs."""
         name = f"/{self._prefix}{op_type}_{len(self._nodes)}"
         outputs = [f"{name}_output_{position}" for position in range(count)]
         self._nodes.append(helper.make_node(op_type, inputs, outputs, name, **attributes))
         return outputs
 
-    def input(self, name: str, dims: Dims, element: int = FLOAT) -> str:
-        self._inputs.append(helper.make_tensor_value_info(name, element, dims))
+    def input(self, name: str, dims: Dims, element_type: int = FLOAT) -> str:
+        self._inputs.append(helper.make_tensor_value_info(name, element_type, dims))
         return name
 
-    def output(self, name: str, dims: Dims | None, element: int = FLOAT) -> None:
-        self._outputs.append(helper.make_tensor_value_info(name, element, dims))
+    def output(self, name: str, dims: Dims | None, element_type: int = FLOAT) -> None:
+        self._outputs.append(helper.make_tensor_value_info(name, element_type, dims))
 
     def weight(self, *dims: int) -> str:
         name = f"{self._prefix}weight_{len(self._weights)}"
-        drawn = self._random.normal(0, 0.3, dims).astype(np.float32)
-        self._weights.append(numpy_helper.from_array(drawn, name))
+        weights = self._random.normal(0, 0.3, dims).astype(np.float32)
+        self._weights.append(numpy_helper.from_array(weights, name))
         return name
 
     def whole(self, *numbers: int) -> str:
-        """A list of int64."""
+        """Add a list of int64."""
         return self.constant(np.array(numbers, np.int64))
 
     def constant(self, value: Array | np.generic) -> str:
         return self("Constant", value=numpy_helper.from_array(np.asarray(value)))
 
     def size(self, value: str, axis: int) -> str:
-        """A dimension of a value, as a scalar."""
+        """Compute a dimension of a value as a scalar."""
         return self("Gather", self("Shape", value), self.constant(np.int64(axis)), axis=0)
 
     def unsqueeze(self, value: str, *axes: int) -> str:
@@ -68,7 +68,7 @@ class Exported:
         return self("Unsqueeze", value, axes=axes)
 
     def dims(self, *parts: str | int) -> str:
-        """A shape of numbers and of sizes that are scalars."""
+        """Compute a shape from numbers and scalar values."""
         lists = [self.whole(each) if isinstance(each, int) else self.unsqueeze(each, 0) for each in parts]
         return self("Concat", *lists, axis=0)
 

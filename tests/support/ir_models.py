@@ -1,4 +1,4 @@
-"""One small model for each thing that an IR version added; all take x and give y."""
+"""One small model from x to y for each feature that an IR version introduced."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 W = np.arange(6, dtype=np.float32).reshape(2, 3)
 OPSET = 21
 IR_VERSION = 13
-"""The newest that onnxruntime takes."""
+"""The newest IR version that onnxruntime supports."""
 
 
 def node(
-    op_type: str, inputs: list[str], outputs: list[str], domain: str = "", **stated: Any
+    op_type: str, inputs: list[str], outputs: list[str], domain: str = "", **attributes: Any
 ) -> onnx.NodeProto:
-    made: onnx.NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **stated)
+    made: onnx.NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **attributes)
     return made
 
 
 def plain(opset: int = OPSET, nodes: list[onnx.NodeProto] | None = None, **more: Any) -> onnx.ModelProto:
-    """Every IR version has all that it uses."""
+    """Return a model without any feature of a later IR version."""
     nodes = nodes or [node("Relu", ["x"], ["h"], name="first"), node("Neg", ["h"], ["y"], name="second")]
     model = build(nodes, {"x": X}, ["y"], {"": opset, "local": 1}, ir_version=IR_VERSION, **more)
     for value in model.graph.output:
@@ -50,7 +50,7 @@ def external_data() -> onnx.ModelProto:
 
 
 def sparse_tensor() -> onnx.SparseTensorProto:
-    """`[[0, 3, 0], [0, 0, 5]]`."""
+    """Return `[[0, 3, 0], [0, 0, 5]]` as a sparse tensor."""
     values = numpy_helper.from_array(np.array([3, 5], np.float32), "w")
     indices = numpy_helper.from_array(np.array([1, 5], np.int64), "w_indices")
     made: onnx.SparseTensorProto = helper.make_sparse_tensor(values, indices, [2, 3])
@@ -86,7 +86,7 @@ def training() -> onnx.ModelProto:
 
 
 def function(name: str = "Leak", **more: Any) -> FunctionProto:
-    """A LeakyRelu whose slope the call may state."""
+    """Return a LeakyRelu function with its slope as an attribute."""
     leak = node("LeakyRelu", ["a"], ["b"])
     leak.attribute.add(name="alpha", ref_attr_name="alpha", type=onnx.AttributeProto.FLOAT)
     made: FunctionProto = helper.make_function(
@@ -113,8 +113,8 @@ def overloads() -> onnx.ModelProto:
     calls[1].overload = "double"
     model = plain(nodes=calls)
     model.functions.append(function(attributes=["alpha"]))
-    twice = node("Add", ["a", "a"], ["b"])
-    model.functions.append(helper.make_function("local", "Leak", ["a"], ["b"], [twice], model.opset_import))
+    double = node("Add", ["a", "a"], ["b"])
+    model.functions.append(helper.make_function("local", "Leak", ["a"], ["b"], [double], model.opset_import))
     model.functions[1].overload = "double"
     return model
 
@@ -150,8 +150,8 @@ def optional_types() -> onnx.ModelProto:
 
 
 def type_attributes() -> onnx.ModelProto:
-    stated = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
-    optional = node("Optional", [], ["maybe"], type=stated)
+    tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
+    optional = node("Optional", [], ["maybe"], type=tensor)
     return plain(nodes=[optional, node("Neg", ["x"], ["y"])])
 
 
@@ -168,7 +168,7 @@ def opaque_types() -> onnx.ModelProto:
 
 
 def of_type(name: str) -> onnx.ModelProto:
-    """A model whose Cast makes values of an element type."""
+    """Return a model with a Cast to an element type."""
     number = TensorProto.DataType.Value(name.upper())
     model = plain(25, [node("Cast", ["x"], ["h"], to=number), node("Cast", ["h"], ["y"], to=1)])
     model.graph.value_info.append(helper.make_tensor_value_info("h", number, [2, 3]))

@@ -1,28 +1,28 @@
-"""An adapter that is wrong on purpose."""
+"""A deliberately wrong adapter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.adapters.node import Node
-from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.table import Pair, adapter_table
-from opshift.converter.route import Router
-from opshift.registry.catalogue import Registry
+from opshift.adapters.core.adapter_table import Pair, adapter_table
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.converter.rewrite.routes import Router
+from opshift.model.node import Node
+from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     import pytest
 
 
 def plant_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every conversion go by a table in which Clip 6 -> 11 doubles the upper limit."""
+    """Make every conversion use a table with a Clip 6 -> 11 adapter that doubles the upper limit."""
     table = {**adapter_table(), Pair("ai.onnx", "Clip", 6, 11): _wrong_clip}
 
     def router(registry: Registry, targets: Iterable[tuple[str, int]]) -> Router:
         return Router(registry, table, dict(targets))
 
-    monkeypatch.setattr("opshift.converter.standings.router_for", router)
+    monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", router)
 
 
 def _wrong_clip(node: Node, out: Rewriter) -> None:

@@ -1,4 +1,4 @@
-"""Proposals to edit: small ones that are in order, and ways to break them."""
+"""Valid small proposals, and edits that invalidate them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Edit = Callable[[Path], None]
 
 
 def text(name: str, old: str, new: str) -> Edit:
-    """Replace a text in a file, which has it; all occurrences behind the first version of a definition."""
+    """Replace all occurrences of a text, which must occur in the file."""
 
     def edit(folder: Path) -> None:
         content = (folder / name).read_text("utf-8")
@@ -36,7 +36,7 @@ def last(name: str, old: str, new: str) -> Edit:
 
 
 def whole(name: str, content: str) -> Edit:
-    """Another file in place of one."""
+    """Replace the content of a file."""
 
     def edit(folder: Path) -> None:
         (folder / name).write_text(content, "utf-8")
@@ -45,7 +45,7 @@ def whole(name: str, content: str) -> Edit:
 
 
 def cut(name: str, start: str) -> Edit:
-    """Leave out the end of a file, from a text on."""
+    """Remove the rest of a file, starting at a text."""
 
     def edit(folder: Path) -> None:
         content = (folder / name).read_text("utf-8")
@@ -55,7 +55,7 @@ def cut(name: str, start: str) -> Edit:
 
 
 def said(**answers: Any) -> Edit:
-    """Other answers in proposal.yaml."""
+    """Replace answers in proposal.yaml."""
 
     def edit(folder: Path) -> None:
         path = folder / "proposal.yaml"
@@ -64,8 +64,8 @@ def said(**answers: Any) -> Edit:
     return edit
 
 
-def defined(**fields: Any) -> Edit:
-    """Other facts at the top of operator.yaml."""
+def operator_fields(**fields: Any) -> Edit:
+    """Replace fields at the top of operator.yaml."""
 
     def edit(folder: Path) -> None:
         path = folder / "operator.yaml"
@@ -75,19 +75,19 @@ def defined(**fields: Any) -> Edit:
 
 
 def newest(**fields: Any) -> Edit:
-    """Other facts in the last version of operator.yaml; `None` takes one out."""
+    """Replace fields of the last version in operator.yaml; `None` removes a field."""
 
     def edit(folder: Path) -> None:
         content = load_yaml(folder / "operator.yaml")
         changed = {**content["versions"][-1], **fields}
         kept = {name: value for name, value in changed.items() if value is not None}
-        defined(versions=[*content["versions"][:-1], kept])(folder)
+        operator_fields(versions=[*content["versions"][:-1], kept])(folder)
 
     return edit
 
 
 def renamed(name: str, domain: str = "ai.onnx") -> Edit:
-    """The new function under another name."""
+    """Rename the new function."""
 
     def edit(folder: Path) -> None:
         said(operator={"domain": domain, "name": name})(folder)
@@ -128,14 +128,14 @@ BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
         ),
     ),
 }
-"""Each is in order: an example of the project's, and what is changed in it."""
+"""Valid proposals: an example of the project and the edits applied to it."""
 
 
 def proposal(base: str, folder: Path, *edits: Edit) -> Path:
-    """A proposal in a new folder."""
-    example, own = BASES[base]
+    """Copy a valid proposal to a new folder and apply edits."""
+    example, base_edits = BASES[base]
     shutil.copytree(EXAMPLES / example, folder)
-    for edit in (*own, *edits):
+    for edit in (*base_edits, *edits):
         edit(folder)
     return folder
 

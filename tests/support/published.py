@@ -1,4 +1,4 @@
-"""ONNX's own test cases of one node each, without those whose expected outputs take seconds to compute."""
+"""Single-node test cases of ONNX, without slow ones."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ import onnx.backend.test.case.node as published_cases
 from onnx import numpy_helper
 
 SLOW = frozenset({"AveragePool", "LpPool", "MaxPool"})
+"""Operators with expected outputs that take seconds to compute."""
 
 
 class Case(NamedTuple):
-    """A model of one node, and what it is fed."""
+    """A model with one node, and its inputs."""
 
     model: onnx.ModelProto
     feeds: Mapping[str, Any]
@@ -27,18 +28,18 @@ class Case(NamedTuple):
 
 @cache
 def published() -> Mapping[tuple[str, str], Sequence[Case]]:
-    """The cases by domain (`""` is ONNX's) and operator."""
+    """Return the cases by domain (`""` is the default domain) and operator."""
     found: dict[tuple[str, str], list[Case]] = defaultdict(list)
-    for each in _collected():
+    for each in _collect_cases():
         nodes = each.model.graph.node if each.model else []
         if len(nodes) == 1 and nodes[0].op_type not in SLOW:
             names = [value.name for value in each.model.graph.input]
-            feeds = dict(zip(names, map(_fed, each.data_sets[0][0]), strict=False))
+            feeds = dict(zip(names, map(_to_feed, each.data_sets[0][0]), strict=False))
             found[nodes[0].domain, nodes[0].op_type].append(Case(each.model, feeds))
     return found
 
 
-def _collected() -> Sequence[Any]:
+def _collect_cases() -> Sequence[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in pkgutil.walk_packages(published_cases.__path__, f"{published_cases.__name__}."):
@@ -48,7 +49,7 @@ def _collected() -> Sequence[Any]:
     return cases
 
 
-def _fed(value: Any) -> Any:
+def _to_feed(value: Any) -> Any:
     if isinstance(value, onnx.TensorProto):
         return numpy_helper.to_array(value)
     return value if isinstance(value, list) or value is None else np.asarray(value)

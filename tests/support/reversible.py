@@ -1,4 +1,4 @@
-"""Models that have to change on their way down, and come back whole."""
+"""Models that a downgrade changes and a following upgrade restores."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ ROW = np.linspace(0.5, 2, 4, dtype=np.float32)
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **stated: Any
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: Any
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, **stated)
+    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, **attributes)
     return made
 
 
@@ -34,9 +34,9 @@ def one(
     constants: Feeds | None = None,
     gaps: Sequence[str] = (),
     outputs: int = 1,
-    **stated: Any,
+    **attributes: Any,
 ) -> onnx.ModelProto:
-    """A model of one node between two that stay; `gaps` are inputs that are left out."""
+    """Return a model of one node between two unchanged ones; `gaps` are omitted inputs."""
     names = [f"y{index}" for index in range(outputs)]
     nodes = [
         node("Relu", ["x"], ["a"], "before"),
@@ -45,7 +45,7 @@ def one(
             ["a", *gaps, *(constants or {})],
             [f"n{index}" for index in range(outputs)],
             "it",
-            **stated,
+            **attributes,
         ),
         *(node("Neg", [f"n{index}"], [name], f"after{index}") for index, name in enumerate(names)),
     ]
@@ -53,16 +53,18 @@ def one(
 
 
 def graph(nodes: Sequence[NodeProto], outputs: Mapping[str, int], inputs: Mapping[str, int]) -> Any:
-    values = [helper.make_tensor_value_info(name, kind, None) for name, kind in outputs.items()]
-    taken = [
-        helper.make_tensor_value_info(name, kind, [] if kind != FLOAT else None)
-        for name, kind in inputs.items()
+    values = [
+        helper.make_tensor_value_info(name, element_type, None) for name, element_type in outputs.items()
     ]
-    return helper.make_graph(list(nodes), "body", taken, values)
+    arguments = [
+        helper.make_tensor_value_info(name, element_type, [] if element_type != FLOAT else None)
+        for name, element_type in inputs.items()
+    ]
+    return helper.make_graph(list(nodes), "body", arguments, values)
 
 
 def branches() -> onnx.ModelProto:
-    """If, whose branches have a Clip and a Gelu of the same value names."""
+    """Return an If with branches that share value names."""
     then = graph([node("Gelu", ["x"], ["a"]), node("Clip", ["a", "low"], ["t"])], {"t": FLOAT}, {})
     other = graph([node("HardSwish", ["x"], ["a"]), node("Softmax", ["a"], ["e"])], {"e": FLOAT}, {})
     nodes = [node("If", ["yes"], ["y"], "if", then_branch=then, else_branch=other)]
@@ -71,8 +73,8 @@ def branches() -> onnx.ModelProto:
     return build(nodes, feeds, ["y"], 20, ir_version=9, initializers={"low": low})
 
 
-def looped() -> onnx.ModelProto:
-    """Loop, whose body holds a Gelu and a mean over axes that are an input."""
+def loop() -> onnx.ModelProto:
+    """Return a Loop with a Gelu and a mean over computed axes in its body."""
     body = graph(
         [
             node("Identity", ["go"], ["go_on"]),
@@ -90,7 +92,7 @@ def looped() -> onnx.ModelProto:
 
 
 def function(opset: int = 20) -> onnx.ModelProto:
-    """A local function with operators that the older opset lacks."""
+    """Return a local function with operators that the older opset lacks."""
     nodes = [node("Gelu", ["u"], ["g"]), node("LayerNormalization", ["g", "scale"], ["v"])]
     imports = [helper.make_opsetid("", opset)]
     made = helper.make_function("com.acme", "Act", ["u", "scale"], ["v"], nodes, imports)
@@ -105,8 +107,8 @@ def function(opset: int = 20) -> onnx.ModelProto:
     return model
 
 
-def specialised() -> onnx.ModelProto:
-    """A local function that is called for values of different ranks, which the older Softmax tells apart."""
+def specialized_function() -> onnx.ModelProto:
+    """Return a local function called for different ranks, on which the rewrite of Softmax depends."""
     made = helper.make_function(
         "com.acme",
         "Most",
@@ -128,11 +130,11 @@ def specialised() -> onnx.ModelProto:
 
 
 def given(axis: int = 2) -> onnx.ModelProto:
-    """A local function that takes the axis of its Softmax from its calls, which agree."""
-    soft = node("Softmax", ["u"], ["v"])
-    soft.attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
+    """Return a local function with a Softmax axis that all calls set to the same value."""
+    softmax = node("Softmax", ["u"], ["v"])
+    softmax.attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
     made = helper.make_function(
-        "com.acme", "Most", ["u"], ["v"], [soft], [helper.make_opsetid("", 13)], ["axis"]
+        "com.acme", "Most", ["u"], ["v"], [softmax], [helper.make_opsetid("", 13)], ["axis"]
     )
     calls = [
         node("Most", ["x"], ["a"], domain="com.acme", axis=axis),
@@ -143,8 +145,8 @@ def given(axis: int = 2) -> onnx.ModelProto:
     return model
 
 
-def trained() -> onnx.ModelProto:
-    """A training graph with a Gelu and a Clip."""
+def training_graph() -> onnx.ModelProto:
+    """Return a model with a training graph."""
     model = one(20, "Gelu")
     info = model.training_info.add()
     info.algorithm.name = "algorithm"
@@ -153,8 +155,8 @@ def trained() -> onnx.ModelProto:
     return model
 
 
-def mapped() -> onnx.ModelProto:
-    """A node that holds a graph and is replaced."""
+def sequence_map() -> onnx.ModelProto:
+    """Return a node with a subgraph that the conversion replaces."""
     body = graph([node("Gelu", ["e"], ["f"])], {"f": FLOAT}, {})
     body.input.append(helper.make_tensor_value_info("e", FLOAT, None))
     nodes = [
@@ -173,16 +175,16 @@ BOXES = {
 }
 
 
-def chosen() -> onnx.ModelProto:
-    """An operator that becomes a Loop with a Loop within."""
+def non_max_suppression() -> onnx.ModelProto:
+    """Return an operator that is rewritten as nested Loops."""
     limits = {"most": ints(3), "overlap": np.array([0.5], np.float32), "least": np.array([0.1], np.float32)}
     nodes = [node("NonMaxSuppression", [*BOXES, *limits], ["y"])]
     return build(nodes, BOXES, {"y": INT64}, 11, ir_version=6, initializers=limits)
 
 
 def other_domain() -> onnx.ModelProto:
-    """A model of ai.onnx.ml alone, of which a Cast has to be of ai.onnx on the way down."""
-    stated: dict[str, Any] = {
+    """Return a model of ai.onnx.ml only; its downgrade adds a Cast of ai.onnx."""
+    tree: dict[str, Any] = {
         "n_targets": 1,
         "tree_roots": [0],
         "nodes_featureids": [0],
@@ -195,25 +197,25 @@ def other_domain() -> onnx.ModelProto:
         "leaf_targetids": [0, 0],
         "leaf_weights": numpy_helper.from_array(np.array([1.0, 10.0])),
     }
-    nodes = [node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **stated)]
+    nodes = [node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **tree)]
     feeds = {"x": np.array([[0.0], [1.0]])}
     return build(nodes, feeds, {"y": TensorProto.DOUBLE}, {"ai.onnx.ml": 5}, ir_version=10)
 
 
 class Case(NamedTuple):
-    """A model, what to run it on, and opsets to go to, each from the one before."""
+    """A model, its inputs, and a chain of target opsets."""
 
     title: str
     model: Callable[[], onnx.ModelProto]
     targets: tuple[Any, ...] = (13,)
-    feeds: dict[str, Array] = {"x": X}  # never changed
+    feeds: dict[str, Array] = {"x": X}  # never mutated
 
 
 CASES = [
     Case("Gelu", lambda: one(20, "Gelu", approximate="tanh")),
     Case("LayerNormalization", lambda: one(20, "LayerNormalization", constants={"scale": ROW, "bias": ROW})),
-    Case("Softmax that counts from the end", lambda: one(20, "Softmax", axis=-2), (12, 9)),
-    Case("LogSoftmax that stays, but would be changed on the way up", lambda: one(20, "LogSoftmax"), (12,)),
+    Case("Softmax with a negative axis", lambda: one(20, "Softmax", axis=-2), (12, 9)),
+    Case("LogSoftmax that only the upgrade would change", lambda: one(20, "LogSoftmax"), (12,)),
     Case("HardSwish", lambda: one(20, "HardSwish")),
     Case("ReduceMean with axes as input", lambda: one(20, "ReduceMean", constants={"axes": ints(1, 3)})),
     Case(
@@ -237,24 +239,24 @@ CASES = [
         lambda: one(21, "GroupNormalization", constants={"scale": ROW, "bias": ROW}, num_groups=2),
         (20, 17),
     ),
-    Case("an operator that becomes a loop", chosen, (8, 7), BOXES),
+    Case("operator rewritten as a loop", non_max_suppression, (8, 7), BOXES),
     Case(
-        "to before initializers stood alone",
+        "target with initializers as inputs",
         lambda: one(20, "LayerNormalization", constants={"scale": ROW}),
         (7,),
     ),
     Case("branches of If", branches, (13, 10), {"x": X, "yes": np.array(True)}),
-    Case("the body of Loop", looped, (13, 11), {"x": X, "turns": np.array(2)}),
-    Case("a function", function),
-    Case("a function that is specialised", specialised, (12,)),
-    Case("a function with an attribute of its calls", given, (12, 9)),
-    Case("a training graph", trained, (13, 9)),
-    Case("a node that holds a graph", mapped, (16,)),
+    Case("body of Loop", loop, (13, 11), {"x": X, "turns": np.array(2)}),
+    Case("function", function),
+    Case("function specialized for two ranks", specialized_function, (12,)),
+    Case("function with an attribute of its calls", given, (12, 9)),
+    Case("training graph", training_graph, (13, 9)),
+    Case("node with a subgraph", sequence_map, (16,)),
 ]
 
 
 def pair() -> onnx.ModelProto:
-    """Two Gelus and a Clip with a bound that an older opset has no input for."""
+    """Return two Gelus and a Clip with a bound input that the older opset lacks."""
     nodes = [
         node("Gelu", ["x"], ["a"], "first"),
         node("Clip", ["a", "low"], ["b"], "clip"),

@@ -1,4 +1,4 @@
-"""A model that uses every corner of the format."""
+"""A model with every part of the format."""
 
 from __future__ import annotations
 
@@ -11,23 +11,28 @@ from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, nump
 
 FLOAT = TensorProto.FLOAT
 UNKNOWN = b"\xc0\x3e\x07"
-"""Field 1000 holding 7, which no version of ONNX has."""
+"""Field 1000 with value 7, which no version of ONNX defines."""
 CHANGING = ("Squeeze", "Unsqueeze", "Softmax")
-"""The operators that change between 11 and 13; every other node stays."""
+"""Operators that change between opsets 11 and 13; all other nodes stay."""
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str, domain: str = "", **stated: Any
+    op_type: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    name: str,
+    domain: str = "",
+    **attributes: Any,
 ) -> NodeProto:
     made: NodeProto = helper.make_node(
-        op_type, inputs, outputs, name, doc_string=f"on {name}", domain=domain, **stated
+        op_type, inputs, outputs, name, doc_string=f"on {name}", domain=domain, **attributes
     )
     made.metadata_props.add(key="of", value=name)
     return made
 
 
 def described(message: Any) -> Any:
-    """The message with a note, if it takes any, and a field that nobody knows."""
+    """Add metadata and a doc string, where supported, and an unknown field to a message."""
     if hasattr(message, "metadata_props"):
         message.metadata_props.add(key="k", value="v")
     if hasattr(message, "doc_string") and not message.doc_string:
@@ -52,21 +57,21 @@ def sparse(name: str) -> onnx.SparseTensorProto:
 
 
 def squeeze(data: str, output: str, name: str, opset: int) -> NodeProto:
-    """From 13 on the axes are an input."""
+    """Return a Squeeze; since opset 13 its axes are an input."""
     if opset < 13:
         return node("Squeeze", [data], [output], name, axes=[0])
     return node("Squeeze", [data, "axes"], [output], name)
 
 
 def unsqueeze(data: str, output: str, name: str, opset: int) -> NodeProto:
-    """As `squeeze`."""
+    """Return an Unsqueeze like `squeeze`."""
     changed = squeeze(data, output, name, opset)
     changed.op_type = "Unsqueeze"
     return changed
 
 
 def rich(opset: int = 11) -> onnx.ModelProto:
-    """The same model at 11 or 13: some nodes of each graph and function change between them."""
+    """Return the model at opset 11 or 13; some nodes of each graph and function differ."""
     bodies = [branch(name, opset) for name in ("then", "else", "body")]
     nodes = [
         node("Relu", ["x"], ["a"], "first"),
@@ -115,7 +120,7 @@ def rich(opset: int = 11) -> onnx.ModelProto:
 
 
 def branch(name: str, opset: int) -> GraphProto:
-    """A graph of one node that changes and one that does not."""
+    """Return a graph with one node that changes and one that does not."""
     nodes = [
         node("Relu", ["a"], [f"{name}_r"], f"{name}.relu"),
         squeeze(f"{name}_r", f"{name}_s", f"{name}.squeeze", opset),
@@ -126,17 +131,15 @@ def branch(name: str, opset: int) -> GraphProto:
 
 
 def _weights(opset: int) -> list[TensorProto]:
-    """One that nodes read, one that nobody reads, one that a caller may give, one that is elsewhere."""
-    elsewhere = TensorProto(
-        name="elsewhere", data_type=FLOAT, dims=[1000], data_location=TensorProto.EXTERNAL
-    )
-    elsewhere.external_data.add(key="location", value="weights.bin")
+    """Return initializers: used, unused, with an input as default, and with external data."""
+    external = TensorProto(name="elsewhere", data_type=FLOAT, dims=[1000], data_location=TensorProto.EXTERNAL)
+    external.external_data.add(key="location", value="weights.bin")
     axes = [numpy_helper.from_array(np.array([0]), "axes")] if opset >= 13 else []
     return [
         described(numpy_helper.from_array(np.ones((1, 4), np.float32), "w")),
         numpy_helper.from_array(np.arange(3), "unused"),
         helper.make_tensor("given", FLOAT, [4], [1.0] * 4),
-        elsewhere,
+        external,
         *axes,
     ]
 
@@ -159,21 +162,21 @@ def _train(model: onnx.ModelProto, opset: int) -> None:
     info = model.training_info.add()
     start = [node("Constant", [], ["zero"], "start", value=helper.make_tensor("", FLOAT, [1, 4], [0.0] * 4))]
     info.initialization.CopyFrom(helper.make_graph(start, "initialization", [], [value("zero", (1, 4))]))
-    step = [
+    nodes = [
         squeeze("w", "flat", "train.squeeze", opset),
         unsqueeze("flat", "new", "train.unsqueeze", opset),
     ]
-    info.algorithm.CopyFrom(helper.make_graph(step, "algorithm", [], [value("new", (1, 4))]))
+    info.algorithm.CopyFrom(helper.make_graph(nodes, "algorithm", [], [value("new", (1, 4))]))
     info.initialization_binding.add(key="w", value="zero")
     info.update_binding.add(key="w", value="new")
     described(info.algorithm)
 
 
 def containers(model: Any) -> Iterator[Any]:
-    """Every graph and function of a model, each before the graphs within."""
+    """Yield every graph and function of a model, each before its nested graphs."""
     graphs = (g for info in model.training_info for g in (info.initialization, info.algorithm))
-    waiting = [model.graph, *graphs, *model.functions]
-    while waiting:
-        container = waiting.pop()
+    pending = [model.graph, *graphs, *model.functions]
+    while pending:
+        container = pending.pop()
         yield container
-        waiting += [a.g for each in container.node for a in each.attribute if a.HasField("g")]
+        pending += [a.g for each in container.node for a in each.attribute if a.HasField("g")]

@@ -1,4 +1,4 @@
-"""Build small models, run them in a runtime, and compare what comes out."""
+"""Build small models, run them in a runtime, and compare their outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 ort.set_default_logger_severity(4)
-NEWEST_IN_ORT = 26
+MAX_ORT_OPSET = 26
 Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Array]
 
@@ -27,9 +27,16 @@ def build(
     initializers: Feeds | None = None,
     shapes: bool = True,
 ) -> onnx.ModelProto:
-    """A model whose inputs have the types and shapes of `feeds`.
+    """Build a model.
 
-    `outputs` maps names to element types, or lists names of float outputs; `shapes=False` states no shape.
+    Args:
+        nodes: the nodes of its graph.
+        feeds: arrays with the types and shapes of the inputs.
+        outputs: element types of outputs by name, or the names of float outputs.
+        opset: the opset of the default domain, or opsets by domain.
+        ir_version: the IR version.
+        initializers: initializers by name.
+        shapes: whether inputs have shapes.
     """
     opsets = {"": opset} if isinstance(opset, int) else opset
     elements = outputs if isinstance(outputs, Mapping) else dict.fromkeys(outputs, onnx.TensorProto.FLOAT)
@@ -52,9 +59,9 @@ def _value(name: str, array: Array, shapes: bool) -> onnx.ValueInfoProto:
 
 
 def run(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    """The outputs in onnxruntime, unoptimised; beyond its newest opset in onnx.reference."""
+    """Run a model in onnxruntime without optimizations, or in onnx.reference above the newest opset."""
     opset = next((i.version for i in model.opset_import if i.domain in ("", "ai.onnx")), 1)
-    if opset > NEWEST_IN_ORT:
+    if opset > MAX_ORT_OPSET:
         return run_reference(model, feeds)
     options = ort.SessionOptions()
     options.log_severity_level = 4
@@ -64,28 +71,28 @@ def run(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 
 def run_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    """The outputs in onnx.reference."""
+    """Run a model in onnx.reference."""
     return list(ReferenceEvaluator(model).run(None, dict(feeds)))
 
 
 def assert_equal(found: Sequence[Any], expected: Sequence[Any], tolerance: float = 1e-5) -> None:
-    """Same number of outputs, types, shapes and values (NaN equals NaN)."""
+    """Assert equal numbers, types, shapes and values of outputs; NaN equals NaN."""
     assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        one, other = np.asarray(one), np.asarray(other)
-        assert one.dtype == other.dtype
-        assert one.shape == other.shape
-        if one.dtype.kind in "OUS":
-            assert one.tolist() == other.tolist()
+    for actual, wanted in zip(found, expected, strict=True):
+        actual, wanted = np.asarray(actual), np.asarray(wanted)
+        assert actual.dtype == wanted.dtype
+        assert actual.shape == wanted.shape
+        if actual.dtype.kind in "OUS":
+            assert actual.tolist() == wanted.tolist()
         else:
-            np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
+            np.testing.assert_allclose(actual, wanted, rtol=tolerance, atol=tolerance)
 
 
 def opset_of(model: Any, domain: str = "") -> int:
-    """The opset of a domain in a converted model."""
+    """Return the opset of a domain in a model."""
     return int(next(each.version for each in model.opset_import if (each.domain or "") == domain))
 
 
 def op_types(model: Any) -> list[str]:
-    """The operators of the main graph, in order."""
+    """Return the operators of the main graph in order."""
     return [node.op_type for node in model.graph.node]

@@ -1,4 +1,4 @@
-"""Models with a tensor of some size in every place that can hold one, and in every field for elements."""
+"""Models with a large tensor in every position that can hold one, and in every data field."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import onnx
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, helper
 
 COUNT = 64
-"""The elements of each tensor, as many as make it worth to be left where they are."""
+"""Number of elements of each tensor, large enough for streaming to copy the data from the file."""
 RAW = struct.pack(f"<{COUNT}f", *range(COUNT))
 
 
 def raw(name: str = "w", data: bytes = RAW) -> TensorProto:
-    """A tensor of floats, as most writers store it."""
+    """Return a tensor of floats in `raw_data`."""
     return TensorProto(name=name, data_type=TensorProto.FLOAT, dims=[len(data) // 4], raw_data=data)
 
 
 def typed(element_type: int, field: str, name: str = "w") -> TensorProto:
-    """A tensor with its elements in the field for their type."""
+    """Return a tensor with its elements in the field for their type."""
     found = TensorProto(name=name, data_type=element_type, dims=[COUNT])
     getattr(found, field).extend(range(1000, 1000 + COUNT))
     return found
 
 
-def described() -> TensorProto:
-    """A tensor with something behind its elements, and something that nobody knows."""
+def with_unknown_fields() -> TensorProto:
+    """Return a tensor with fields after its elements, some of them unknown."""
     found = raw()
     found.doc_string = "behind the elements"
     found.metadata_props.add(key="k", value="v")
@@ -43,7 +43,7 @@ TENSORS: dict[str, Callable[[], TensorProto]] = {
     "int64_data": lambda: typed(TensorProto.INT64, "int64_data"),
     "uint64_data": lambda: typed(TensorProto.UINT64, "uint64_data"),
     "one text": lambda: TensorProto(name="w", data_type=TensorProto.STRING, dims=[], string_data=[RAW]),
-    "raw_data and more": described,
+    "raw_data and more": with_unknown_fields,
 }
 
 
@@ -52,7 +52,7 @@ def model(
     initializers: list[TensorProto] | None = None,
     functions: list[onnx.FunctionProto] | None = None,
 ) -> ModelProto:
-    """A model from x to y whose Clip changes on the way from opset 9 to newer ones."""
+    """Return a model from x to y with a Clip that an upgrade from opset 9 changes."""
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [COUNT]) for name in "xy"]
     clip = helper.make_node("Clip", ["x"], ["y"], name="clip", min=0.0, max=6.0)
     graph = helper.make_graph([clip, *(nodes or [])], "g", values[:1], values[1:], initializers or [])
@@ -61,18 +61,18 @@ def model(
 
 
 def held(tensor: TensorProto, output: str = "c") -> onnx.NodeProto:
-    """A Constant."""
+    """Return a Constant node."""
     return helper.make_node("Constant", [], [output], name=output, value=tensor)
 
 
 def graph_with(tensor: TensorProto) -> GraphProto:
-    """A graph within a node, with the tensor as its initializer and its only value."""
+    """Return a subgraph that outputs the tensor, its only initializer."""
     output = helper.make_tensor_value_info(tensor.name, tensor.data_type, None)
     return helper.make_graph([], "inner", [], [output], [tensor])
 
 
 def sparse_with(tensor: TensorProto) -> onnx.SparseTensorProto:
-    """A sparse tensor with these values."""
+    """Return a sparse tensor with these values."""
     indices = TensorProto(name="i", data_type=TensorProto.INT64, dims=[COUNT], int64_data=range(COUNT))
     return helper.make_sparse_tensor(tensor, indices, [COUNT])
 
@@ -85,7 +85,7 @@ def in_function(tensor: TensorProto) -> ModelProto:
     return model([helper.make_node("F", [], ["f"], domain="local")], functions=[body])
 
 
-def as_default(tensor: TensorProto) -> ModelProto:
+def as_attribute_default(tensor: TensorProto) -> ModelProto:
     node = onnx.NodeProto(op_type="Constant", output=["z"])
     node.attribute.add(name="value", ref_attr_name="t", type=AttributeProto.TENSOR)
     body = helper.make_function("local", "F", [], ["z"], [node], [helper.make_opsetid("", 9)], [])
@@ -100,13 +100,13 @@ def in_training(tensor: TensorProto) -> ModelProto:
 
 
 def in_branches(tensor: TensorProto) -> ModelProto:
-    yes = TensorProto(name="yes", data_type=TensorProto.BOOL, dims=[], raw_data=b"\1")
+    condition = TensorProto(name="yes", data_type=TensorProto.BOOL, dims=[], raw_data=b"\1")
     branch = graph_with(tensor)
     node = helper.make_node("If", ["yes"], ["f"], name="if", then_branch=branch, else_branch=branch)
-    return model([node], [yes])
+    return model([node], [condition])
 
 
-def in_branches_of_branches(tensor: TensorProto) -> ModelProto:
+def in_nested_branches(tensor: TensorProto) -> ModelProto:
     inner = in_branches(tensor)
     output = helper.make_tensor_value_info("f", tensor.data_type, None)
     branch = helper.make_graph(inner.graph.node[1:], "outer", [], [output])
@@ -120,7 +120,7 @@ def as_sparse_initializer(tensor: TensorProto) -> ModelProto:
     return found
 
 
-def of_unknown_operator(name: str, value: object) -> ModelProto:
+def in_custom_operator(name: str, value: object) -> ModelProto:
     return model([helper.make_node("Op", [], ["f"], domain="local", **{name: value})])
 
 
@@ -130,23 +130,23 @@ PLACES: dict[str, Callable[[TensorProto], ModelProto]] = {
         initializers=[raw("a"), tensor, raw("b", RAW * 9), raw("c")]
     ),
     "Constant": lambda tensor: model([held(tensor)]),
-    "initializer of a graph within": in_branches,
-    "initializer of a graph in a graph": in_branches_of_branches,
+    "initializer of a subgraph": in_branches,
+    "initializer of a nested subgraph": in_nested_branches,
     "Constant in a function": in_function,
-    "default of a function's attribute": as_default,
+    "default of a function's attribute": as_attribute_default,
     "training graph": in_training,
     "sparse initializer": as_sparse_initializer,
     "sparse Constant": lambda tensor: model(
         [helper.make_node("Constant", [], ["f"], sparse_value=sparse_with(tensor))]
     ),
-    "list of tensors": lambda tensor: of_unknown_operator("tensors", [tensor, tensor]),
-    "list of graphs": lambda tensor: of_unknown_operator("graphs", [graph_with(tensor), graph_with(tensor)]),
-    "list of sparse tensors": lambda tensor: of_unknown_operator("several", [sparse_with(tensor)] * 2),
+    "list of tensors": lambda tensor: in_custom_operator("tensors", [tensor, tensor]),
+    "list of graphs": lambda tensor: in_custom_operator("graphs", [graph_with(tensor), graph_with(tensor)]),
+    "list of sparse tensors": lambda tensor: in_custom_operator("several", [sparse_with(tensor)] * 2),
 }
 
 
-def save(found: ModelProto, path: Path) -> bytes:
-    """Write a model to a file; what is in it."""
-    data = bytes(found.SerializeToString())
+def save(model_proto: ModelProto, path: Path) -> bytes:
+    """Write a model to a file and return the content."""
+    data = bytes(model_proto.SerializeToString())
     path.write_bytes(data)
     return data

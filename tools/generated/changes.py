@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
 from opshift.registry.changes.classify import change_rules
 from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.policies import POLICIES
+from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "changes.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->

@@ -9,17 +9,18 @@ from typing import Any
 
 import networkx as nx
 
-from opshift.adapters.table import adapter_table
-from opshift.converter.lineage import lineage
-from opshift.registry.catalogue import Registry
-from opshift.registry.compiled import name_of, stated
-from opshift.registry.definition_files import CONSUMERS, OPSETS, RELEASES, TYPES
+from opshift.adapters.core.adapter_table import adapter_table
+from opshift.converter.rewrite.version_graph import lineage
+from opshift.opsets import OPSETS
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
+from opshift.registry.precompiled import name_of, stated
+from opshift.registry.registry import Registry
 from opshift.registry.releases import Releases
 
-DEFINITIONS, ROUTES = Path("registry", "compiled.json"), Path("converter", "compiled.json")
+DEFINITIONS, ROUTES = Path("registry", "compiled.json"), Path("converter", "rewrite", "compiled.json")
 Sections = Mapping[str, Mapping[str, Any]]
 
 
@@ -67,7 +68,7 @@ def _paths(operator: Operator) -> dict[str, Any]:
 
 
 def _json_text(sections: Sections) -> str:
-    """Return JSON with one line for each entry."""
+    """Return JSON with one line for each entry, so that an entry can be found without parsing the file."""
     texts = [
         f"{json.dumps(name)}: {{\n"
         + ",\n".join(

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.adapters.table import Adapter, Pair, adapter_table
-from opshift.cli.history import Answered, Entry, history
-from opshift.registry.catalogue import default_registry
+from opshift.adapters.core.adapter_table import Adapter, Pair, adapter_table
+from opshift.cli.operator_history import Answered, Entry, history
+from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "downgrades.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->

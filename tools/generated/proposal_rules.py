@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.proposals.rules.table import Rule, rule_table
+from opshift.proposals.rules.rule_table import Rule, rule_table
 
 PAGE: Final = Path("docs", "proposal-rules.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.adapters.node import Node
-from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.table import adapter
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.node import Node
 
 
 @adapter("Elu", 22, 29)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.adapters.node import Node
-from opshift.adapters.refusal import CannotConvert
-from opshift.adapters.rewriter import Rewriter
-from opshift.adapters.table import adapter
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
 
 CHANNEL_AXIS = 1
 

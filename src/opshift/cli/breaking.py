@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
+import tarfile
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date
@@ -18,17 +22,18 @@ from opshift.cli.change_options import (
     list_rules,
     policy_named,
 )
-from opshift.cli.failing import FINDINGS
+from opshift.cli.errors import FINDINGS
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import Column, counted, emit
-from opshift.converter.errors import UsageError
+from opshift.cli.output import counted, emit
+from opshift.cli.page import Column
+from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.changes.findings import Finding
-    from opshift.registry.changes.waivers import Waiver
+    from opshift.registry.changes.findings import Finding, Waiver
+    from opshift.registry.changes.trees import Tree
 
 FINDING = (
     Column("operator", style="cyan"),
@@ -38,7 +43,9 @@ FINDING = (
     Column("reason"),
     Column("waiver", style="yellow"),
 )
+
 CLASSES = (Column("class", style="cyan"), Column("steps", is_number=True), Column("meaning", style="dim"))
+
 TreeArgument = Annotated[
     Path | None,
     typer.Argument(
@@ -47,6 +54,7 @@ TreeArgument = Annotated[
         show_default=False,
     ),
 ]
+
 AgainstOption = Annotated[
     str | None,
     typer.Option(
@@ -56,6 +64,7 @@ AgainstOption = Annotated[
         show_default=False,
     ),
 ]
+
 WaiversOption = Annotated[
     Path | None,
     typer.Option(
@@ -83,8 +92,7 @@ def breaking(
     and new versions that the mode does not allow. Without --against, classifies every step in the history of
     TREE, and reports those that the mode does not allow. Exits with 1 if a finding is not waived.
     """
-    from opshift.registry.changes.findings import unused, waive
-    from opshift.registry.changes.waivers import load_waivers
+    from opshift.registry.changes.findings import load_waivers, unused, waive
 
     if rules or explain:
         list_rules(form, explain)
@@ -108,7 +116,7 @@ def breaking(
 
 
 def _builtin_tree() -> Path:
-    from opshift.registry.catalogue import default_registry
+    from opshift.registry.registry import default_registry
 
     return default_registry().folders[0]
 
@@ -117,7 +125,6 @@ def _findings(
     folder: Path, against: str | None, policy: Policy, mode: Mode
 ) -> tuple[list[Finding], Counter[ChangeClass]]:
     """Return the findings and, without another tree, the number of steps in the history per class."""
-    from opshift.cli.git_trees import tree_against
     from opshift.registry.changes.history import history_findings, history_steps
     from opshift.registry.changes.trees import compare_trees, read_tree
 
@@ -151,7 +158,7 @@ def _write(
 
 
 def _row(finding: Finding) -> tuple[Any, ...]:
-    from opshift.cli.change_text import change_text
+    from opshift.cli.operator_text import change_text
 
     change, waiver = finding.change, finding.waiver
     until = f"{'until' if finding.is_waived else 'expired on'} {waiver.until}" if waiver else ""
@@ -163,3 +170,36 @@ def _row(finding: Finding) -> tuple[Any, ...]:
         finding.reason,
         until,
     )
+
+
+def tree_against(named: str, folder: Path) -> Tree:
+    """Return the tree in folder `named` if it exists, else `folder` at the git revision `named`.
+
+    Raises:
+        UsageError: `named` is neither a folder nor a revision of `folder`.
+        DefinitionError: a definition in the tree is invalid.
+    """
+    from opshift.registry.changes.trees import read_tree
+
+    if Path(named).is_dir():
+        return read_tree(Path(named))
+    with tempfile.TemporaryDirectory() as scratch:
+        _unpack(named, folder, Path(scratch))
+        return read_tree(Path(scratch))
+
+
+def _unpack(revision: str, folder: Path, destination: Path) -> None:
+    """Write the files of `folder` at a git revision to another folder."""
+    reason = f"{revision!r} is neither a folder nor a git revision of the tree"
+    if revision.startswith("-"):  # git would read it as an option
+        raise UsageError(reason, place=str(folder))
+    command = ["git", "-C", str(folder.resolve()), "archive", "--format=tar", revision]
+    try:
+        archived = subprocess.run(command, capture_output=True, check=True)
+    except FileNotFoundError as error:
+        raise UsageError("git is not installed", remedy="install git, or compare with a folder") from error
+    except subprocess.CalledProcessError as error:
+        messages = error.stderr.decode(errors="replace").strip().splitlines()
+        raise UsageError(reason, place=str(folder), remedy=messages[-1] if messages else "") from error
+    with tarfile.open(fileobj=io.BytesIO(archived.stdout)) as archive:
+        archive.extractall(destination, filter="data")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.options import Format
-from opshift.cli.output import Column, emit
-from opshift.converter.errors import UsageError
+from opshift.cli.output import emit
+from opshift.cli.page import Column
+from opshift.model.errors import UsageError
 from opshift.registry.changes.policies import POLICIES, Mode, Policy
 
 if TYPE_CHECKING:
@@ -22,14 +23,18 @@ PolicyOption = Annotated[
         help=f"The changes that a published version may have: {', '.join(POLICIES)}.",
     ),
 ]
+
 ModeOption = Annotated[
     Mode, typer.Option("--mode", help="The direction in which models must stay compatible.")
 ]
+
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules and policies, and exit.")]
+
 ExplainOption = Annotated[
     str | None,
     typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit."),
 ]
+
 RULES = (Column("rule", style="cyan"), Column("class"), Column("purpose"))
 
 

@@ -9,26 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.failing import FINDINGS, about
+from opshift.checker.findings import Finding, Level
+from opshift.cli.errors import FINDINGS, about
 from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import Column, counted, emit, working
-from opshift.cli.places import require_file
-from opshift.converter.errors import UsageError
-from opshift.converter.legality.findings import Finding, Level
+from opshift.cli.output import counted, emit, working
+from opshift.cli.page import Column
+from opshift.cli.paths import require_file
+from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from opshift.checker.rule_table import Rule
     from opshift.cli.page import Page
-    from opshift.converter.legality.rules import Rule
 
 RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"), Column("source", style="dim"))
-
 
 SourcesArgument = Annotated[
     list[Path] | None, typer.Argument(metavar="IN", help="The models to check.", show_default=False)
 ]
+
 LevelOption = Annotated[
     Level, typer.Option("--level", help="Show findings of this level and more severe ones.")
 ]
+
 RulesOption = Annotated[bool, typer.Option("--rules", help="List the rules, and exit.")]
 
 
@@ -44,8 +46,8 @@ def check(
     A model without errors is valid. Warnings are violations that runtimes accept; infos are advice. Exits
     with 1 if there are errors.
     """
-    from opshift.converter.legality.check import check as findings_of
-    from opshift.converter.legality.rules import rule_table
+    from opshift.checker.check import check as findings_of
+    from opshift.checker.rule_table import rule_table
 
     if rules:
         _list_rules(form, rule_table().values())
@@ -88,7 +90,7 @@ def _report(form: Format, findings_by_model: dict[Path, tuple[Finding, ...]], lo
 
 
 def _write(page: Page, source: Path, shown: Sequence[Finding], findings: Sequence[Finding]) -> None:
-    from opshift.cli.findings import write_findings
+    from opshift.cli.errors import write_findings
 
     page.title(str(source))
     write_findings(page, shown)

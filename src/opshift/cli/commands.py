@@ -10,13 +10,13 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from opshift.cli.failing import FINDINGS, WRONG_USAGE, Misused, tell
+from opshift.cli.errors import FINDINGS, WRONG_USAGE, Misused, tell
 from opshift.cli.options import Format
-from opshift.converter.errors import UsageError
-from opshift.registry.errors import OpshiftError
+from opshift.model.errors import OpshiftError, UsageError
 
 INTERRUPTED = 130
 """Exit code after Ctrl+C: 128 plus the number of SIGINT, as in shells."""
+
 WrongCommandLine: type[Any] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 

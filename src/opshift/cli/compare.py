@@ -7,17 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.failing import FINDINGS
+from opshift.cli.errors import FINDINGS
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import Column, emit, working
-from opshift.cli.places import require_file
+from opshift.cli.output import emit, working
+from opshift.cli.page import Column
+from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
+    from opshift.analysis.comparison.result import Change, Comparison
     from opshift.cli.page import Page
-    from opshift.converter.comparison.result import Change, Comparison
 
 OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.", show_default=False)]
+
 NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.", show_default=False)]
+
 COLUMNS = (
     Column("requires", style="yellow"),
     Column("rule", style="cyan"),
@@ -34,7 +37,7 @@ def compare(old: OldArgument, new: NewArgument, form: FormatOption = Format.TEXT
     changes that callers notice a higher MINOR version, all others a higher PATCH version. Exits with 1 if
     the version was not increased enough.
     """
-    from opshift.converter.comparison.compare import compare as compare_models
+    from opshift.analysis.comparison.compare import compare as compare_models
 
     for path in (old, new):
         require_file(path)

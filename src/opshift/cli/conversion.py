@@ -7,14 +7,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opshift.cli.failing import about
+from opshift.cli.errors import about
 from opshift.cli.output import working
 
 if TYPE_CHECKING:
+    from opshift.analysis.verification.result import Verification
     from opshift.converter.report import Report
-    from opshift.converter.streaming.external import External
-    from opshift.converter.verification.result import Verification
-    from opshift.registry.catalogue import Registry
+    from opshift.converter.streaming.external_data import External
+    from opshift.registry.registry import Registry
 
 
 class Settings(NamedTuple):
@@ -85,8 +85,8 @@ def convert_file(
         OpshiftError: the model cannot be read, converted, verified or written; nothing was written.
     """
     from opshift.converter.convert import convert
-    from opshift.converter.opsets import opset_imports
     from opshift.converter.streaming.convert_file import converting
+    from opshift.model.operator_ids import opset_imports
 
     imports: dict[str, int] = {}
 
@@ -117,8 +117,8 @@ def convert_file(
 @contextmanager
 def read(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
     """Yield a model without its large weights, and its opset imports by domain."""
-    from opshift.converter.opsets import opset_imports
     from opshift.converter.streaming.weights import reading
+    from opshift.model.operator_ids import opset_imports
 
     with about(source), reading(source) as model:
         yield model, opset_imports(model.opset_import, model.ir_version)
@@ -130,8 +130,8 @@ def _verify(
     """Compare the outputs of the original and the converted model, if requested."""
     if not settings.verify:
         return None
-    from opshift.converter.files import read_model
-    from opshift.converter.verification.verify import verify
+    from opshift.analysis.verification.verify import verify
+    from opshift.model.files import read_model
 
     with working(f"Comparing {source} with its conversion", quiet=quiet), about(source):
         model = read_model(converted)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from opshift.cli.conversion import Converted, Settings, convert_file, read
-from opshift.cli.failing import FINDINGS, Misused
+from opshift.cli.errors import FINDINGS, Misused
 from opshift.cli.options import (
     AdaptersOption,
     AllowOption,
@@ -21,13 +21,13 @@ from opshift.cli.options import (
     registry_with,
 )
 from opshift.cli.output import emit, emit_error, working
-from opshift.cli.places import destination, require_file
-from opshift.converter.errors import UsageError
+from opshift.cli.paths import destination, require_file
+from opshift.model.errors import UsageError
 from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.catalogue import Registry
+    from opshift.registry.registry import Registry
 
 MoreArgument = Annotated[
     list[Path] | None,
@@ -35,14 +35,19 @@ MoreArgument = Annotated[
         metavar="OUT|IN", help="The file to write, or more models with --out.", show_default=False
     ),
 ]
+
 OutputArgument = Annotated[
     Path | None, typer.Argument(metavar="OUT", help="The file to write.", show_default=False)
 ]
+
 InPlaceOption = Annotated[bool, typer.Option("--in-place", help="Overwrite IN with the result; omit OUT.")]
+
 ForceOption = Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")]
+
 CheckOption = Annotated[
     bool, typer.Option("--check", help="Check the model against ONNX's specification before and after.")
 ]
+
 FolderOption = Annotated[
     Path | None,
     typer.Option(
@@ -52,22 +57,26 @@ FolderOption = Annotated[
         help="Convert several models, and all models in folders, to DIR.",
     ),
 ]
+
 JobsOption = Annotated[
     int,
     typer.Option("--jobs", "-j", metavar="N", min=1, help="With --out: the number of parallel processes."),
 ]
+
 ReversibleOption = Annotated[
     bool,
     typer.Option(
         "--reversible", help="Record replaced nodes in the model, so that converting back restores them."
     ),
 ]
+
 VerifyOption = Annotated[
     bool,
     typer.Option(
         "--verify", help="Run both models on the same inputs, and write nothing unless the outputs agree."
     ),
 ]
+
 InputsOption = Annotated[
     Path | None,
     typer.Option(
@@ -76,6 +85,7 @@ InputsOption = Annotated[
         help="With --verify: an .npz file of inputs; missing inputs are generated.",
     ),
 ]
+
 ToleranceOption = Annotated[
     float | None,
     typer.Option(
@@ -85,6 +95,7 @@ ToleranceOption = Annotated[
         help="With --verify: the maximum difference of floats, relative and absolute.",
     ),
 ]
+
 ExternalOption = Annotated[
     Literal["copy", "link", "keep"],
     typer.Option(
@@ -93,6 +104,7 @@ ExternalOption = Annotated[
         "keep them where they are.",
     ),
 ]
+
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print neither summary nor progress.")]
 
 
@@ -175,8 +187,7 @@ def _convert_all(
     quiet: bool,
     form: Format,
 ) -> None:
-    from opshift.cli.batch import jobs_for, run_jobs
-    from opshift.cli.batch_summary import batch_data, failures, write_batch, write_failures
+    from opshift.cli.batch import batch_data, failures, jobs_for, run_jobs, write_batch, write_failures
 
     jobs = jobs_for(sources, folder, force=force)
     outcomes = run_jobs(jobs, settings, workers, quiet=quiet)
@@ -201,7 +212,7 @@ def plan(
 
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     """
-    from opshift.cli.summary import write_plan
+    from opshift.cli.conversion_text import write_plan
     from opshift.converter.convert import plan_version
     from opshift.converter.report import Report
 
@@ -235,7 +246,7 @@ def _registry_for(target: list[str] | None, ir_version: str | None, folders: lis
 
 
 def _write(page: Page, converted: Converted) -> None:
-    from opshift.cli.summary import write_concessions, write_replacements, write_versions
+    from opshift.cli.conversion_text import write_concessions, write_replacements, write_versions
 
     source, out = converted.source, converted.out
     before, after = converted.sizes
@@ -244,7 +255,7 @@ def _write(page: Page, converted: Converted) -> None:
     write_replacements(page, converted.report)
     write_concessions(page, converted.report)
     if converted.verification:
-        from opshift.cli.verification import write_verification
+        from opshift.cli.verification_text import write_verification
 
         write_verification(page, converted.verification)
     if converted.missing:

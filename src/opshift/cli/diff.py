@@ -15,32 +15,37 @@ from opshift.cli.change_options import (
     list_rules,
     policy_named,
 )
-from opshift.cli.failing import FINDINGS
-from opshift.cli.naming import find, read_name
+from opshift.cli.errors import FINDINGS
+from opshift.cli.operator_text import find, read_name
 from opshift.cli.options import DomainOption, FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import Column, counted, emit
-from opshift.converter.errors import UsageError
+from opshift.cli.output import counted, emit
+from opshift.cli.page import Column
+from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.catalogue import Registry
-    from opshift.registry.changes.between import Difference
     from opshift.registry.changes.classify import Classified
+    from opshift.registry.changes.history import Difference
+    from opshift.registry.registry import Registry
 
 CHANGES = (Column("class", style="cyan"), Column("rule"), Column("change"))
+
 OperatorArgument = Annotated[
     str | None,
     typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder.", show_default=False),
 ]
+
 OldArgument = Annotated[
     int | None, typer.Argument(metavar="OLD", help="The old version or opset.", show_default=False)
 ]
+
 NewArgument = Annotated[
     int | None,
     typer.Argument(metavar="NEW", help="The new version or opset (default: newest).", show_default=False),
 ]
+
 OpsetsOption = Annotated[
     tuple[int, int] | None,
     typer.Option("--opset", metavar="OLD NEW", help="Compare two opsets of a domain.", show_default=False),
@@ -94,7 +99,7 @@ def _differences(
         UsageError: the arguments are neither an operator and a version, nor two opsets.
         ResolveError: the operator, a version or an opset does not exist.
     """
-    from opshift.registry.changes.between import operator_difference, opset_differences
+    from opshift.registry.changes.history import operator_difference, opset_differences
 
     if (operator is None) == (opset is None) or (operator is not None and old is None):
         remedy = "name an operator and two versions, as in Clip 6 11, or two opsets, as in --opset 12 13"
@@ -122,7 +127,7 @@ def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, Any]:
 
 
 def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: Mode) -> None:
-    from opshift.cli.change_text import change_text
+    from opshift.cli.operator_text import change_text
 
     for position, each in enumerate(differences):
         if position:

@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.convert import ForceOption, InPlaceOption, OutputArgument, QuietOption
-from opshift.cli.failing import FINDINGS, about
+from opshift.cli.errors import FINDINGS, about
 from opshift.cli.options import FoldersOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import Column, emit, working
-from opshift.cli.places import destination, require_file
-from opshift.converter.errors import UsageError
+from opshift.cli.output import emit, working
+from opshift.cli.page import Column
+from opshift.cli.paths import destination, require_file
+from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
+    from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, Ranges, Stamp
     from opshift.cli.page import Page
-    from opshift.converter.doctor.diagnosis import Diagnosis, IrStamp, Ranges, Stamp
 
 FixOption = Annotated[
     bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
 ]
+
 NODES = (
     Column("nodes", is_number=True),
     Column("operator", style="cyan"),
     Column("valid at opsets"),
 )
+
 MISFITS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
 
 
@@ -46,11 +49,11 @@ def doctor(
     every opset. --fix changes a wrong version to the nearest one that is valid for all nodes, and nothing
     else. Exits with 1 if a version is wrong and not fixed.
     """
-    from opshift.converter.doctor.diagnose import diagnose
-    from opshift.converter.doctor.restamp import apply_stamps, require_curable
-    from opshift.converter.files import read_model, write_model
-    from opshift.converter.streaming.external import external_files, require_spared
+    from opshift.analysis.doctor.diagnose import diagnose
+    from opshift.analysis.doctor.restamp import apply_stamps, require_curable
+    from opshift.converter.streaming.external_data import external_files, require_spared
     from opshift.converter.streaming.weights import reading
+    from opshift.model.files import read_model, write_model
 
     require_file(source)
     if not fix and (out is not None or in_place):

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from opshift.cli.failing import FINDINGS, about
+from opshift.cli.errors import FINDINGS, about
 from opshift.cli.options import FoldersOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import Column, counted, emit, working
-from opshift.cli.places import require_file
+from opshift.cli.output import counted, emit, working
+from opshift.cli.page import Column
+from opshift.cli.paths import require_file
+from opshift.model.errors import InvalidModel
+from opshift.model.operator_ids import LocalFunction, canonical_domain, opset_imports
+from opshift.model.types import type_text
+from opshift.registry.errors import ResolveError
+from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.cli.contents import Contents, Value
-    from opshift.cli.counting import Use
     from opshift.cli.page import Page
-    from opshift.registry.catalogue import Registry
 
 NAME = Column("name", style="cyan")
 
@@ -27,8 +33,7 @@ def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOp
     Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
     the operators of some nodes cannot be resolved.
     """
-    from opshift.cli.contents import contents_of
-    from opshift.converter.files import read_model
+    from opshift.model.files import read_model
 
     require_file(source)
     registry = registry_with(folders)
@@ -108,3 +113,153 @@ def _release(domain: str, opset: int, registry: Registry) -> str:
 def _note(use: Use) -> str:
     advice = f" ({use.remedy})" if use.remedy else ""
     return f"{'unresolved: ' if use.kind == 'unresolved' else ''}{use.reason}{advice}"
+
+
+@dataclass(frozen=True)
+class Value:
+    """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
+
+    name: str
+    type: str
+    shape: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """Operator used by a model: its number of nodes, its kind, and a remark (`reason`) with a remedy."""
+
+    operator: str
+    count: int
+    kind: Literal["operator", "function", "foreign", "unresolved"]
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Summary of a model."""
+
+    ir_version: int
+    producer: str
+    opsets: dict[str, int]
+    nodes: dict[str, int]
+    """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
+    initializers: int
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    functions: tuple[str, ...]
+    operators: tuple[Use, ...]
+
+    @property
+    def unresolved(self) -> int:
+        """Number of nodes whose operator cannot be resolved."""
+        return sum(use.count for use in self.operators if use.kind == "unresolved")
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+def contents_of(model: Any, registry: Registry) -> Contents:
+    """Count the nodes of a model and resolve their operators.
+
+    Raises:
+        InvalidModel: the model has no graph, or its opset imports are contradictory.
+    """
+    if not model.HasField("graph"):
+        raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
+    opsets = opset_imports(model.opset_import, model.ir_version)
+    functions = frozenset((each.domain, each.name, each.overload) for each in model.functions)
+    census = Census(registry, functions)
+    graph, *subgraphs = census.count(model.graph, opsets)
+    training = [
+        sum(census.count(part, opsets))
+        for info in model.training_info
+        for part in (info.initialization, info.algorithm)
+    ]
+    bodies = [
+        sum(census.count(each, opset_imports(each.opset_import or model.opset_import, model.ir_version)))
+        for each in model.functions
+    ]
+    # an initializer may be a graph input as well, and must be one up to IR version 3
+    initialized = {each.name for each in model.graph.initializer}
+    return Contents(
+        model.ir_version,
+        f"{model.producer_name} {model.producer_version}".strip(),
+        opsets,
+        {"graph": graph, "subgraphs": sum(subgraphs), "functions": sum(bodies), "training": sum(training)},
+        len(model.graph.initializer) + len(model.graph.sparse_initializer),
+        tuple(_value(each) for each in model.graph.input if each.name not in initialized),
+        tuple(map(_value, model.graph.output)),
+        tuple(f"{canonical_domain(each.domain)}.{each.name}" for each in model.functions),
+        census.uses(),
+    )
+
+
+def _value(value: Any) -> Value:
+    return Value(value.name, type_text(value.type) or "", _shape(value.type))
+
+
+def _shape(kind: Any) -> str:
+    """Format the shape of a tensor type as `[N, 3, ?]`; empty for other types and unknown shapes."""
+    which = kind.WhichOneof("value")
+    if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
+        return ""
+    dims = getattr(kind, which).shape.dim
+    dimensions = (each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
+    return f"[{', '.join(map(str, dimensions))}]"
+
+
+HOLDS_GRAPHS = frozenset((0, 5, 10))
+"""Values of `AttributeProto.type` for attributes that may contain graphs: UNDEFINED, GRAPH and GRAPHS."""
+
+
+class Call(NamedTuple):
+    """Operator of a node as the node declares it."""
+
+    domain: str
+    op_type: str
+    overload: str
+
+
+class Census:
+    """Counter of nodes per operator, which resolves each operator once."""
+
+    def __init__(self, registry: Registry, functions: frozenset[tuple[str, str, str]]) -> None:
+        self._registry = registry
+        self._functions = functions
+        self._counts: Counter[tuple[Call, tuple[tuple[str, int], ...]]] = Counter()
+
+    def count(self, container: Any, opsets: dict[str, int]) -> Iterator[int]:
+        """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
+        imports = tuple(opsets.items())  # functions have their own opset imports
+        pending = [container]
+        while pending:
+            nodes = pending.pop().node
+            for node in nodes:
+                self._counts[Call(node.domain, node.op_type, node.overload), imports] += 1
+                for attribute in node.attribute:
+                    if attribute.type in HOLDS_GRAPHS:
+                        pending += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
+            yield len(nodes)
+
+    def uses(self) -> tuple[Use, ...]:
+        """Return the counted operators, most frequent first and unresolved ones last."""
+        counts: Counter[Use] = Counter()
+        for (call, imports), count in self._counts.items():
+            counts[self._resolve(call, dict(imports))] += count
+        uses = [replace(use, count=count) for use, count in counts.items()]
+        return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
+
+    def _resolve(self, call: Call, opsets: dict[str, int]) -> Use:
+        domain = canonical_domain(call.domain)
+        name = f"{domain}.{call.op_type}"
+        if (*call,) not in self._functions and domain in opsets and domain not in self._registry.domains():
+            return Use(name, 0, "foreign", "the registry has no definitions for its domain")
+        try:
+            resolved = self._registry.resolve(call, opsets, self._functions)
+        except ResolveError as error:
+            return Use(name, 0, "unresolved", error.reason, error.remedy)
+        if isinstance(resolved, LocalFunction):
+            return Use(name, 0, "function", "local function of the model")
+        return Use(str(resolved.id), 0, "operator", "deprecated" if resolved.deprecated else "")

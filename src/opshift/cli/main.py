@@ -9,7 +9,7 @@ import typer
 from typer.main import get_command, get_group
 
 from opshift.cli.commands import Commands
-from opshift.cli.failing import WRONG_USAGE
+from opshift.cli.errors import WRONG_USAGE
 
 EXAMPLES = {
     "convert": (
@@ -32,6 +32,7 @@ EXAMPLES = {
     "breaking": ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
     "targets": ("",),
 }
+
 HOMES = {
     "convert": "convert.convert",
     "plan": "convert.plan",
@@ -45,7 +46,7 @@ HOMES = {
     "resolve": "listing.resolve",
     "diff": "diff.diff",
     "breaking": "breaking.breaking",
-    "targets": "targets.targets",
+    "targets": "listing.targets",
     "opset": "opset.opset",
     "proposal": "proposal.proposal",
 }

@@ -8,24 +8,30 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.commands import Subcommands
-from opshift.cli.failing import WRONG_USAGE
+from opshift.cli.errors import WRONG_USAGE
 from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import Column, counted, emit
-from opshift.cli.places import require_file
-from opshift.converter.errors import UsageError
-from opshift.registry.documents.formats import DocumentFormat
+from opshift.cli.output import counted, emit
+from opshift.cli.page import Column
+from opshift.cli.paths import require_file
+from opshift.model.errors import UsageError
+from opshift.registry.documents.files import DocumentFormat
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
     from opshift.registry.documents.document import OperatorSet
 
 opset = typer.Typer(cls=Subcommands)
+
 OPERATORS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
+
 EXPORT = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
+
 LOAD = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
+
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The document to read.", show_default=False)
 ]
+
 OutArgument = Annotated[
     Path | None,
     typer.Argument(metavar="OUT", help="The file to write (default: stdout).", show_default=False),
@@ -58,8 +64,8 @@ def export(
     An onnxopset document is an OperatorSetProto of ONNX's IR specification, with the definitions in a field
     that other readers ignore. The suffix of OUT is .onnxopset, .yaml or .json.
     """
-    from opshift.registry.documents.document import operator_set
     from opshift.registry.documents.files import write_document
+    from opshift.registry.documents.from_registry import operator_set
 
     content = write_document(operator_set(registry_with(folders), domain, version), _format(form, out))
     if out is None:

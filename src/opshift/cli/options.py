@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.converter.errors import UsageError
+from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from opshift.registry.catalogue import Registry
+    from opshift.registry.registry import Registry
 
 
 class Format(StrEnum):
@@ -28,7 +28,7 @@ def run_adapters(paths: list[Path] | None) -> list[Path] | None:
         `paths`: typer replaces the option's value by the return value of its callback.
     """
     if paths:
-        from opshift.adapters.extensions import load_adapters
+        from opshift.adapters.core.adapter_table import load_adapters
 
         for path in paths:
             load_adapters(path)
@@ -38,6 +38,7 @@ def run_adapters(paths: list[Path] | None) -> list[Path] | None:
 FormatOption = Annotated[
     Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
 ]
+
 FoldersOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -48,6 +49,7 @@ FoldersOption = Annotated[
         "built-in definitions. May be repeated.",
     ),
 ]
+
 AdaptersOption = Annotated[
     list[Path] | None,
     typer.Option(
@@ -58,6 +60,7 @@ AdaptersOption = Annotated[
         "--opsets. May be repeated.",
     ),
 ]
+
 TargetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -68,6 +71,7 @@ TargetOption = Annotated[
         "onnxruntime-1.14; `opshift targets` lists all). May be repeated. Optional with --ir-version.",
     ),
 ]
+
 IrVersionOption = Annotated[
     str | None,
     typer.Option(
@@ -78,6 +82,7 @@ IrVersionOption = Annotated[
         "target release supports.",
     ),
 ]
+
 AllowOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -88,13 +93,17 @@ AllowOption = Annotated[
         "does not support: drop-metadata, drop-training, drop-devices. May be repeated.",
     ),
 ]
+
 DomainOption = Annotated[
     str | None, typer.Option("--domain", "-d", metavar="DOMAIN", help="The domain, such as ai.onnx.ml.")
 ]
+
 OpsetOption = Annotated[
     int | None, typer.Option("--opset", metavar="N", help="The opset of the domain (default: newest).")
 ]
+
 InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.", show_default=False)]
+
 OperatorArgument = Annotated[
     str,
     typer.Argument(
@@ -110,7 +119,7 @@ def registry_with(folders: list[Path] | None) -> Registry:
         UsageError: a path does not exist.
         DefinitionError: a path has no definitions, or invalid ones.
     """
-    from opshift.registry.layered import registry_over
+    from opshift.registry.registry import registry_over
 
     for folder in folders or ():
         if not folder.exists():

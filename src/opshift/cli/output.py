@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import typer
 
 from opshift.cli.options import Format
+from opshift.cli.page import Page, visible
 
-if TYPE_CHECKING:
-    from opshift.cli.page import Page
+FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
+"""Environment variables that make rich treat any stream as a terminal."""
 
 
-class Column(NamedTuple):
-    """Table column: its heading, whether it contains numbers, and its style in a terminal."""
+def page_for(*, on_stderr: bool = False) -> Page:
+    """Return a `TerminalPage` if the stream is a terminal, else a `Page`."""
+    stream = sys.stderr if on_stderr else sys.stdout
+    # rich decides, but is slow to import: ask it only if the stream may be a terminal
+    if stream.isatty() or any(each in os.environ for each in FORCING):
+        from opshift.cli.terminal import TerminalPage, console_for
 
-    heading: str
-    is_number: bool = False
-    style: str = ""
+        console = console_for(on_stderr=on_stderr)
+        if console.is_terminal:
+            return TerminalPage(console)
+    return Page(on_stderr=on_stderr)
 
 
 def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -> None:
@@ -36,15 +43,12 @@ def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -
     if form is Format.JSON:
         emit_json(data)
         return
-    from opshift.cli.page import page_for
 
     write(page_for())
 
 
 def emit_error(write: Callable[[Page], None]) -> None:
     """Print text on stderr."""
-    from opshift.cli.page import page_for
-
     write(page_for(on_stderr=True))
 
 
@@ -68,13 +72,6 @@ def working(message: str, *, quiet: bool = False) -> Iterator[None]:
 def counted(count: int, noun: str) -> str:
     """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def visible(text: str) -> str:
-    """Escape control characters, so that a name in a model cannot control the terminal."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _to_json_types(value: Any) -> Any:

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-import os
-import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import typer
 
-from opshift.cli.output import Column, visible
+
+class Column(NamedTuple):
+    """Table column: its heading, whether it contains numbers, and its style in a terminal."""
+
+    heading: str
+    is_number: bool = False
+    style: str = ""
+
+
+def visible(text: str) -> str:
+    """Escape control characters, so that a name in a model cannot control the terminal."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 PROSE_WIDTH = 100
 """Maximum width of paragraphs, in characters."""
+
 GAP = "  "
 """Separator of columns in plain text."""
-FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
-"""Environment variables that make rich treat any stream as a terminal."""
 
 
 class Page:
@@ -78,19 +90,6 @@ class Page:
 
     def _echo(self, text: str) -> None:
         typer.echo(text, err=self._on_stderr)
-
-
-def page_for(*, on_stderr: bool = False) -> Page:
-    """Return a `TerminalPage` if the stream is a terminal, else a `Page`."""
-    stream = sys.stderr if on_stderr else sys.stdout
-    # rich decides, but is slow to import: ask it only if the stream may be a terminal
-    if stream.isatty() or any(each in os.environ for each in FORCING):
-        from opshift.cli.terminal import TerminalPage, console_for
-
-        console = console_for(on_stderr=on_stderr)
-        if console.is_terminal:
-            return TerminalPage(console)
-    return Page(on_stderr=on_stderr)
 
 
 def _width(text: str) -> int:

@@ -10,20 +10,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.commands import Subcommands
-from opshift.cli.failing import FINDINGS, WRONG_USAGE
+from opshift.cli.errors import FINDINGS, WRONG_USAGE
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import Column, emit, working
-from opshift.cli.proposal_check import check
-from opshift.cli.proposal_options import ProposalArgument, TreeOption, registry_of
-from opshift.converter.errors import UsageError
-from opshift.proposals.models import KINDS
+from opshift.cli.output import emit, working
+from opshift.cli.page import Column
+from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, registry_of
+from opshift.model.errors import UsageError
+from opshift.proposals.content.models import KINDS
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.proposals.rules.table import Rule
+    from opshift.proposals.rules.rule_table import Rule
     from opshift.proposals.status import Status
 
 RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
+
 FORM = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
 
@@ -67,7 +68,7 @@ def explain(
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Explain a rule, or list all rules."""
-    from opshift.proposals.rules.table import rule_table
+    from opshift.proposals.rules.rule_table import rule_table
 
     table = rule_table()
     if rule and rule not in table:
@@ -105,8 +106,8 @@ def render(
     The page contains the signature, the formula, the examples with their values, and the evidence. Runs the
     proposal's code.
     """
+    from opshift.proposals.content.text_files import write_files
     from opshift.proposals.page import review_page, to_html
-    from opshift.proposals.writing import write_files
 
     if output.suffix not in (".md", ".html"):
         raise UsageError(
@@ -127,8 +128,8 @@ def sign(
 
     The sign-off contains a fingerprint of the content; any later change invalidates it.
     """
-    from opshift.proposals.folder import Folder
-    from opshift.proposals.signing import sign as signed_by
+    from opshift.proposals.content.folder import Folder
+    from opshift.proposals.content.sign_off import sign as signed_by
 
     signed = signed_by(Folder(folder), name)
     emit(form, signed.model_dump(), lambda page: page.line(f"{signed.name} signed off {signed.fingerprint}"))
@@ -173,7 +174,7 @@ def accept(
     """
     from opshift.cli.proposal_check import write_findings
     from opshift.proposals.accept import accept as accepted_in
-    from opshift.proposals.errors import NotAcceptable
+    from opshift.proposals.content.findings import NotAcceptable
 
     try:
         with working(f"Running {folder}", quiet=form is Format.JSON):
@@ -197,6 +198,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "new": new, "check": check, "explain": explain, "render": render, "sign": sign, "status": status,
     "accept": accept,
 }  # fmt: skip
+
 proposal = typer.Typer(cls=Subcommands)
 
 

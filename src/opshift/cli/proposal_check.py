@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.failing import FINDINGS
-from opshift.cli.findings import STYLES
+from opshift.checker.findings import Level
+from opshift.cli.errors import FINDINGS, STYLES
 from opshift.cli.options import Format
-from opshift.cli.output import counted, emit, visible, working
-from opshift.cli.proposal_options import ProposalArgument, TreeOption, registry_of
-from opshift.converter.legality.findings import Level
+from opshift.cli.output import counted, emit, working
+from opshift.cli.page import visible
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.proposals.findings import Finding
+    from opshift.proposals.content.findings import Finding
+    from opshift.registry.registry import Registry
 
 
 class CheckFormat(StrEnum):
@@ -87,3 +88,26 @@ def _escaped(text: str) -> str:
 
 def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
+
+
+ProposalArgument = Annotated[
+    Path, typer.Argument(metavar="DIR", help="The proposal's folder.", show_default=False)
+]
+
+TreeOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--opsets", metavar="TREE", help="The definitions to which the proposal applies (default: built-in)."
+    ),
+]
+
+
+def registry_of(tree: Path | None) -> Registry:
+    """Return the definitions to which a proposal applies.
+
+    Raises:
+        DefinitionError: a definition is invalid.
+    """
+    from opshift.proposals.content.staged_registry import tree_registry
+
+    return tree_registry(tree)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opshift.cli.failing import about
+from opshift.cli.errors import about
 from opshift.cli.options import (
     AdaptersOption,
     AllowOption,
@@ -16,12 +16,13 @@ from opshift.cli.options import (
     InputArgument,
     registry_with,
 )
-from opshift.cli.output import Column, emit, working
-from opshift.cli.places import require_file
+from opshift.cli.output import emit, working
+from opshift.cli.page import Column
+from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
+    from opshift.analysis.reach import NodeReach, Reach
     from opshift.cli.page import Page
-    from opshift.converter.reach import NodeReach, Reach
 
 COLUMNS = (
     Column("lowest", is_number=True),
@@ -45,7 +46,7 @@ def reach(
     Lists the lowest and highest opset of the model and of each node. Nodes that can be converted to every
     opset are omitted; nodes that limit the whole model are marked with *.
     """
-    from opshift.converter.reach import reach as reach_of
+    from opshift.analysis.reach import reach as reach_of
 
     require_file(source)
     with working(f"Planning {source} for every opset"), about(source):

@@ -10,8 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opshift.cli.output import Column, visible
-from opshift.cli.page import PROSE_WIDTH, Page
+from opshift.cli.page import PROSE_WIDTH, Column, Page, visible
 
 
 class TerminalPage(Page):

@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import opshift
 from opshift import InvalidModel, compare, convert_version, pack_version
-from opshift.converter.comparison.rules import RULES
-from opshift.converter.model_version import Rise
+from opshift.analysis.comparison.model_version import Rise
+from opshift.analysis.comparison.result import RULES
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
 INT32, INT64, TEXT = TensorProto.INT32, TensorProto.INT64, TensorProto.STRING

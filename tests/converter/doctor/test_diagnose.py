@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from support.ir_models import MODELS, X, function, node, plain
 
 import opshift
-from opshift.converter.doctor.diagnose import diagnose
+from opshift.analysis.doctor.diagnose import diagnose
 from opshift.registry.ir_versions import ir_versions
 
 

@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 from support.ir_models import node
 from support.running import Array, build
 
-from opshift.converter.doctor.diagnose import diagnose
-from opshift.converter.doctor.diagnosis import NodeLegality, ranges
+from opshift.analysis.doctor.diagnose import diagnose
+from opshift.analysis.doctor.diagnosis import NodeLegality, ranges
 
 FLOATS = np.ones((2, 3), np.float32)
 INTEGERS = np.ones((2, 3), np.int64)

@@ -10,8 +10,8 @@ import pytest
 from support.ir_models import MODELS, X, function, node, plain
 from support.running import assert_equal, run
 
-from opshift.converter.doctor.restamp import restamp
-from opshift.converter.errors import InvalidModel
+from opshift.analysis.doctor.restamp import restamp
+from opshift.model.errors import InvalidModel
 
 
 def mislabeled_model() -> onnx.ModelProto:

@@ -10,10 +10,10 @@ from support.running import assert_equal, run
 
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.ir.features import LOWERINGS
-from opshift.converter.ir.lowering import least_version
-from opshift.registry.catalogue import default_registry
+from opshift.converter.ir_version.lower import least_version
+from opshift.converter.ir_version.lowerings import LOWERINGS
 from opshift.registry.ir_versions import ir_versions
+from opshift.registry.registry import default_registry
 
 IR_VERSIONS = ir_versions()
 LOWERED = {

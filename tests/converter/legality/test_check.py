@@ -15,10 +15,10 @@ from support.legality.graphs import BRANCH, nested
 from support.legality.tensors import external
 
 import opshift
-from opshift.converter.errors import InvalidModel
-from opshift.converter.legality.check import check, require_legal
-from opshift.converter.legality.findings import Finding, IllegalModel, Level
-from opshift.registry.messages import ModelProto
+from opshift.checker.check import check, require_legal
+from opshift.checker.findings import Finding, IllegalModel, Level
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import ModelProto
 
 RELU = "g (float[2] x) => (float[2] y) { [act] y = Relu(x) }"
 BROKEN = "g (float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (z) }"
@@ -129,7 +129,7 @@ def test_reports_names_that_protobuf_cannot_decode(monkeypatch: pytest.MonkeyPat
     def fail(*arguments: object) -> None:
         b"\xff".decode()
 
-    monkeypatch.setattr("opshift.converter.legality.walk.Walk.run", fail)
+    monkeypatch.setattr("opshift.checker.walk.Walk.run", fail)
     (finding,) = check(parsed(RELU))
     assert finding.rule == "model.text"
 

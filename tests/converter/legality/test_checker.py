@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from support.legality import graphs, models, nodes, others, tensors
 from support.legality.case import Case, parsed
 
-from opshift.converter.legality.check import check
-from opshift.converter.legality.findings import Level
+from opshift.checker.check import check
+from opshift.checker.findings import Level
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
 MODELS = tuple(sorted({case.keeping().SerializeToString(deterministic=True) for case in CASES}))

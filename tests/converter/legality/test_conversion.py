@@ -9,8 +9,8 @@ import pytest
 from support.legality.case import parsed
 
 import opshift
+from opshift.checker.findings import IllegalModel
 from opshift.converter.apply import apply_plan
-from opshift.converter.legality.findings import IllegalModel
 
 CLIP = '<ir_version: 4, opset_import: ["": 9]> g (float[2] x) => (float[2] y) { y = Clip <min = 0.0> (x) }'
 

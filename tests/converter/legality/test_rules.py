@@ -8,10 +8,10 @@ import pytest
 from support.legality import graphs, models, nodes, others, tensors
 from support.legality.case import Case, rules_broken
 
-from opshift.converter.legality import rules
-from opshift.converter.legality.findings import Flaw, Level
-from opshift.converter.legality.rules import DuplicateRule, Flaws, rule, rule_table, rules_of
-from opshift.converter.legality.subjects import Node
+from opshift.checker import rule_table as rules
+from opshift.checker.checked_nodes import Node
+from opshift.checker.findings import Flaw, Level
+from opshift.checker.rule_table import DuplicateRule, Flaws, rule, rule_table, rules_of
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
 TESTED_WITH_FILES = {"model.readable", "model.text", "external.file"}

@@ -16,13 +16,13 @@ from onnx import helper
 from support.ir_models import MODELS
 from support.weighty import PLACES, RAW, TENSORS, held, model, raw, save
 
+from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_version
-from opshift.converter.errors import CannotWrite, ConversionRefused, InvalidModel, UsageError
-from opshift.converter.legality.findings import IllegalModel
+from opshift.converter.errors import ConversionRefused
 from opshift.converter.streaming.convert_file import convert_file
-from opshift.converter.streaming.copying import write_pieces
-from opshift.registry.errors import OpshiftError
-from opshift.registry.messages import ModelProto
+from opshift.converter.streaming.copy_ranges import write_pieces
+from opshift.model.errors import CannotWrite, InvalidModel, OpshiftError, UsageError
+from opshift.model.messages import ModelProto
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "upgrade": {"target": 17},

@@ -8,11 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.errors import InvalidModel
-from opshift.converter.streaming import copying
-from opshift.converter.streaming.copying import MOST_IN_MEMORY, PAGE, SHORT, Copy, copy_range, write_pieces
+from opshift.converter.streaming import copy_ranges as copying
+from opshift.converter.streaming.copy_ranges import (
+    MOST_IN_MEMORY,
+    PAGE,
+    SHORT,
+    Copy,
+    copy_range,
+    write_pieces,
+)
 from opshift.converter.streaming.pieces import Piece, Range
-from opshift.converter.streaming.source import Source
+from opshift.converter.streaming.source_file import Source
+from opshift.model.errors import InvalidModel
 
 SIZE = 2 * MOST_IN_MEMORY + 5 * SHORT
 DATA = os.urandom(SIZE)

@@ -11,11 +11,10 @@ import pytest
 from onnx import TensorProto
 from support.weighty import PLACES, model, raw, save
 
-from opshift.converter.errors import InvalidModel, UsageError
 from opshift.converter.streaming.convert_file import convert_file
-from opshift.converter.streaming.copying import copy_range
-from opshift.converter.streaming.external import external_files
-from opshift.registry.errors import OpshiftError
+from opshift.converter.streaming.copy_ranges import copy_range
+from opshift.converter.streaming.external_data import external_files
+from opshift.model.errors import InvalidModel, OpshiftError, UsageError
 
 DATA = os.urandom(4096)
 
@@ -255,7 +254,7 @@ def test_refuses_weights_that_change_during_copy(folder: Path, monkeypatch: pyte
         copy_range(*arguments)
         os.utime(folder / "in/w.bin", (1, 1))
 
-    monkeypatch.setattr("opshift.converter.streaming.external.copy_range", change_and_copy)
+    monkeypatch.setattr("opshift.converter.streaming.external_data.copy_range", change_and_copy)
     with pytest.raises(InvalidModel, match=r"w\.bin: changed while it was read"):
         convert_file(folder / "in/model.onnx", folder / "out/new.onnx", 17)
     assert os.listdir(folder / "out") == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from opshift.converter.streaming.layout import PLAIN_LISTS, RAW_DATA, WIDTHS, layout, merging
+from opshift.model.tensor_locations import PLAIN_LISTS, RAW_DATA, WIDTHS, layout, merging
 
 
 def test_lists_messages_with_tensors() -> None:

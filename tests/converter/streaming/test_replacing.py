@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.errors import CannotWrite, UsageError
-from opshift.converter.streaming.replacing import Replacing, place_of, write_all
+from opshift.model.atomic_files import Replacing, place_of, write_all
+from opshift.model.errors import CannotWrite, UsageError
 
 
 def write(files: Replacing, path: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.errors import InvalidModel
-from opshift.converter.streaming.source import Source
+from opshift.converter.streaming.source_file import Source
+from opshift.model.errors import InvalidModel
 
 
 @pytest.fixture

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from support.weighty import COUNT, PLACES, RAW, TENSORS, held, model, raw, save, sparse_with, typed
 
-from opshift.adapters.elsewhere import HOLDERS, byte_size
-from opshift.converter.errors import InvalidModel
 from opshift.converter.streaming.pieces import Range
-from opshift.converter.streaming.source import Source
+from opshift.converter.streaming.source_file import Source
 from opshift.converter.streaming.weights import Weights, reading
-from opshift.converter.streaming.wire import tagged
-from opshift.registry.messages import DecodeError, ModelProto
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import DecodeError, ModelProto
+from opshift.model.offloaded_tensors import HOLDERS, byte_size
+from opshift.model.wire_format import tagged
 
 CASES = [pytest.param(*each, id=" in ".join(each)) for each in product(TENSORS, PLACES)]
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opshift.converter.errors import InvalidModel
-from opshift.converter.streaming.wire import FIRST_READ, LARGEST_READ, Read, fields, tagged
-from opshift.registry.messages import DecodeError, GraphProto, TensorProto
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import DecodeError, GraphProto, TensorProto
+from opshift.model.wire_format import FIRST_READ, LARGEST_READ, Read, fields, tagged
 
 
 def reader(data: bytes) -> Read:

@@ -9,8 +9,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opshift.converter.verification.compare import TOLERANCES, compare
-from opshift.converter.verification.result import OutputCompared
+from opshift.analysis.verification.compare import TOLERANCES, compare
+from opshift.analysis.verification.result import OutputCompared
 
 NAN, INF = math.nan, math.inf
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from opshift import CannotVerify, UsageError, verify
-from opshift.converter.verification.inputs import Feeds, draw, inputs_of, read_given
+from opshift.analysis.verification.inputs import Feeds, draw, inputs_of, read_given
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 Dims = Sequence[int | str | None] | None

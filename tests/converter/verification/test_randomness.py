@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.running import build
 
 from opshift import CannotVerify
-from opshift.converter.verification.randomness import require_repeatable
+from opshift.analysis.verification.verify import require_repeatable
 
 X = np.zeros((2, 3), np.float32)
 TRUE, FALSE = np.array(True), np.array(False)

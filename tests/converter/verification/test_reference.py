@@ -8,8 +8,8 @@ import pytest
 from onnx import helper
 from support.running import build
 
-from opshift.converter.verification.reference import unimplemented
-from opshift.registry.catalogue import default_registry
+from opshift.analysis.verification.reference_runtime import unimplemented
+from opshift.registry.registry import default_registry
 
 
 def single_node_model(op: str, opset: int, domain: str = "") -> onnx.ModelProto:

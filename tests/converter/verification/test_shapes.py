@@ -6,7 +6,7 @@ from itertools import islice
 
 import pytest
 
-from opshift.converter.verification.shapes import MOST_LAYOUTS, Dim, Input, layouts
+from opshift.analysis.verification.dimension_sizes import MOST_LAYOUTS, Dim, Input, layouts
 
 
 def inputs_of(**dims: tuple[Dim, ...] | None) -> list[Input]:

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from opshift.converter.verification.telling import fits, has_numbers
+from opshift.analysis.verification.execution import fits, has_numbers
 
 NOT_FINITE = np.array([np.nan, np.inf], np.float32)
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from opshift.converter.verification.arrays import EXTENDED, PLAIN, element_type_of
-from opshift.converter.verification.values import RANGES, make
-from opshift.registry.element_types import BY_NAME
+from opshift.analysis.verification.inputs import RANGES, make
+from opshift.analysis.verification.numpy_types import EXTENDED, PLAIN
+from opshift.analysis.verification.numpy_types import array_element_type as element_type_of
+from opshift.model.element_types import BY_NAME
 
 
 @pytest.mark.parametrize("element_type", BY_NAME)

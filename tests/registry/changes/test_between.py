@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
-from opshift.registry.changes.between import operator_difference, opset_differences
 from opshift.registry.changes.classes import ChangeClass
+from opshift.registry.changes.history import operator_difference, opset_differences
 from opshift.registry.errors import UnknownDomain, UnknownOpset
+from opshift.registry.registry import default_registry
 
 REGISTRY = default_registry()
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.changes.classes import BACKWARD, FORWARD, MEANINGS, ChangeClass, gravest
 from opshift.registry.changes.classify import (
     RULES,
+    WORDINGS,
     change_rules,
     changes_between,
     class_of,
@@ -17,10 +17,10 @@ from opshift.registry.changes.classify import (
     rule_for,
 )
 from opshift.registry.changes.history import HistoryStep, history_steps
-from opshift.registry.changes.wording import WORDINGS
 from opshift.registry.diff import KINDS, Change
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import checked
+from opshift.registry.registry import default_registry
 
 Fields = dict[str, Any]
 X = {"name": "X", "type": "tensor(float)"}

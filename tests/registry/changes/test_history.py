@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.history import history_findings, history_steps
 from opshift.registry.changes.policies import Mode
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import checked
+from opshift.registry.registry import default_registry
 
 
 def _operator(*versions: dict[str, Any]) -> Operator:

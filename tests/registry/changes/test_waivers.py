@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from opshift.registry.changes.classify import rule_for
-from opshift.registry.changes.findings import Finding, unused, waive
-from opshift.registry.changes.waivers import Waiver, load_waivers
+from opshift.registry.changes.findings import Finding, Waiver, load_waivers, unused, waive
 from opshift.registry.diff import Change
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import OperatorVersion

@@ -11,23 +11,25 @@ from typing import Any, NamedTuple
 import onnx
 import pytest
 
-from opshift.registry.catalogue import Registry, default_registry
-from opshift.registry.documents.document import OperatorSet, document_data, operator_set
-from opshift.registry.documents.errors import (
+from opshift.model.errors import OpshiftError
+from opshift.registry.documents.document import (
     Contradiction,
     DocumentError,
     NoDefinitions,
+    OperatorSet,
     RepeatedOperator,
     UnsupportedVersion,
     WrongDomain,
     WrongMagic,
     WrongOpset,
+    document_data,
 )
-from opshift.registry.documents.files import read_document, write_document, write_tree
-from opshift.registry.documents.formats import DocumentFormat
-from opshift.registry.errors import DefinitionError, OpshiftError, UnknownDomain, UnknownOpset
+from opshift.registry.documents.files import DocumentFormat, read_document, write_document, write_tree
+from opshift.registry.documents.from_registry import operator_set
+from opshift.registry.errors import DefinitionError, UnknownDomain, UnknownOpset
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import checked
+from opshift.registry.registry import Registry, default_registry
 from opshift.registry.yaml_files import dump_yaml
 
 DEFAULT = default_registry()

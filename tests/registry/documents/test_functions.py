@@ -10,9 +10,8 @@ from onnx import helper
 from support.running import run
 
 from opshift.registry.documents.document import OperatorSet
-from opshift.registry.documents.files import write_document
-from opshift.registry.documents.formats import DocumentFormat
-from opshift.registry.documents.functions import function_proto
+from opshift.registry.documents.files import DocumentFormat, write_document
+from opshift.registry.documents.onnxopset import function_proto
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import checked
 

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from opshift.registry.documents.wire import bytes_field, find_bytes
+from opshift.model.wire_format import bytes_field, find_bytes
 
 MESSAGE = onnx.OperatorSetProto(
     magic="ONNXOPSET", ir_version=2**40, opset_version=300, operator=[onnx.OperatorProto(op_type="Blur")]

@@ -1,4 +1,4 @@
-"""Operators that move elements, in the versions that take their lists as attributes or as floats."""
+"""Operators that move elements, in versions with lists as attributes or as floats."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.running import Array
 
 
 def cast(x: Array, *, to: str) -> Array:
-    """The type by its name."""
+    """Cast to a type given by name."""
     return x.astype(helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(to)))
 
 
@@ -21,17 +21,17 @@ def concat(*inputs: Array, axis: int | None) -> Array:
 
 
 def pad(x: Array, *, paddings: Sequence[int], mode: str, value: Any) -> Array:
-    """All beginnings, then all ends."""
+    """Pad; `paddings` lists the beginnings of all axes, then the ends."""
     widths = list(zip(paddings[: x.ndim], paddings[x.ndim :], strict=True))
-    how: dict[str, Any] = {"mode": mode, **({"constant_values": value} if mode == "constant" else {})}
-    return np.asarray(np.pad(x, widths, **how))
+    options: dict[str, Any] = {"mode": mode, **({"constant_values": value} if mode == "constant" else {})}
+    return np.asarray(np.pad(x, widths, **options))
 
 
 def split(x: Array, sizes: Array | None = None, *, axis: int | None, split: Sequence[int] | None) -> Any:
-    """Where no sizes are given, as many equal parts as there are outputs: two in these tests."""
-    listed = split if sizes is None else sizes.tolist()
-    places: Any = 2 if listed is None else np.cumsum(listed)[:-1]
-    return tuple(np.split(x, places, axis or 0))
+    """Split; without sizes into two equal parts, the number of outputs in these tests."""
+    lengths = split if sizes is None else sizes.tolist()
+    positions: Any = 2 if lengths is None else np.cumsum(lengths)[:-1]
+    return tuple(np.split(x, positions, axis or 0))
 
 
 def tile(x: Array, tiles: Array, axis: Array) -> Array:
@@ -41,7 +41,7 @@ def tile(x: Array, tiles: Array, axis: Array) -> Array:
 
 
 def upsample(x: Array, *, height_scale: Any, width_scale: Any, mode: str) -> Array:
-    """The nearest pixel to the left and above."""
+    """Upsample with the nearest pixel to the left and above."""
     assert mode == "nearest"
     rows = np.arange(int(x.shape[2] * height_scale)) / height_scale
     columns = np.arange(int(x.shape[3] * width_scale)) / width_scale

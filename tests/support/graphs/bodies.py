@@ -1,4 +1,4 @@
-"""Nodes that hold graphs: If, Loop and Scan; and the wrapping in an optional."""
+"""Nodes with subgraphs (If, Loop, Scan), and values in optionals."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from onnx import helper, numpy_helper
 from support.graphs.graph import Graph
 from support.graphs.values import Value, is_custom, type_proto
 
-FIRST_WITH_ANY_SHAPE = 11
-"""Before it, both branches of an If give the same shape."""
+MIN_OPSET_ANY_BRANCH_SHAPE = 11
+"""Before this opset, both branches of an If return the same shape."""
 Grow = Callable[[Graph], None]
-"""Adds some nodes to a graph."""
+"""A function that adds some nodes to a graph."""
 
 
 def body_of(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> onnx.GraphProto:
-    """The graph of a node."""
+    """Return a graph as the subgraph of a node."""
     return helper.make_graph(
         graph.nodes,
         graph.name("body"),
@@ -29,47 +29,52 @@ def body_of(graph: Graph, inputs: Sequence[Value], outputs: Sequence[Value]) -> 
     )
 
 
-def inside(graph: Graph, inputs: Sequence[Value] = ()) -> Graph:
-    """A graph within another."""
+def subgraph(graph: Graph, inputs: Sequence[Value] = ()) -> Graph:
+    """Return an empty subgraph."""
     inner = Graph(graph.draw, graph.opsets, graph.ir_version, 0, parent=graph)
     inner.values += inputs
     return inner
 
 
-def _own(graph: Graph, value: Value) -> Value:
-    """The value under a name that the graph itself makes."""
-    made = graph.add("Identity", [value], 1)
-    assert made, f"{value.type} cannot be passed on"
-    return made[0]
+def _pass_on(graph: Graph, value: Value) -> Value:
+    """Return the value under a new name that the graph produces."""
+    added = graph.add("Identity", [value], 1)
+    assert added, f"{value.type} cannot be passed on"
+    return added[0]
 
 
-def _result(graph: Graph, like: Callable[[Value], bool]) -> Value | None:
-    plain = (each for each in graph.values if each.is_tensor and not is_custom(each.data))
-    fitting = [each for each in plain if like(each)]
-    return _own(graph, graph.one_of(fitting)) if fitting else None
+def _result(graph: Graph, fits: Callable[[Value], bool]) -> Value | None:
+    tensors = (each for each in graph.values if each.is_tensor and not is_custom(each.data))
+    candidates = [each for each in tensors if fits(each)]
+    return _pass_on(graph, graph.one_of(candidates)) if candidates else None
 
 
 def add_if(graph: Graph, grow: Grow) -> bool:
-    """Two branches, of which one runs."""
+    """Add an If with two branches."""
     condition = graph.parameter(graph.chance(50), "bool")
-    one, other = inside(graph), inside(graph)
-    grow(one)
-    result = _result(one, lambda value: True)
+    then_graph, else_graph = subgraph(graph), subgraph(graph)
+    grow(then_graph)
+    result = _result(then_graph, lambda value: True)
     if result is None:
         return False
-    grow(other)
-    any_shape = graph.opset >= FIRST_WITH_ANY_SHAPE
-    instead = _result(other, lambda v: v.type == result.type and (any_shape or v.shape == result.shape))
-    instead = instead or _own(other, other.data(result.type, result.shape))
-    attributes = {"then_branch": body_of(one, [], [result]), "else_branch": body_of(other, [], [instead])}
-    return graph.add("If", [condition], 1, attributes, exact=result.exact and instead.exact) is not None
+    grow(else_graph)
+    any_shape = graph.opset >= MIN_OPSET_ANY_BRANCH_SHAPE
+    alternative = _result(
+        else_graph, lambda v: v.type == result.type and (any_shape or v.shape == result.shape)
+    )
+    alternative = alternative or _pass_on(else_graph, else_graph.data(result.type, result.shape))
+    attributes = {
+        "then_branch": body_of(then_graph, [], [result]),
+        "else_branch": body_of(else_graph, [], [alternative]),
+    }
+    return graph.add("If", [condition], 1, attributes, exact=result.exact and alternative.exact) is not None
 
 
 def add_loop(graph: Graph, grow: Grow) -> bool:
-    """A state that goes round, and what each turn adds to a list."""
+    """Add a Loop with one state and one scan output."""
     state = graph.data(graph.one_of(["float", "float", "int64", "double"]), (graph.draw_size(), 2))
     count = graph.parameter(graph.draw_size(), "int64")
-    inner = inside(graph)
+    inner = subgraph(graph)
     inputs = [
         Value(inner.name("i"), np.array(0)),
         Value(inner.name("c"), np.array(True)),
@@ -77,61 +82,61 @@ def add_loop(graph: Graph, grow: Grow) -> bool:
     ]
     inner.values += inputs
     grow(inner)
-    following = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
+    next_state = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
     scanned = _result(inner, lambda value: True)
-    assert following is not None
+    assert next_state is not None
     assert scanned is not None
-    go_on = _own(inner, inputs[1])
-    body = body_of(inner, inputs, [go_on, following, scanned])
-    exact = following.exact and scanned.exact
+    go_on = _pass_on(inner, inputs[1])
+    body = body_of(inner, inputs, [go_on, next_state, scanned])
+    exact = next_state.exact and scanned.exact
     return graph.add("Loop", [count, None, state], 2, {"body": body}, exact=exact) is not None
 
 
 def add_scan(graph: Graph, grow: Grow) -> bool:
-    """A state, and a body that sees one slice after the other."""
+    """Add a Scan with one state and one scanned input."""
     state = graph.data("float", (2,))
-    listed = graph.data(graph.one_of(["float", "int64"]), (graph.draw_size(), 2))
-    inner = inside(graph)
-    inputs = [Value(inner.name("s"), state.data), Value(inner.name("e"), listed.data[0])]
+    sequence = graph.data(graph.one_of(["float", "int64"]), (graph.draw_size(), 2))
+    inner = subgraph(graph)
+    inputs = [Value(inner.name("s"), state.data), Value(inner.name("e"), sequence.data[0])]
     inner.values += inputs
     grow(inner)
-    following = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
+    next_state = _result(inner, lambda v: v.type == state.type and v.shape == state.shape)
     scanned = _result(inner, lambda value: True)
-    assert following is not None
+    assert next_state is not None
     assert scanned is not None
-    attributes: dict[str, Any] = {"body": body_of(inner, inputs, [following, scanned]), "num_scan_inputs": 1}
+    attributes: dict[str, Any] = {"body": body_of(inner, inputs, [next_state, scanned]), "num_scan_inputs": 1}
     if graph.opset >= 9:
         attributes |= {"scan_input_directions": [1]} if graph.chance(30) else {}
         attributes |= {"scan_output_axes": [scanned.rank]} if graph.chance(30) else {}
         attributes |= {"scan_output_directions": [1]} if graph.chance(30) else {}
     read: list[Value | None] = (
-        [state, listed] if graph.opset >= 9 else [None, _batched(graph, state), _batched(graph, listed)]
+        [state, sequence] if graph.opset >= 9 else [None, _batched(graph, state), _batched(graph, sequence)]
     )
-    exact = following.exact and scanned.exact
+    exact = next_state.exact and scanned.exact
     return graph.add("Scan", read, 2, attributes, exact=exact) is not None
 
 
 def _batched(graph: Graph, value: Value) -> Value:
-    made = graph.add("Unsqueeze", [value], 1, {"axes": [0]})
-    assert made
-    return made[0]
+    added = graph.add("Unsqueeze", [value], 1, {"axes": [0]})
+    assert added
+    return added[0]
 
 
 def add_optional(graph: Graph, grow: Grow) -> bool:
-    """A value in an optional, asked whether it is there, and taken out."""
+    """Add an Optional, a test for its value, and the extraction of the value."""
     value = graph.pick(lambda value: value.is_tensor and value.type in ("float", "int64")) or graph.data(
         "float", (2,)
     )
-    boxed, has, got = (graph.name("o") for _ in range(3))
+    optional, has_value, element = (graph.name("o") for _ in range(3))
     nodes = [
-        helper.make_node("Optional", [value.name], [boxed]),
-        helper.make_node("OptionalHasElement", [boxed], [has]),
-        helper.make_node("OptionalGetElement", [boxed], [got]),
+        helper.make_node("Optional", [value.name], [optional]),
+        helper.make_node("OptionalHasElement", [optional], [has_value]),
+        helper.make_node("OptionalGetElement", [optional], [element]),
     ]
-    return graph.add_nodes(nodes, [has, got]) is not None
+    return graph.add_nodes(nodes, [has_value, element]) is not None
 
 
-SINCE: dict[str, tuple[int, Callable[[Graph, Grow], bool]]] = {
+BUILDERS: dict[str, tuple[int, Callable[[Graph, Grow], bool]]] = {
     "If": (1, add_if), "Loop": (1, add_loop), "Scan": (8, add_scan), "Optional": (15, add_optional),
 }  # fmt: skip
-"""From which opset on there are such nodes, and how one is added."""
+"""The first opset with each kind of node, and the function that adds one."""

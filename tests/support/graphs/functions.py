@@ -12,29 +12,29 @@ DOMAIN = "local"
 
 
 def function_of(name: str, node: onnx.NodeProto, opsets: Mapping[str, int]) -> onnx.FunctionProto:
-    """A function that does what a node does."""
+    """Return a function with a copy of a node."""
     inner = onnx.NodeProto()
     inner.CopyFrom(node)
-    read = _formals(inner.input, "a")
-    made = _formals(inner.output, "r")
-    _rename(inner.input, read)
-    _rename(inner.output, made)
+    inputs = _formal_names(inner.input, "a")
+    outputs = _formal_names(inner.output, "r")
+    _rename(inner.input, inputs)
+    _rename(inner.output, outputs)
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets.items()]
-    return helper.make_function(DOMAIN, name, list(read.values()), list(made.values()), [inner], imports)
+    return helper.make_function(DOMAIN, name, list(inputs.values()), list(outputs.values()), [inner], imports)
 
 
 def call_of(function: onnx.FunctionProto, node: onnx.NodeProto) -> onnx.NodeProto:
-    """The node that takes the place of the one that the function was made of."""
+    """Return the call that replaces the node of a function."""
     inputs, outputs = (list(dict.fromkeys(filter(None, names))) for names in (node.input, node.output))
     return helper.make_node(function.name, inputs, outputs, domain=DOMAIN)
 
 
-def _formals(names: Sequence[str], hint: str) -> dict[str, str]:
+def _formal_names(names: Sequence[str], hint: str) -> dict[str, str]:
     distinct = dict.fromkeys(filter(None, names))
     return {name: f"{hint}{position}" for position, name in enumerate(distinct)}
 
 
-def _rename(names: Any, formals: Mapping[str, str]) -> None:
+def _rename(names: Any, formal_names: Mapping[str, str]) -> None:
     for position, name in enumerate(names):
         if name:
-            names[position] = formals[name]
+            names[position] = formal_names[name]

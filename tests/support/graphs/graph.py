@@ -1,4 +1,4 @@
-"""A graph that grows by one node at a time, each run as soon as it is drawn."""
+"""A graph that grows by one node at a time; each node runs as soon as it is drawn."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from support.graphs.running import CannotRun, run_anywhere
 from support.graphs.values import Kind, Shape, Value, as_tensor, is_float, random_data, type_proto
 
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-FIRST_WITH_ANY_CONSTANT = 9
-"""Before it, Constant holds floats only."""
+MIN_OPSET_ANY_CONSTANT = 9
+"""Before this opset, Constant supports floats only."""
 
 
 class Graph:
-    """Nodes, and the values that the next one may read; a body reads those of the graph around it too.
+    """Nodes, and the values that the next node may read; subgraphs also read values of enclosing graphs.
 
-    A node that no runtime runs is left out again, so what has been drawn always runs.
+    Nodes that no runtime runs are dropped, so a drawn graph always runs.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Graph:
         self.ir_version = ir_version
         self.parent = parent
         self.random: np.random.Generator = parent.random if parent else np.random.default_rng(seed)
-        self.odd: bool = parent.odd if parent else draw(st.integers(0, 9)) == 9
+        self.special: bool = parent.special if parent else draw(st.integers(0, 9)) == 9
         self.empty: bool = parent.empty if parent else empty
         self.nodes: list[onnx.NodeProto] = []
         self.values: list[Value] = []
@@ -50,65 +50,67 @@ class Graph:
 
     @property
     def opset(self) -> int:
-        """Of the default domain."""
+        """The opset of the default domain."""
         return self.opsets[""]
 
     def visible(self) -> Iterator[Value]:
-        """The values of this graph and of those around it."""
-        here: Graph | None = self
-        while here is not None:
-            yield from here.values
-            here = here.parent
+        """Yield the values of this graph and of enclosing graphs."""
+        graph: Graph | None = self
+        while graph is not None:
+            yield from graph.values
+            graph = graph.parent
 
     def name(self, hint: str) -> str:
-        """A name that nothing else has."""
+        """Return a unique name."""
         return f"{hint}{next(self._names)}"
 
     def chance(self, percent: int) -> bool:
-        """True so often."""
+        """Draw a boolean that is true with a probability in percent."""
         found: bool = self.draw(st.integers(0, 99)) < percent
         return found
 
     def draw_size(self) -> int:
-        """A small number of things."""
+        """Draw a small count."""
         found: int = self.draw(st.integers(1, 3))
         return found
 
     def one_of(self, options: Sequence[Any]) -> Any:
-        """One of several."""
+        """Draw one of several options."""
         return options[0] if len(options) == 1 else self.draw(st.sampled_from(options))
 
     def pick(self, fits: Callable[[Value], bool]) -> Value | None:
-        """A value that is there already."""
-        fitting = [each for each in self.visible() if (self.empty or 0 not in each.shape) and fits(each)]
-        return self.one_of(fitting) if fitting else None
+        """Draw an existing value, or return `None` if none fits."""
+        candidates = [each for each in self.visible() if (self.empty or 0 not in each.shape) and fits(each)]
+        return self.one_of(candidates) if candidates else None
 
-    def data(self, element: str, shape: Shape, kind: Kind = "any") -> Value:
-        """A new tensor: an input, an initializer or a Constant."""
-        array = random_data(self.random, element, shape, kind, self.odd)
-        ways = ["initializer", "constant"] if self.parent else ["input", "input", "initializer", "constant"]
-        return self._given(array, self.one_of(ways), "x")
+    def data(self, element_type: str, shape: Shape, kind: Kind = "any") -> Value:
+        """Add a new tensor as an input, an initializer or a Constant."""
+        array = random_data(self.random, element_type, shape, kind, self.special)
+        sources = (
+            ["initializer", "constant"] if self.parent else ["input", "input", "initializer", "constant"]
+        )
+        return self._add_tensor(array, self.one_of(sources), "x")
 
-    def parameter(self, value: Any, element: str) -> Value:
-        """A tensor that tells a node what to do: mostly constant, sometimes given or computed."""
-        ways = ["initializer"] * 4 + ["constant"] * 2 + ["identity"]
+    def parameter(self, value: Any, element_type: str) -> Value:
+        """Add a tensor that parametrizes a node: mostly constant, sometimes an input or computed."""
+        sources = ["initializer"] * 4 + ["constant"] * 2 + ["identity"]
         if self.parent is None:
-            ways += ["input", "overridable"]
-        return self._given(as_tensor(value, element), self.one_of(ways), "p")
+            sources += ["input", "overridable"]
+        return self._add_tensor(as_tensor(value, element_type), self.one_of(sources), "p")
 
-    def _given(self, array: Any, way: str, hint: str) -> Value:
+    def _add_tensor(self, array: Any, source_kind: str, hint: str) -> Value:
         value = Value(self.name(hint), array)
-        if way == "identity":
-            source = self._given(array, "initializer", hint)
+        if source_kind == "identity":
+            source = self._add_tensor(array, "initializer", hint)
             return (self.add("Identity", [source], 1) or [source])[0]
-        if way == "constant" and (self.opset >= FIRST_WITH_ANY_CONSTANT or is_float(value.type)):
+        if source_kind == "constant" and (self.opset >= MIN_OPSET_ANY_CONSTANT or is_float(value.type)):
             tensor = onnx.numpy_helper.from_array(array)
             self.nodes.append(helper.make_node("Constant", [], [value.name], value=tensor))
-        elif way == "input":
+        elif source_kind == "input":
             self.feeds[value.name] = array
         else:
             self.initializers[value.name] = array
-            if way == "overridable":
+            if source_kind == "overridable":
                 self.overridable.add(value.name)
         self.values.append(value)
         return value
@@ -123,24 +125,24 @@ class Graph:
         *,
         exact: bool = True,
     ) -> list[Value] | None:
-        """Add a node and give its outputs; `None` if no runtime runs it.
+        """Add a node and return its outputs, or `None` if no runtime runs it.
 
-        `outputs` says how many there are, or of each whether it is there.
+        `outputs` is the number of outputs, or whether each output is present.
         """
-        listed = [True] * outputs if isinstance(outputs, int) else outputs
-        names = [self.name("v") if each else "" for each in listed]
+        present = [True] * outputs if isinstance(outputs, int) else outputs
+        names = [self.name("v") if each else "" for each in present]
         read = [each.name if each else "" for each in inputs]
         node = helper.make_node(op_type, read, names, domain=domain)
         for name, each in (attributes or {}).items():
-            made = each if isinstance(each, onnx.AttributeProto) else helper.make_attribute(name, each)
-            node.attribute.append(made)
+            proto = each if isinstance(each, onnx.AttributeProto) else helper.make_attribute(name, each)
+            node.attribute.append(proto)
         return self.add_nodes([node], [name for name in names if name], exact=exact)
 
     def add_nodes(
         self, nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], *, exact: bool = True
     ) -> list[Value] | None:
-        """Add nodes of whose outputs others may read some; `None` if no runtime runs them."""
-        captured = _free_in(nodes, outputs)
+        """Add nodes and return the listed outputs, or `None` if no runtime runs them."""
+        captured = _free_values(nodes, outputs)
         read = {each.name: each for each in self.visible() if each.name in captured}
         graph = helper.make_graph(
             nodes,
@@ -153,22 +155,24 @@ class Graph:
         except CannotRun:
             return None
         exact = exact and all(each.exact for each in read.values())
-        made = [Value(name, data, exact) for name, data in zip(outputs, results, strict=True)]
+        added = [Value(name, data, exact) for name, data in zip(outputs, results, strict=True)]
         self.nodes += nodes
-        self.values += made
-        return made
+        self.values += added
+        return added
 
     def model_of(self, graph: onnx.GraphProto) -> onnx.ModelProto:
-        """A model of one graph, with this graph's opset imports and IR version."""
+        """Return a model of one graph with the opset imports and IR version of this graph."""
         imports = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         model = helper.make_model(graph, opset_imports=imports)
         model.ir_version = self.ir_version
         return model
 
 
-def _free_in(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], made: Sequence[str] = ()) -> set[str]:
-    """What nodes, and the graphs in them, read from around them."""
-    known, read = set(made), set(outputs)
+def _free_values(
+    nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], produced: Sequence[str] = ()
+) -> set[str]:
+    """Return the names that nodes and their subgraphs read from enclosing graphs."""
+    known, read = set(produced), set(outputs)
     for node in nodes:
         read.update(filter(None, node.input))
         known.update(node.output)
@@ -176,5 +180,5 @@ def _free_in(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str], made: Sequ
             if attribute.HasField("g"):
                 inner = attribute.g
                 names = [each.name for each in (*inner.input, *inner.initializer)]
-                read |= _free_in(inner.node, [each.name for each in inner.output], names)
+                read |= _free_values(inner.node, [each.name for each in inner.output], names)
     return read - known

@@ -1,4 +1,4 @@
-"""The strategy: random models over random opsets, with what to run them on."""
+"""Hypothesis strategy for random models over random opsets, with inputs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from opshift.registry.catalogue import default_registry
 from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import default_registry
 from support.graphs.assembly import model_of
-from support.graphs.bodies import SINCE
+from support.graphs.bodies import BUILDERS
 from support.graphs.graph import Draw, Graph
 from support.graphs.nodes import add_node
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 ML = "ai.onnx.ml"
 OLDEST, NEWEST = 7, 26
-"""The opsets of the default domain that onnxruntime runs."""
-HELD = {*SINCE, "OptionalHasElement", "OptionalGetElement"}
-"""Operators that are drawn in ways of their own."""
-LEFT_OUT = {
+"""The oldest and newest opset of the default domain that onnxruntime runs."""
+BUILT_SEPARATELY = {*BUILDERS, "OptionalHasElement", "OptionalGetElement"}
+"""Operators that have their own builders."""
+EXCLUDED = {
     "ATen", "SequenceMap", "ImageDecoder", "GivenTensorFill", "GRUUnit", "ZipMap", "CastMap",
     "DictVectorizer", "SVMClassifier", "SVMRegressor", "TreeEnsemble", "TreeEnsembleClassifier",
 }  # fmt: skip
-"""Of other inputs than tensors and sequences, that no runtime here runs, or of many attributes at odds."""
-TRIES = 4
+"""Operators with unsupported input types, without a runtime, or with many interdependent attributes."""
+MAX_TRIES = 4
 
 
 class Case(NamedTuple):
-    """A model, what to run it on, and what its values are then."""
+    """A model, its inputs, and the values that it computes from them."""
 
     model: onnx.ModelProto
     feeds: dict[str, Any]
@@ -40,24 +40,27 @@ class Case(NamedTuple):
 
 @cache
 def operators(opset: int, ml: int) -> tuple[OperatorVersion | str, ...]:
-    """The operators in force, and the names of those that hold graphs."""
+    """Return the operator versions in effect, and the names of operators with builders."""
     registry = default_registry()
     found = [each.at(opset) for each in registry.operators("ai.onnx")]
     found += [each.at(ml) for each in registry.operators(ML)]
-    plain = [v for v in found if v and not v.deprecated and v.name not in HELD | LEFT_OUT]
-    return (*plain, *(name for name, (since, _) in SINCE.items() if since <= opset))
+    drawn = [v for v in found if v and not v.deprecated and v.name not in BUILT_SEPARATELY | EXCLUDED]
+    return (*drawn, *(name for name, (since, _) in BUILDERS.items() if since <= opset))
 
 
 def grow(graph: Graph, most: int, depth: int = 0) -> None:
     """Add some nodes to a graph."""
     for _ in range(graph.draw(st.integers(1, most))):
-        any(_add(graph, graph.one_of(operators(graph.opset, graph.opsets[ML])), depth) for _ in range(TRIES))
+        any(
+            _add(graph, graph.one_of(operators(graph.opset, graph.opsets[ML])), depth)
+            for _ in range(MAX_TRIES)
+        )
 
 
-def _add(graph: Graph, chosen: OperatorVersion | str, depth: int) -> bool:
-    if isinstance(chosen, OperatorVersion):
-        return add_node(graph, chosen)
-    return depth < 2 and SINCE[chosen][1](graph, lambda inner: grow(inner, 2, depth + 1))
+def _add(graph: Graph, choice: OperatorVersion | str, depth: int) -> bool:
+    if isinstance(choice, OperatorVersion):
+        return add_node(graph, choice)
+    return depth < 2 and BUILDERS[choice][1](graph, lambda inner: grow(inner, 2, depth + 1))
 
 
 def _ir_versions(opset: int) -> list[int]:
@@ -68,7 +71,7 @@ def _ir_versions(opset: int) -> list[int]:
 def cases(
     draw: Draw, oldest: int = OLDEST, newest: int = NEWEST, most: int = 6, *, empty: bool = False
 ) -> Case:
-    """A model of a few nodes at one of some opsets."""
+    """Draw a model of a few nodes at an opset from a range."""
     opset = draw(st.integers(oldest, newest))
     ir_version = draw(st.sampled_from(_ir_versions(opset)))
     opsets = {"": opset, ML: draw(st.integers(1, 5))}

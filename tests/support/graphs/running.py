@@ -1,4 +1,4 @@
-"""Run one node or one model: in onnxruntime, and where that has no kernel in onnx.reference."""
+"""Run a model in onnxruntime, or in onnx.reference if onnxruntime has no kernel."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import onnxruntime as ort
 from onnx.reference import ReferenceEvaluator
 from onnxruntime.capi.onnxruntime_pybind11_state import NotImplemented as NoKernel
 
-from opshift.registry.element_types import BY_NUMBER
+from opshift.model.element_types import BY_NUMBER
 from support.graphs.values import is_custom, type_of
-from support.running import NEWEST_IN_ORT, opset_of
+from support.running import MAX_ORT_OPSET, opset_of
 
-OLDEST_IN_REFERENCE = 16
-"""onnx.reference computes what some operators meant before then as they are meant since."""
+MIN_REFERENCE_OPSET = 16
+"""Before this opset, onnx.reference applies later definitions of some operators."""
 ort.set_default_logger_severity(4)
 Feeds = Mapping[str, Any]
 _OPTIONS = ort.SessionOptions()
 _OPTIONS.log_severity_level = 4
 _OPTIONS.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-_OPTIONS.intra_op_num_threads = 1  # ten times as fast to set up as a pool of threads
+_OPTIONS.intra_op_num_threads = 1  # sessions start ten times as fast without a thread pool
 
 
 class CannotRun(Exception):
@@ -31,14 +31,15 @@ class CannotRun(Exception):
 
 
 class NoRuntime(CannotRun):
-    """No runtime here has what the model needs."""
+    """No runtime supports the model."""
 
 
 def run_anywhere(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    """The outputs of a model.
+    """Return the outputs of a model.
 
     Raises:
-        CannotRun: it is not valid; NoRuntime: neither runtime has what it needs.
+        CannotRun: the model is not valid.
+        NoRuntime: neither runtime supports the model.
     """
     try:
         return _run_in_ort(model, feeds)
@@ -47,11 +48,11 @@ def run_anywhere(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 
 def run_alike(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> tuple[list[Any], list[Any]]:
-    """The outputs of two models in the same runtime: each rounds and overflows in its own way.
+    """Return the outputs of two models in the same runtime, since runtimes round and overflow differently.
 
     Raises:
-        CannotRun: a runtime that runs the first finds the second invalid.
-        NoRuntime: neither runtime has what both need.
+        CannotRun: the second model is invalid in a runtime that runs the first.
+        NoRuntime: neither runtime supports both models.
     """
     for run in (_run_in_ort, _run_in_reference):
         try:
@@ -62,12 +63,12 @@ def run_alike(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> 
             return expected, run(after, feeds)
         except NoRuntime:
             continue
-    raise NoRuntime("neither runtime runs both")
+    raise NoRuntime("neither runtime supports both models")
 
 
 def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) > NEWEST_IN_ORT or any(map(is_custom, feeds.values())):
-        raise NoRuntime("onnxruntime takes no such opset or values")
+    if opset_of(model) > MAX_ORT_OPSET or any(map(is_custom, feeds.values())):
+        raise NoRuntime("onnxruntime does not support the opset or the input types")
     try:
         session = ort.InferenceSession(
             model.SerializeToString(), _OPTIONS, providers=["CPUExecutionProvider"]
@@ -80,8 +81,8 @@ def _run_in_ort(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
 
 
 def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
-    if opset_of(model) < OLDEST_IN_REFERENCE:
-        raise NoRuntime("onnx.reference is not asked about old operators")
+    if opset_of(model) < MIN_REFERENCE_OPSET:
+        raise NoRuntime("onnx.reference is not used for old operators")
     try:
         inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
     except Exception as error:
@@ -90,24 +91,24 @@ def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             results = list(ReferenceEvaluator(model).run(None, dict(feeds)))
-            agrees = all(map(_is_of, results, inferred.graph.output))
+            agrees = all(map(_matches_inference, results, inferred.graph.output))
     except Exception as error:
         raise NoRuntime(str(error)) from error
     if not agrees:
-        raise NoRuntime("onnx.reference gives another type or shape than the operator has")
+        raise NoRuntime("onnx.reference returns a different type or shape than inferred")
     return results
 
 
-def _is_of(result: Any, value: onnx.ValueInfoProto) -> bool:
-    """Whether a tensor has the type and shape that are inferred, as far as they are."""
+def _matches_inference(result: Any, value: onnx.ValueInfoProto) -> bool:
+    """Return whether a tensor has the inferred type and shape, where known."""
     if not value.type.HasField("tensor_type") or not isinstance(result, np.ndarray):
         return True
-    stated = value.type.tensor_type
+    inferred = value.type.tensor_type
     if result.dtype == object and not all(isinstance(each, str) for each in result.flat):
         return False
-    if stated.elem_type and BY_NUMBER[stated.elem_type].name != type_of(result):
+    if inferred.elem_type and BY_NUMBER[inferred.elem_type].name != type_of(result):
         return False
-    dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in stated.shape.dim]
-    if not stated.HasField("shape"):
+    dims = [dim.dim_value if dim.HasField("dim_value") else None for dim in inferred.shape.dim]
+    if not inferred.HasField("shape"):
         return True
     return len(dims) == result.ndim and all(a in (None, b) for a, b in zip(dims, result.shape, strict=True))

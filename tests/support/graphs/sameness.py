@@ -1,4 +1,4 @@
-"""Whether two runs gave the same, but for rounding."""
+"""Comparison of two runs up to rounding."""
 
 from __future__ import annotations
 
@@ -10,37 +10,39 @@ import numpy as np
 from support.graphs.values import type_of
 
 TOLERANCE = {"double": 1e-5, "float": 1e-4, "float16": 2e-2, "bfloat16": 5e-2}
-"""Of a value, relative to the largest: chains of nodes make rounding errors grow."""
+"""Tolerances by type, relative to the largest value, since chains of nodes amplify rounding errors."""
 
 
 def tolerance_of(values: Iterable[Any]) -> float:
-    """What the narrowest type of float that values have makes of rounding."""
+    """Return the tolerance for the least precise float type among values."""
     types = {type_of(each) for each in values if isinstance(each, np.ndarray)}
     return max((TOLERANCE[each] for each in types if each in TOLERANCE), default=0.0)
 
 
 def assert_same(found: Sequence[Any], expected: Sequence[Any], tolerance: float) -> None:
-    """Same types, shapes and values (NaN equals NaN), floats within a tolerance."""
+    """Assert equal types, shapes and values; floats within a tolerance, NaN equals NaN."""
     assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
-        if isinstance(other, list):
-            assert_same(one, other, tolerance)
+    for actual, wanted in zip(found, expected, strict=True):
+        if isinstance(wanted, list):
+            assert_same(actual, wanted, tolerance)
         else:
-            _assert_same_tensor(np.asarray(one), np.asarray(other), tolerance)
+            _assert_same_tensor(np.asarray(actual), np.asarray(wanted), tolerance)
 
 
-def _assert_same_tensor(one: Any, other: Any, tolerance: float) -> None:
-    assert (type_of(one), one.shape) == (type_of(other), other.shape)
-    if type_of(other) not in TOLERANCE:
-        assert one.tolist() == other.tolist() or _as_floats_equal(one, other)
+def _assert_same_tensor(actual: Any, wanted: Any, tolerance: float) -> None:
+    assert (type_of(actual), actual.shape) == (type_of(wanted), wanted.shape)
+    if type_of(wanted) not in TOLERANCE:
+        assert actual.tolist() == wanted.tolist() or _as_floats_equal(actual, wanted)
         return
-    wide = other.astype(np.float64)
+    wide = wanted.astype(np.float64)
     finite = np.abs(wide[np.isfinite(wide)])
     largest = float(finite.max()) if finite.size else 0.0
     np.testing.assert_allclose(
-        one.astype(np.float64), wide, rtol=tolerance, atol=tolerance * min(max(largest, 0.1), 10.0)
+        actual.astype(np.float64), wide, rtol=tolerance, atol=tolerance * min(max(largest, 0.1), 10.0)
     )
 
 
-def _as_floats_equal(one: Any, other: Any) -> bool:
-    return one.dtype.kind == "V" and np.array_equal(one.astype(float), other.astype(float), equal_nan=True)
+def _as_floats_equal(actual: Any, wanted: Any) -> bool:
+    return actual.dtype.kind == "V" and np.array_equal(
+        actual.astype(float), wanted.astype(float), equal_nan=True
+    )

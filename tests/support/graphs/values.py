@@ -1,4 +1,4 @@
-"""What flows through a random graph: tensors and lists of them, with the data that they hold in one run."""
+"""Values of a random graph: tensors and lists of tensors, with their data in one run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 from onnx import TypeProto, helper
 
-from opshift.registry.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NAME, BY_NUMBER
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -18,13 +18,13 @@ TYPES = (
     *FLOATS, "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64", "bool", "string",
     "float8e4m3fn", "float8e5m2", "int4", "uint4",
 )  # fmt: skip
-"""The element types that random data have."""
+"""Element types of random data."""
 WORDS = np.array(["", "a", "B", "ab", "a,b", "1", "2.5", "äö", "Abc d", "the"], object)
-ODD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-7, 3e4])
+SPECIAL_FLOATS = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-7, 3e4])
 
 
 class Value(NamedTuple):
-    """A named value, what it is in the run that the test makes, and whether that is free of rounding."""
+    """A named value, its data in the test run, and whether the data are free of rounding errors."""
 
     name: str
     data: Any
@@ -32,27 +32,27 @@ class Value(NamedTuple):
 
     @property
     def type(self) -> str:
-        """Such as `float`, or `seq(tensor(float))`."""
+        """The type, such as `float` or `seq(tensor(float))`."""
         return type_of(self.data)
 
     @property
     def shape(self) -> Shape:
-        """Of a tensor."""
+        """The shape of a tensor."""
         return np.shape(self.data) if self.is_tensor else ()
 
     @property
     def rank(self) -> int:
-        """Of a tensor."""
+        """The rank of a tensor."""
         return len(self.shape)
 
     @property
     def is_tensor(self) -> bool:
-        """Whether it is no list of tensors."""
+        """Whether the value is a tensor, not a list of tensors."""
         return isinstance(self.data, np.ndarray)
 
 
 def type_of(data: Any) -> str:
-    """The type of an array or of a list of arrays, as definitions write it."""
+    """Return the type of an array or a list of arrays as definitions spell it."""
     if isinstance(data, list):
         return f"seq(tensor({type_of(data[0])}))" if data else "seq()"
     if data.dtype.kind in "OUS":
@@ -61,57 +61,59 @@ def type_of(data: Any) -> str:
 
 
 def dtype_of(name: str) -> np.dtype[Any]:
-    """Numpy's counterpart of an element type."""
+    """Return the numpy type of an element type."""
     found: np.dtype[Any] = helper.tensor_dtype_to_np_dtype(BY_NAME[name].number)
     return found
 
 
 def is_float(name: str) -> bool:
-    """Whether an element type holds fractions."""
+    """Return whether an element type is a floating-point type."""
     return name.startswith(("float", "bfloat", "double"))
 
 
 def type_proto(data: Any, dims: Any = None) -> TypeProto:
-    """The TypeProto of a value, with the dimensions of a tensor if they are to be said."""
+    """Return the TypeProto of a value; `dims` are the declared dimensions of a tensor, if any."""
     if isinstance(data, list):
         return helper.make_sequence_type_proto(type_proto(data[0]))
     return helper.make_tensor_type_proto(BY_NAME[type_of(data)].number, dims)
 
 
-def random_data(random: np.random.Generator, element: str, shape: Shape, kind: Kind, odd: bool) -> Array:
-    """Small numbers that most types hold exactly; with `odd`, floats of every sort among them."""
-    if element == "string":
+def random_data(
+    random: np.random.Generator, element_type: str, shape: Shape, kind: Kind, special: bool
+) -> Array:
+    """Return small numbers that most types represent exactly; with `special`, also special floats."""
+    if element_type == "string":
         return np.array(random.choice(WORDS, shape), object).reshape(shape)
-    if element == "bool":
+    if element_type == "bool":
         return np.asarray(random.integers(0, 2, shape), bool).reshape(shape)
-    found = random.integers(-15, 16, shape) / (8 if is_float(element) else 3)
-    if kind in ("positive", "unit") or element.startswith("uint"):
+    found = random.integers(-15, 16, shape) / (8 if is_float(element_type) else 3)
+    if kind in ("positive", "unit") or element_type.startswith("uint"):
         found = np.abs(found)
-    if not is_float(element):
+    if not is_float(element_type):
         found = np.trunc(found)
     if kind in ("positive", "nonzero"):
         found = np.where(found == 0, 1, found)
     if kind == "unit":
         found = found / 4
-    if odd and kind == "any" and is_float(element):
-        found = np.where(random.random(shape) < 0.3, random.choice(ODD, shape), found)
-    return np.asarray(found).astype(dtype_of(element)).reshape(shape)
+    if special and kind == "any" and is_float(element_type):
+        found = np.where(random.random(shape) < 0.3, random.choice(SPECIAL_FLOATS, shape), found)
+    return np.asarray(found).astype(dtype_of(element_type)).reshape(shape)
 
 
-def as_tensor(data: Any, element: str) -> Array:
-    """A parameter's value as an array of its type."""
-    return np.asarray(data, object if element == "string" else dtype_of(element))
+def as_tensor(data: Any, element_type: str) -> Array:
+    """Return a parameter's value as an array of its type."""
+    return np.asarray(data, object if element_type == "string" else dtype_of(element_type))
 
 
 def is_finite(data: Any) -> bool:
-    """Whether there is neither an infinity nor a NaN."""
+    """Return whether data contain neither infinities nor NaN."""
     if isinstance(data, list):
         return all(map(is_finite, data))
     return not is_float(type_of(data)) or bool(np.isfinite(data.astype(np.float64)).all())
 
 
 def is_custom(data: Any) -> bool:
-    """Whether numpy alone does not know the type, so that onnxruntime takes no such array."""
+    """Return whether the type is not a native numpy type; onnxruntime refuses such arrays."""
     return any(
         each.dtype.kind == "V" or each.dtype.type.__module__.startswith(ml_dtypes.__name__)
         for each in (data if isinstance(data, list) else [data])

@@ -1,4 +1,4 @@
-"""A rule, a model that keeps it, and a change that breaks it."""
+"""A rule, a model that satisfies it, and a change that violates it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 import onnx
 from onnx import TensorProto, helper, parser
 
-from opshift.converter.legality.check import check
-from opshift.registry.messages import ModelProto
+from opshift.checker.check import check
+from opshift.model.messages import ModelProto
 
 Change = Callable[[Any], object]
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 
 
 class Case(NamedTuple):
-    """One way to break a rule.
+    """One way to violate a rule.
 
     Attributes:
-        rule: the rule's name.
-        sound: the text of a model, as `onnx.parser` reads it, or what makes one; it keeps the rule.
-        change: what breaks the rule.
-        what: what the change does, where a rule can be broken in several ways.
+        rule: the id of the rule.
+        sound: a model that satisfies the rule: text for `onnx.parser`, or a function that builds the model.
+        change: the change that violates the rule.
+        what: a description of the change, for rules with several cases.
     """
 
     rule: str
@@ -32,35 +32,35 @@ class Case(NamedTuple):
 
     @property
     def id(self) -> str:
-        """How the test is called."""
+        """The id of the test."""
         return f"{self.rule}: {self.what}" if self.what else self.rule
 
     def keeping(self) -> Any:
-        """The model that keeps the rule."""
+        """Return the model that satisfies the rule."""
         made = parsed(self.sound) if isinstance(self.sound, str) else self.sound()
         return ModelProto.FromString(made.SerializeToString())
 
     def breaking(self) -> Any:
-        """The model that breaks it."""
+        """Return the model that violates the rule."""
         model = self.keeping()
         self.change(model)
         return model
 
 
 def parsed(text: str) -> onnx.ModelProto:
-    """A model in ONNX's text syntax; without a head of IR version 10 and opset 21."""
-    head = "" if text.lstrip().startswith("<") else '<ir_version: 10, opset_import: ["": 21]>\n'
-    model: onnx.ModelProto = parser.parse_model(head + text)
+    """Parse a model in ONNX's text syntax; the default header has IR version 10 and opset 21."""
+    header = "" if text.lstrip().startswith("<") else '<ir_version: 10, opset_import: ["": 21]>\n'
+    model: onnx.ModelProto = parser.parse_model(header + text)
     return model
 
 
 def rules_broken(model: Any, **options: Any) -> set[str]:
-    """The names of the rules that a model breaks."""
+    """Return the ids of the rules that a model violates."""
     return {each.rule for each in check(model, **options)}
 
 
 def doing(*changes: Change) -> Change:
-    """Several changes, one after the other."""
+    """Return a change that applies several changes in order."""
 
     def change(model: Any) -> None:
         for each in changes:
@@ -70,7 +70,7 @@ def doing(*changes: Change) -> Change:
 
 
 def setting(path: str, value: Any) -> Change:
-    """Set a field: `graph.node[0].op_type`; a list replaces all elements, and `None` clears the field."""
+    """Return a change that sets a field; a list replaces all elements, and `None` clears the field."""
     parent, _, name = path.rpartition(".")
 
     def change(model: Any) -> None:
@@ -87,17 +87,17 @@ def setting(path: str, value: Any) -> Change:
 
 
 def adding(path: str, **fields: Any) -> Change:
-    """Add a message to a repeated field."""
+    """Return a change that adds a message to a repeated field."""
     return lambda model: at(model, path).add(**fields)
 
 
 def repeating(path: str) -> Change:
-    """Add a copy of the first message of a repeated field."""
+    """Return a change that adds a copy of the first message of a repeated field."""
     return lambda model: at(model, path).add().CopyFrom(at(model, path)[0])
 
 
 def at(model: Any, path: str) -> Any:
-    """What a path such as `graph.node[0].attribute[1]` leads to."""
+    """Return the message or field at a path such as `graph.node[0].attribute[1]`."""
     found = model
     for part in filter(None, path.split(".")):
         name, _, index = part.partition("[")
@@ -107,7 +107,7 @@ def at(model: Any, path: str) -> Any:
     return found
 
 
-def value(name: str, kind: int = FLOAT, shape: list[int | str] | None = None) -> onnx.ValueInfoProto:
-    """A ValueInfoProto."""
-    made: onnx.ValueInfoProto = helper.make_tensor_value_info(name, kind, shape)
+def value(name: str, element_type: int = FLOAT, shape: list[int | str] | None = None) -> onnx.ValueInfoProto:
+    """Return a ValueInfoProto."""
+    made: onnx.ValueInfoProto = helper.make_tensor_value_info(name, element_type, shape)
     return made

@@ -1,4 +1,4 @@
-"""Rules for graphs, their initializers, and what nodes read and make."""
+"""Rules for graphs, initializers, and values that nodes read and produce."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.legality.case import Case, adding, repeating, setting, value
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
 TWO = "g (float[2] x) => (float[2] y) { [first] a = Relu(x)  [second] y = Neg(a) }"
 WEIGHT = "g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"
-STATED_WEIGHT = "g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Add(x, w) }"
+INPUT_WEIGHT = "g (float[2] x, float[2] w = {1, 2}) => (float[2] y) { y = Add(x, w) }"
 BRANCH = """g (float[2] x, bool c) => (float[2] y) {
   y = If (c) <
     then_branch = t () => (float[2] p) { p = Relu(x) },
@@ -36,7 +36,7 @@ g (float[2] x, bool c) => (float[2] y) {
 
 
 def nested(model: Any, levels: int = 70) -> None:
-    """Put graphs within graphs, as protobuf does not read them but programs can make them."""
+    """Nest graphs more deeply than protobuf can parse but programs can build."""
     graph = model.graph.node[0].attribute[0].g
     for _ in range(levels):
         graph.node.add().CopyFrom(model.graph.node[0].__class__(op_type="If", input=["c"], output=["z"]))
@@ -50,8 +50,10 @@ CASES = (
     Case("graph.name", BRANCH, setting(f"{THEN}.name", ""), "of a branch"),
     Case("graph.depth", BRANCH, nested),
     Case("graph.input-unique", RELU, repeating("graph.input")),
-    Case("graph.output-made", RELU, setting("graph.output[0].name", "z"), "a value that is not there"),
-    Case("graph.output-made", BRANCH, setting(f"{THEN}.output[0].name", "x"), "a value from around"),
+    Case("graph.output-made", RELU, setting("graph.output[0].name", "z"), "an unknown value"),
+    Case(
+        "graph.output-made", BRANCH, setting(f"{THEN}.output[0].name", "x"), "a value of the enclosing graph"
+    ),
     Case("graph.output-repeated", RELU, repeating("graph.output")),
     Case("initializer.name", WEIGHT, setting("graph.initializer[0].name", None)),
     Case("initializer.unique", WEIGHT, repeating("graph.initializer")),
@@ -69,20 +71,20 @@ CASES = (
     ),
     Case(
         "initializer.type",
-        STATED_WEIGHT,
+        INPUT_WEIGHT,
         setting("graph.input[1].type.tensor_type.elem_type", 7),
     ),
     Case(
         "initializer.shape",
-        STATED_WEIGHT,
+        INPUT_WEIGHT,
         setting("graph.input[1].type.tensor_type.shape.dim[0].dim_value", 3),
-        "another size",
+        "a different size",
     ),
     Case(
         "initializer.shape",
-        STATED_WEIGHT,
+        INPUT_WEIGHT,
         adding("graph.input[1].type.tensor_type.shape.dim"),
-        "another rank",
+        "a different rank",
     ),
     Case(
         "initializer.unused",
@@ -101,7 +103,7 @@ CASES = (
     ),
     Case("value.order", TWO, lambda m: m.graph.node.sort(key=lambda node: node.name, reverse=True)),
     Case("value.order", TWO, setting("graph.node[0].input", ["y"]), "a cycle"),
-    Case("value.unknown", RELU, setting("graph.node[0].input", ["z"]), "in the model's graph"),
+    Case("value.unknown", RELU, setting("graph.node[0].input", ["z"]), "in the main graph"),
     Case("value.unknown", BRANCH, setting(f"{THEN}.node[0].input", ["z"]), "in a branch"),
     Case("value.unique", TWO, setting("graph.node[1].output", ["a"]), "by two nodes"),
     Case("value.unique", RELU, setting("graph.node[0].output", ["x"]), "by a node and an input"),
@@ -110,19 +112,24 @@ CASES = (
     Case("value.shadowing-input", LOOP, setting(f"{BODY}.input[2].name", "x"), "by an input"),
     Case("value.shadowing-input", BRANCH, setting(f"{ELSE}.initializer[0].name", "c"), "by an initializer"),
     Case("value.name", RELU, setting("graph.input[0].name", None)),
-    Case("value.type", RELU, setting("graph.output[0].type", None), "none"),
-    Case("value.type", RELU, setting("graph.output[0].type.tensor_type.elem_type", 0), "of no elements"),
+    Case("value.type", RELU, setting("graph.output[0].type", None), "no type"),
+    Case(
+        "value.type", RELU, setting("graph.output[0].type.tensor_type.elem_type", 0), "of undefined elements"
+    ),
     Case(
         "value.type", RELU, setting("graph.output[0].type.tensor_type.elem_type", 99), "of unknown elements"
     ),
     Case(
-        "value.type", RELU, lambda m: m.graph.output[0].type.sequence_type.SetInParent(), "a list of nothing"
+        "value.type",
+        RELU,
+        lambda m: m.graph.output[0].type.sequence_type.SetInParent(),
+        "a sequence without an element type",
     ),
     Case(
         "value.type",
         RELU,
         lambda m: m.graph.output[0].type.map_type.value_type.tensor_type.SetInParent(),
-        "no keys",
+        "a map without a key type",
     ),
     Case("value.shape", RELU, setting("graph.output[0].type.tensor_type.shape", None)),
     Case("value.stated-type", TWO, adding("graph.value_info", name="a", type={"tensor_type": {}})),

@@ -14,8 +14,8 @@ g (float[2] x) => (float[2] y) { y = acme.F(x) }
 """
 
 CASES = (
-    Case("model.ir-version", RELU, setting("ir_version", None), "none"),
-    Case("model.ir-version", RELU, setting("ir_version", -1), "a negative one"),
+    Case("model.ir-version", RELU, setting("ir_version", None), "no IR version"),
+    Case("model.ir-version", RELU, setting("ir_version", -1), "a negative IR version"),
     Case("model.ir-version-known", RELU, setting("ir_version", 99)),
     Case("model.ir-version-of-opset", NEWER, setting("opset_import[0].version", 18 + 1)),
     Case("model.graph", RELU, setting("graph", None)),
@@ -39,7 +39,10 @@ CASES = (
     Case("opset.unique", RELU, adding("opset_import", domain="ai.onnx", version=20), "of a model"),
     Case("opset.unique", CALLING, adding("functions[0].opset_import", version=20), "of a function"),
     Case(
-        "opset.repeated", RELU, adding("opset_import", domain="ai.onnx", version=21), "by its other spelling"
+        "opset.repeated",
+        RELU,
+        adding("opset_import", domain="ai.onnx", version=21),
+        "by the explicit default domain",
     ),
     Case("opset.repeated", CALLING, repeating("functions[0].opset_import"), "of a function"),
     Case("opset.positive", RELU, setting("opset_import[0].version", None)),

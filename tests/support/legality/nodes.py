@@ -62,8 +62,8 @@ THEN = "graph.node[0].attribute[0].g"
 ATTRIBUTE, FUNCTION_ATTRIBUTE = "graph.node[0].attribute[0]", "functions[0].node[0].attribute[0]"
 
 
-def operator(op_type: str) -> Change:
-    """Make the first node another operator."""
+def set_operator(op_type: str) -> Change:
+    """Return a change of the first node's operator."""
     return setting("graph.node[0].op_type", op_type)
 
 
@@ -72,22 +72,22 @@ CASES = (
     Case("node.values", RELU, doing(setting("graph.node[0].input", []), setting("graph.node[0].output", []))),
     Case("node.domain", ML, lambda m: m.opset_import.pop(), "of an operator"),
     Case("node.domain", CALLING, lambda m: m.opset_import.pop(), "of a function"),
-    Case("node.operator", RELU, operator("Rule"), "unknown"),
-    Case("node.operator", OLD, operator("Gelu"), "not yet there"),
-    Case("node.operator", RELU, operator("Crop"), "there no more"),
-    Case("node.deprecated", RELU, operator("Scatter")),
-    Case("node.experimental", OLD, operator("ParametricSoftplus")),
+    Case("node.operator", RELU, set_operator("Rule"), "unknown"),
+    Case("node.operator", OLD, set_operator("Gelu"), "not yet introduced"),
+    Case("node.operator", RELU, set_operator("Crop"), "removed"),
+    Case("node.deprecated", RELU, set_operator("Scatter")),
+    Case("node.experimental", OLD, set_operator("ParametricSoftplus")),
     Case("node.overload", CALLING, setting("graph.node[0].overload", "small")),
     Case("node.input-count", CLIP, setting("graph.node[0].input", []), "too few"),
     Case("node.input-count", CLIP, setting("graph.node[0].input", ["x", "low", "low", "low"]), "too many"),
-    Case("node.input-count", RELU, setting("graph.node[0].input", ["x", ""]), "too many, left out"),
+    Case("node.input-count", RELU, setting("graph.node[0].input", ["x", ""]), "too many with an omitted one"),
     Case("node.output-count", DROPOUT, setting("graph.node[0].output", []), "too few"),
     Case("node.output-count", DROPOUT, setting("graph.node[0].output", ["y", "z", "more"]), "too many"),
     Case(
         "node.output-count",
         NORMALIZATION,
         setting("graph.node[0].output", ["y", "m"]),
-        "some of the training's",
+        "some outputs of training mode",
     ),
     Case("node.input-missing", CLIP, setting("graph.node[0].input", ["", "low"])),
     Case("node.output-missing", DROPOUT, setting("graph.node[0].output", ["", "z"])),
@@ -99,14 +99,14 @@ CASES = (
         SOFTMAX,
         doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.type", 7)),
     ),
-    Case("node.attribute-value", PAD, setting(f"{ATTRIBUTE}.s", b"edgy"), "none of some texts"),
+    Case("node.attribute-value", PAD, setting(f"{ATTRIBUTE}.s", b"edgy"), "not an allowed string"),
     Case(
         "node.attribute-value",
         POOL,
         setting("graph.node[0].attribute[1].ints", [0, 0, 0, -1]),
-        "below the least",
+        "below the minimum",
     ),
-    Case("node.attribute-value", MODES, setting(f"{ATTRIBUTE}.i", 4), "none of some numbers"),
+    Case("node.attribute-value", MODES, setting(f"{ATTRIBUTE}.i", 4), "not an allowed number"),
     Case("node.attribute-flag", NORMALIZATION, setting(f"{ATTRIBUTE}.i", 2)),
     Case("node.attribute-value-version", RESIZE, setting(f"{ATTRIBUTE}.s", b"tf_half_pixel_for_nn")),
     Case("attribute.name", SOFTMAX, setting(f"{ATTRIBUTE}.name", None)),
@@ -124,12 +124,12 @@ CASES = (
     Case("attribute.reference-known", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.ref_attr_name", "other")),
     Case("attribute.reference-only", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.f", 0.5)),
     Case("body.inputs", IF, adding(f"{THEN}.input", name="more"), "of a branch"),
-    Case("body.inputs", LOOP, adding(f"{THEN}.input", name="more"), "of a loop"),
-    Case("body.inputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").input.pop(), "of a scan"),
-    Case("body.inputs", OLD_SCAN, lambda m: m.graph.node[0].input.pop(), "of an old scan"),
+    Case("body.inputs", LOOP, adding(f"{THEN}.input", name="more"), "of Loop"),
+    Case("body.inputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").input.pop(), "of Scan"),
+    Case("body.inputs", OLD_SCAN, lambda m: m.graph.node[0].input.pop(), "of Scan 8"),
     Case("body.outputs", IF, repeating(f"{THEN}.output"), "of a branch"),
-    Case("body.outputs", LOOP, lambda m: at(m, THEN).output.pop(), "of a loop"),
-    Case("body.outputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").output.pop(), "of a scan"),
+    Case("body.outputs", LOOP, lambda m: at(m, THEN).output.pop(), "of Loop"),
+    Case("body.outputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").output.pop(), "of Scan"),
     Case("type.input", RELU, setting("graph.input[0].type.tensor_type.elem_type", 9)),
     Case("type.output", SHAPE, setting("graph.output[0].type.tensor_type.elem_type", 1)),
     Case(

@@ -1,4 +1,4 @@
-"""Rules for functions, training, devices, and what IR versions added."""
+"""Rules for functions, training, devices, and features of IR versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ g (float[2] x) => (float[2] y) { y = acme.F(x) }
 
 
 def training() -> onnx.ModelProto:
-    """A weight that a step makes larger and another resets."""
+    """Return a model with a weight that one training graph updates and the other resets."""
     model = parsed("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
     info = model.training_info.add()
     info.initialization.CopyFrom(
@@ -37,8 +37,8 @@ def training() -> onnx.ModelProto:
     return model
 
 
-def placed() -> onnx.ModelProto:
-    """A node whose input lies on two devices."""
+def sharded() -> onnx.ModelProto:
+    """Return a model with a node whose input is sharded over two devices."""
     model = parsed(RELU)
     model.ir_version = 11
     model.configuration.add(name="pair", num_devices=2, device=["one", "two"])
@@ -52,21 +52,21 @@ PLACEMENT = "graph.node[0].device_configurations[0]"
 SHARDED = f"{PLACEMENT}.sharding_spec[0]"
 
 
-def older(ir_version: int) -> Change:
-    """Give a model an IR version that lacks something it uses."""
+def lower_ir_version(ir_version: int) -> Change:
+    """Return a change to an IR version that lacks a feature of the model."""
     return setting("ir_version", ir_version)
 
 
-def typed(kind: onnx.TypeProto) -> onnx.ModelProto:
-    """A model that passes on a value of some type."""
+def typed(value_type: onnx.TypeProto) -> onnx.ModelProto:
+    """Return a model with an Identity of a value of the given type."""
     model = parsed('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Identity(x) }')
-    model.graph.input[0].type.CopyFrom(kind)
-    model.graph.output[0].type.CopyFrom(kind)
+    model.graph.input[0].type.CopyFrom(value_type)
+    model.graph.output[0].type.CopyFrom(value_type)
     return model
 
 
-def passing(change: Change, ir_version: int = 10) -> onnx.ModelProto:
-    """A small model, changed."""
+def changed_model(change: Change, ir_version: int = 10) -> onnx.ModelProto:
+    """Return a small model with a change."""
     model = parsed(TWO)
     model.ir_version = ir_version
     change(model)
@@ -74,7 +74,7 @@ def passing(change: Change, ir_version: int = 10) -> onnx.ModelProto:
 
 
 def sparse_constant() -> onnx.ModelProto:
-    """A Constant with a sparse value."""
+    """Return a model with a sparse Constant."""
     model = parsed("g () => (float[2,3] y) { y = Constant <value = float[1] {1}> () }")
     attribute = model.graph.node[0].attribute[0]
     attribute.Clear()
@@ -124,47 +124,49 @@ CASES = (
         "no initialization",
     ),
     Case("training.initialization", training, adding("training_info[0].initialization.input", name="more")),
-    Case("device.name", placed, setting("configuration[0].name", ""), "none"),
-    Case("device.name", placed, repeating("configuration"), "the same twice"),
-    Case("device.count", placed, setting("configuration[0].num_devices", None), "none"),
-    Case("device.count", placed, setting("configuration[0].device", ["one"]), "fewer names"),
-    Case("device.configuration", placed, setting(f"{PLACEMENT}.configuration_id", "trio")),
-    Case("device.tensor", placed, setting(f"{SHARDED}.tensor_name", "z")),
-    Case("device.axis", placed, setting(f"{SHARDED}.sharded_dim[0].axis", 1)),
-    Case("device.shards", placed, setting(f"{SHARDED}.sharded_dim[0].axis", None), "no axis"),
+    Case("device.name", sharded, setting("configuration[0].name", ""), "missing"),
+    Case("device.name", sharded, repeating("configuration"), "repeated"),
+    Case("device.count", sharded, setting("configuration[0].num_devices", None), "missing"),
+    Case("device.count", sharded, setting("configuration[0].device", ["one"]), "fewer names than devices"),
+    Case("device.configuration", sharded, setting(f"{PLACEMENT}.configuration_id", "trio")),
+    Case("device.tensor", sharded, setting(f"{SHARDED}.tensor_name", "z")),
+    Case("device.axis", sharded, setting(f"{SHARDED}.sharded_dim[0].axis", 1)),
+    Case("device.shards", sharded, setting(f"{SHARDED}.sharded_dim[0].axis", None), "no axis"),
     Case(
         "device.shards",
-        placed,
+        sharded,
         setting(f"{SHARDED}.sharded_dim[0].simple_sharding[0].num_shards", None),
         "no number",
     ),
     Case(
         "ir.opset-imports",
-        lambda: passing(lambda m: m.ClearField("opset_import"), 2),
+        lambda: changed_model(lambda m: m.ClearField("opset_import"), 2),
         adding("opset_import", version=1),
     ),
-    Case("ir.functions", CALLING, older(7)),
-    Case("ir.attribute-defaults", CALLING, older(8)),
-    Case("ir.overloads", CALLING, doing(older(9), setting("functions[1].overload", "o"))),
-    Case("ir.function-values", CALLING, doing(older(9), adding("functions[1].value_info", name="b"))),
-    Case("ir.training", training, older(6)),
-    Case("ir.device-configurations", placed, older(10)),
-    Case("ir.external-data", external, older(3)),
-    Case("ir.sparse-initializers", sparse, older(5)),
-    Case("ir.sparse-attributes", sparse_constant, older(5)),
-    Case("ir.type-attributes", TYPE, older(7)),
-    Case("ir.optional-types", lambda: typed(OPTIONAL_TYPE), older(7)),
-    Case("ir.sparse-types", lambda: typed(SPARSE_TYPE), older(3)),
-    Case("ir.opaque-types", lambda: typed(OPAQUE_TYPE), older(3)),
+    Case("ir.functions", CALLING, lower_ir_version(7)),
+    Case("ir.attribute-defaults", CALLING, lower_ir_version(8)),
+    Case("ir.overloads", CALLING, doing(lower_ir_version(9), setting("functions[1].overload", "o"))),
+    Case(
+        "ir.function-values", CALLING, doing(lower_ir_version(9), adding("functions[1].value_info", name="b"))
+    ),
+    Case("ir.training", training, lower_ir_version(6)),
+    Case("ir.device-configurations", sharded, lower_ir_version(10)),
+    Case("ir.external-data", external, lower_ir_version(3)),
+    Case("ir.sparse-initializers", sparse, lower_ir_version(5)),
+    Case("ir.sparse-attributes", sparse_constant, lower_ir_version(5)),
+    Case("ir.type-attributes", TYPE, lower_ir_version(7)),
+    Case("ir.optional-types", lambda: typed(OPTIONAL_TYPE), lower_ir_version(7)),
+    Case("ir.sparse-types", lambda: typed(SPARSE_TYPE), lower_ir_version(3)),
+    Case("ir.opaque-types", lambda: typed(OPAQUE_TYPE), lower_ir_version(3)),
     Case(
         "ir.metadata",
-        lambda: passing(lambda m: m.graph.node[0].metadata_props.add(key="k", value="v")),
-        older(9),
+        lambda: changed_model(lambda m: m.graph.node[0].metadata_props.add(key="k", value="v")),
+        lower_ir_version(9),
     ),
     Case(
         "ir.quantization-annotations",
-        lambda: passing(lambda m: m.graph.quantization_annotation.add(tensor_name="x")),
-        older(4),
+        lambda: changed_model(lambda m: m.graph.quantization_annotation.add(tensor_name="x")),
+        lower_ir_version(4),
     ),
-    Case("ir.element-types", "g (bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", older(3)),
+    Case("ir.element-types", "g (bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", lower_ir_version(3)),
 )

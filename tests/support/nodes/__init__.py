@@ -1,4 +1,4 @@
-"""Nodes of all operators whose versions ONNX's own cases do not show, or not what changed between them."""
+"""Nodes for operator versions, or changes between them, that ONNX's own cases do not exercise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from support.nodes.row import Row
 
 @cache
 def nodes() -> Mapping[tuple[str, str, int], Sequence[Row]]:
-    """By domain, operator and version; modules are found, not listed."""
+    """Return rows by domain, operator and version from all modules of this package."""
     found: dict[tuple[str, str, int], list[Row]] = defaultdict(list)
     for module in pkgutil.iter_modules(__path__, f"{__name__}."):
         if not module.name.endswith(".row"):

@@ -1,4 +1,4 @@
-"""Elementwise operators: who may be overwritten, and how shapes are made to fit."""
+"""Elementwise operators: consumed inputs and broadcasting."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ ARITHMETIC = ("Add", "Div", "Mul", "Sub")
 VARIADIC = ("Max", "Mean", "Min", "Sum")
 LOGIC = ("And", "Or", "Xor")
 COMPARISONS = ("Equal", "Greater", "Less")
-OF_ANY_NUMBER = ("Abs", "Ceil", "Elu", "Exp", "Floor", "HardSigmoid", "LeakyRelu", "Neg", "Relu", "Selu")
-OF_POSITIVE_NUMBERS = ("Log", "Reciprocal", "Sqrt", "Sigmoid", "Tanh")
+ANY_INPUT = ("Abs", "Ceil", "Elu", "Exp", "Floor", "HardSigmoid", "LeakyRelu", "Neg", "Relu", "Selu")
+POSITIVE_INPUT = ("Log", "Reciprocal", "Sqrt", "Sigmoid", "Tanh")
 
 
 def rows() -> Iterator[Row]:
     yield from consumed_inputs()
     yield from broadcast()
-    yield from stretched()
+    yield from variadic_broadcast()
 
 
 def consumed_inputs() -> Iterator[Row]:
-    """Version 1 said which inputs may be overwritten."""
-    for op in OF_ANY_NUMBER:
+    """Yield nodes of version 1 with `consumed_inputs`, the inputs that may be overwritten."""
+    for op in ANY_INPUT:
         yield row(op, 1, {"x": X}, {"consumed_inputs": [0]})
-    for op in OF_POSITIVE_NUMBERS:
+    for op in POSITIVE_INPUT:
         yield row(op, 1, {"x": POSITIVE}, {"consumed_inputs": [0]})
     for op in ARITHMETIC + VARIADIC:
         yield row(op, 1, {"a": X, "b": POSITIVE}, {"consumed_inputs": [0, 0]})
@@ -36,23 +36,23 @@ def consumed_inputs() -> Iterator[Row]:
 
 
 def broadcast() -> Iterator[Row]:
-    """Before 7 the second operand lies along some dimensions of the first."""
+    """Yield nodes before opset 7 with a second operand aligned to dimensions of the first."""
     rows = floats([2, -1])
-    along = {"broadcast": 1, "axis": 0}
+    attributes = {"broadcast": 1, "axis": 0}
     for op in ARITHMETIC:
-        yield row(op, 6, {"a": X, "b": rows}, along)
-    yield row("Pow", 1, {"a": POSITIVE, "b": rows}, along)
+        yield row(op, 6, {"a": X, "b": rows}, attributes)
+    yield row("Pow", 1, {"a": POSITIVE, "b": rows}, attributes)
     for op in LOGIC:
-        yield row(op, 1, {"a": X > 0, "b": rows > 0}, along, outputs={"y": 9})
+        yield row(op, 1, {"a": X > 0, "b": rows > 0}, attributes, outputs={"y": 9})
     for op in COMPARISONS:
-        kind = np.int32 if op == "Equal" else np.float32
-        yield row(op, 1, {"a": X.astype(kind), "b": rows.astype(kind)}, along, outputs={"y": 9})
+        dtype = np.int32 if op == "Equal" else np.float32
+        yield row(op, 1, {"a": X.astype(dtype), "b": rows.astype(dtype)}, attributes, outputs={"y": 9})
     yield row("PRelu", 6, {"x": IMAGE, "s": floats([0.5, 2])})
     yield row("Gemm", 6, {"a": X, "b": X.T.copy(), "c": rows}, {"broadcast": 1, "alpha": 0.5})
     yield row("Gemm", 1, {"a": X, "b": X.T.copy(), "c": rows}, {"broadcast": 1, "beta": 0.5})
 
 
-def stretched() -> Iterator[Row]:
-    """From 8 on the variadic operators stretch their inputs."""
+def variadic_broadcast() -> Iterator[Row]:
+    """Yield variadic nodes since opset 8, which broadcast their inputs."""
     for op in VARIADIC:
         yield row(op, 8, {"a": X, "b": POSITIVE[:1], "c": floats(0.25)})

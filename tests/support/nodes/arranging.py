@@ -1,4 +1,4 @@
-"""Operators that move elements: lists that are attributes or inputs, and axes from the back."""
+"""Operators that move elements: lists as attributes or inputs, and negative axes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx import TensorProto
 from support.nodes.row import IMAGE, POSITIVE, Row, X, floats, row
 
 REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
-TWO = {"y": TensorProto.FLOAT, "z": TensorProto.FLOAT}
+TWO_OUTPUTS = {"y": TensorProto.FLOAT, "z": TensorProto.FLOAT}
 INDICES = np.array([[2, 0], [1, 2]])
 
 
@@ -18,7 +18,7 @@ def rows() -> Iterator[Row]:
     yield from reductions()
     yield from lists()
     yield from splits()
-    yield from places()
+    yield from positions()
 
 
 def reductions() -> Iterator[Row]:
@@ -44,13 +44,13 @@ def lists() -> Iterator[Row]:
 
 
 def splits() -> Iterator[Row]:
-    yield row("Split", 1, {"x": X}, {"axis": 0}, outputs=TWO)
-    yield row("Split", 2, {"x": X}, outputs=TWO)
-    yield row("Split", 11, {"x": X}, {"split": [1, 2], "axis": -1}, outputs=TWO)
-    yield row("Split", 13, {"x": X}, {"axis": 0}, outputs=TWO)
+    yield row("Split", 1, {"x": X}, {"axis": 0}, outputs=TWO_OUTPUTS)
+    yield row("Split", 2, {"x": X}, outputs=TWO_OUTPUTS)
+    yield row("Split", 11, {"x": X}, {"split": [1, 2], "axis": -1}, outputs=TWO_OUTPUTS)
+    yield row("Split", 13, {"x": X}, {"axis": 0}, outputs=TWO_OUTPUTS)
 
 
-def places() -> Iterator[Row]:
+def positions() -> Iterator[Row]:
     yield row("DepthToSpace", 1, {"x": IMAGE.reshape(1, 4, 2, 6)}, {"blocksize": 2})
     feeds = {"x": X, "i": INDICES, "u": POSITIVE[:, :2]}
     yield row("Scatter", 9, feeds, {"axis": 1})

@@ -1,4 +1,4 @@
-"""ai.onnx.ml."""
+"""Operators of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from support.published import Case
 
 def rows() -> Iterator[Row]:
     names = {"classes_strings": ["a", "b"], "default_string": "none"}
-    text = {"y": TensorProto.STRING}
-    yield row("LabelEncoder", 1, {"x": np.array([[0, 1], [5, 0]])}, names, outputs=text, domain=ML)
+    outputs = {"y": TensorProto.STRING}
+    yield row("LabelEncoder", 1, {"x": np.array([[0, 1], [5, 0]])}, names, outputs=outputs, domain=ML)
     for version in (1, 3, 5):
         yield from trees(version)
 
 
 def trees(version: int) -> Iterator[Row]:
-    """From 3 on the numbers may be a tensor of doubles; these are such that single precision holds them."""
+    """Yield tree ensembles; version 3 has tensors of doubles, with values exact in single precision."""
     forest = Forest(votes([0, 1, 2]), trees=2, depth=2, as_tensor=version == 3)
     feeds = {"x": data(np.float64 if forest.as_tensor else np.float32)}
     opsets = {ML: version, "": 17}

@@ -1,4 +1,4 @@
-"""Statistics of channels and groups, and how training and inference are told."""
+"""Normalization over channels and groups, in training and inference mode."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ STATISTICS: dict[str, Array] = {"s": CHANNELS, "b": CHANNELS - 1, "m": CHANNELS 
 
 
 def rows() -> Iterator[Row]:
-    yield from batches()
-    yield from others()
+    yield from batch_normalization()
+    yield from other_normalizations()
     yield from dropout()
 
 
-def batches() -> Iterator[Row]:
+def batch_normalization() -> Iterator[Row]:
     feeds = {"x": IMAGE, **STATISTICS}
     yield row("BatchNormalization", 1, feeds, {"consumed_inputs": [0, 0, 0, 1, 1], "is_test": 1})
     yield row("BatchNormalization", 6, feeds, {"is_test": 1})
@@ -31,7 +31,7 @@ def batches() -> Iterator[Row]:
     yield row("BatchNormalization", 15, mixed, outputs={"y": TensorProto.FLOAT16})
 
 
-def others() -> Iterator[Row]:
+def other_normalizations() -> Iterator[Row]:
     feeds = {"x": IMAGE, "s": CHANNELS, "b": CHANNELS}
     yield row("InstanceNormalization", 1, feeds, {"consumed_inputs": [0, 0, 0]})
     yield row("InstanceNormalization", 6, {**feeds, "x": IMAGE[:, :, 0]})
@@ -40,7 +40,7 @@ def others() -> Iterator[Row]:
 
 
 def dropout() -> Iterator[Row]:
-    """What a mask holds that nothing is dropped by was left open until 12."""
+    """Yield Dropout nodes; before opset 12, the content of the mask in inference mode is unspecified."""
     both = {"y": TensorProto.FLOAT, "mask": TensorProto.FLOAT}
     yield row("Dropout", 1, {"x": X}, {"consumed_inputs": [0], "is_test": 1})
     yield row("Dropout", 6, {"x": X}, {"is_test": 1})

@@ -1,4 +1,4 @@
-"""Operators that left the set."""
+"""Operators that were removed from ONNX."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One node of one operator version, as a model."""
+"""One node of one operator version in a model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from onnx import TensorProto, helper
 
-from opshift.registry.names import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from support.domains import wire
 from support.published import Case
 from support.running import Array, build
@@ -20,7 +20,7 @@ IMAGE = RANDOM.standard_normal((1, 2, 4, 6)).astype(np.float32)
 
 
 class Row(NamedTuple):
-    """A node and the version that it is of, and the only step it is for if it says nothing of others."""
+    """A case for an operator version; with `to`, only for the step to that version."""
 
     domain: str
     op: str
@@ -41,13 +41,22 @@ def row(
     domain: str = DEFAULT_DOMAIN,
     to: int | None = None,
 ) -> Row:
-    """A node that reads the feeds in order; `constants` lists those that are initializers.
+    """Return a row with a node that reads the feeds in order.
 
-    `outputs` maps names to element types, or to 0 for an output that nobody reads.
+    Args:
+        op: the operator.
+        version: the operator version.
+        feeds: arrays by input name.
+        attributes: the attributes of the node.
+        outputs: element types by name; 0 for an output that is not a graph output.
+        inputs: the inputs of the node, if they differ from the feeds.
+        constants: names of feeds that are initializers, separated by spaces.
+        domain: the domain of the operator.
+        to: the only version to which the case is converted.
     """
     arrays = {name: np.asarray(each) for name, each in feeds.items()}
-    given = {name: each for name, each in arrays.items() if name in constants.split()}
-    open_ = {name: each for name, each in arrays.items() if name not in given}
+    initializers = {name: each for name, each in arrays.items() if name in constants.split()}
+    inputs_to_feed = {name: each for name, each in arrays.items() if name not in initializers}
     results = outputs or {"y": TensorProto.FLOAT}
     node = helper.make_node(
         op,
@@ -57,9 +66,9 @@ def row(
         domain=wire(domain),
         **(attributes or {}),
     )
-    named = {name: element for name, element in results.items() if name and element}
-    model = build([node], open_, named, {wire(domain): version}, initializers=given)
-    return Row(domain, op, version, Case(model, open_), to)
+    graph_outputs = {name: element_type for name, element_type in results.items() if name and element_type}
+    model = build([node], inputs_to_feed, graph_outputs, {wire(domain): version}, initializers=initializers)
+    return Row(domain, op, version, Case(model, inputs_to_feed), to)
 
 
 def floats(values: Any) -> Array:

@@ -1,4 +1,4 @@
-"""Recurrent layers, loops, and values that are no tensors."""
+"""Recurrent layers, loops, and values that are not tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from opshift.registry.names import DEFAULT_DOMAIN
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from support.nodes.row import RANDOM, Row, X, row
 from support.published import Case
 from support.running import Array, build
@@ -29,7 +29,7 @@ def _weights(gates: int, hidden: int = 2) -> dict[str, Array]:
 
 
 def recurrent() -> Iterator[Row]:
-    """Before 7 the sequence came out only if `output_sequence` was 1."""
+    """Yield recurrent nodes; before opset 7, the sequence is an output only with `output_sequence`."""
     last, both = {"": FLOAT, "h": FLOAT}, {"y": FLOAT, "h": FLOAT}
     for op, gates, versions in (("RNN", 1, (1,)), ("GRU", 3, (1, 3)), ("LSTM", 4, (1,))):
         for version in versions:
@@ -37,25 +37,25 @@ def recurrent() -> Iterator[Row]:
         yield row(op, 7, _weights(gates), {"hidden_size": 2}, outputs=both)
 
 
-def _body() -> onnx.GraphProto:
+def _adding_body() -> onnx.GraphProto:
     values = [helper.make_tensor_value_info(name, FLOAT, [3]) for name in "srto"]
     nodes = [helper.make_node("Add", ["s", "r"], ["t"]), helper.make_node("Neg", ["t"], ["o"])]
     return helper.make_graph(nodes, "body", values[:2], values[2:])
 
 
 def control() -> Iterator[Row]:
-    attributes = {"body": _body(), "num_scan_inputs": 1}
+    attributes = {"body": _adding_body(), "num_scan_inputs": 1}
     outputs = {"total": FLOAT, "sums": FLOAT}
     batch = {"start": X[:1], "rows": X[None]}
     yield row("Scan", 8, batch, attributes, inputs=["", "start", "rows"], outputs=outputs)
     columns = {"start": X[0], "columns": X.T.copy()}
     yield row("Scan", 11, columns, {**attributes, "scan_input_axes": [-1]}, outputs=outputs)
     feeds = {"often": np.array(3), "start": X[0]}
-    loop = {"body": _again()}
+    loop = {"body": _doubling_body()}
     yield row("Loop", 13, feeds, loop, inputs=["often", "", "start"], outputs={"last": FLOAT})
 
 
-def _again() -> onnx.GraphProto:
+def _doubling_body() -> onnx.GraphProto:
     values = [helper.make_tensor_value_info("i", TensorProto.INT64, [])]
     values += [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("go", "on")]
     values += [helper.make_tensor_value_info(name, FLOAT, [3]) for name in "ab"]
@@ -71,7 +71,7 @@ def optional() -> Iterator[Row]:
 
 
 def lists() -> Iterator[Row]:
-    """One model of all operators on sequences."""
+    """Yield rows that share one model with all sequence operators."""
     nodes = [
         helper.make_node("SequenceConstruct", ["x", "x"], ["two"]),
         helper.make_node("SequenceInsert", ["two", "x"], ["three"]),

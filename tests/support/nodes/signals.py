@@ -1,4 +1,4 @@
-"""Transforms of short signals, whose sums come to the same within rounding."""
+"""Transforms of signals that are short enough for sums to agree within rounding."""
 
 from __future__ import annotations
 

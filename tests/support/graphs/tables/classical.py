@@ -7,22 +7,22 @@ from typing import Any
 import numpy as np
 
 from support.forests import FEATURES, Forest, some
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.values import WORDS
 
 
-def rows(n: Draft) -> Of:
-    return Of((n.number(1, 3), FEATURES))
+def rows(n: Draft) -> TensorSpec:
+    return TensorSpec((n.number(1, 3), FEATURES))
 
 
-def _maps_words(n: Draft) -> bool:
+def _maps_strings(n: Draft) -> bool:
     return n.first.type == "string"
 
 
 def forest(n: Draft) -> dict[str, Any]:
-    """The columns of a random forest."""
-    made = Forest(some(2), trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
-    return made.columns("target")
+    """Return the attributes of a random forest."""
+    trees = Forest(some(2), trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
+    return trees.columns("target")
 
 
 def column(name: str) -> Choice:
@@ -42,17 +42,19 @@ CHOICES: dict[str, Choice] = (
         "ArrayFeatureExtractor.X": rows,
         "CategoryMapper.cats_int64s": lambda n: [1, 2],
         "CategoryMapper.cats_strings": lambda n: ["a", "B"],
-        "CategoryMapper.X": lambda n: Of((n.number(1, 4),)),
+        "CategoryMapper.X": lambda n: TensorSpec((n.number(1, 4),)),
         "Imputer.imputed_value_floats": lambda n: [0.5] if n.first.type == "float" else None,
         "Imputer.imputed_value_int64s": lambda n: [1] if n.first.type == "int64" else None,
         "Imputer.X": rows,
-        "LabelEncoder.X": lambda n: Of((n.number(1, 4),)),
+        "LabelEncoder.X": lambda n: TensorSpec((n.number(1, 4),)),
         "LabelEncoder.classes_strings": lambda n: ["a", "B", "ab"],
-        "LabelEncoder.keys_strings": lambda n: ["a", "B", "ab"] if _maps_words(n) else None,
+        "LabelEncoder.keys_strings": lambda n: ["a", "B", "ab"] if _maps_strings(n) else None,
         "LabelEncoder.keys_int64s": lambda n: [1, 2, 3] if n.first.type == "int64" else None,
         "LabelEncoder.keys_floats": lambda n: [0.5, 1.0, 2.0] if n.first.type == "float" else None,
-        "LabelEncoder.values_strings": lambda n: [str(w) for w in WORDS[:3]] if not _maps_words(n) else None,
-        "LabelEncoder.values_int64s": lambda n: [7, 8, 9] if _maps_words(n) else None,
+        "LabelEncoder.values_strings": lambda n: (
+            [str(w) for w in WORDS[:3]] if not _maps_strings(n) else None
+        ),
+        "LabelEncoder.values_int64s": lambda n: [7, 8, 9] if _maps_strings(n) else None,
         "LinearRegressor.X": rows,
         "LinearRegressor.coefficients": lambda n: list(np.linspace(-1, 1, 2 * FEATURES)),
         "LinearRegressor.intercepts": lambda n: n.one_of(None, [0.5, 1.0]),
@@ -62,22 +64,22 @@ CHOICES: dict[str, Choice] = (
         "LinearClassifier.intercepts": lambda n: [0.5, 1.0, 0.0],
         "LinearClassifier.classlabels_ints": lambda n: [0, 1, 2],
         "Normalizer.X": rows,
-        "OneHotEncoder.X": lambda n: Of((n.number(1, 4),)),
-        "OneHotEncoder.cats_int64s": lambda n: [0, 1, 2] if not _maps_words(n) else None,
-        "OneHotEncoder.cats_strings": lambda n: ["a", "B"] if _maps_words(n) else None,
+        "OneHotEncoder.X": lambda n: TensorSpec((n.number(1, 4),)),
+        "OneHotEncoder.cats_int64s": lambda n: [0, 1, 2] if not _maps_strings(n) else None,
+        "OneHotEncoder.cats_strings": lambda n: ["a", "B"] if _maps_strings(n) else None,
         "Scaler.X": rows,
         "Scaler.offset": lambda n: [0.5] * FEATURES,
         "Scaler.scale": lambda n: [2.0] * FEATURES,
-        "FeatureVectorizer.X": lambda n: [Of((2, 3)), Of((2, 2))],
+        "FeatureVectorizer.X": lambda n: [TensorSpec((2, 3)), TensorSpec((2, 2))],
         "FeatureVectorizer.inputdimensions": lambda n: [3, 2],
-        "TfIdfVectorizer.X": lambda n: Of((n.number(1, 5),)),
+        "TfIdfVectorizer.X": lambda n: TensorSpec((n.number(1, 5),)),
         "TfIdfVectorizer.max_gram_length": lambda n: 2,
         "TfIdfVectorizer.min_gram_length": lambda n: 1,
         "TfIdfVectorizer.max_skip_count": lambda n: 1,
         "TfIdfVectorizer.ngram_counts": lambda n: [0, 2],
         "TfIdfVectorizer.ngram_indexes": lambda n: [0, 1, 2],
-        "TfIdfVectorizer.pool_int64s": lambda n: [1, 2, 1, 2] if not _maps_words(n) else None,
-        "TfIdfVectorizer.pool_strings": lambda n: ["a", "B", "a", "B"] if _maps_words(n) else None,
+        "TfIdfVectorizer.pool_int64s": lambda n: [1, 2, 1, 2] if not _maps_strings(n) else None,
+        "TfIdfVectorizer.pool_strings": lambda n: ["a", "B", "a", "B"] if _maps_strings(n) else None,
     }
 )
 RANKS: dict[str, tuple[int, int]] = {}

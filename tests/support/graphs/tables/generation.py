@@ -1,4 +1,4 @@
-"""Operators that make tensors of numbers, and spectra."""
+"""Operators that generate tensors, and spectra."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import onnx
 from onnx import numpy_helper
 
-from support.graphs.draft import Choice, Draft, Of, number_of
+from support.graphs.draft import Choice, Draft, TensorSpec, number_of
 from support.graphs.values import TYPES, random_data
 
 
 def constant(n: Draft) -> Any:
-    """A Constant states one of several attributes; a tensor here, unless plain values are known."""
+    """Choose the attribute of a Constant; before opset 12 there are tensors only."""
     return n.fact(
         "constant",
         lambda: n.one_of("value", "value_int", "value_floats", "value_string") if n.since >= 12 else "value",
@@ -23,17 +23,17 @@ def tensor(n: Draft) -> onnx.TensorProto | None:
     if constant(n) != "value":
         return None
     legal = [each[7:-1] for each in n.version.types_of(n.version.outputs[0])]
-    element = n.graph.one_of([each for each in legal if each in TYPES])
+    element_type = n.graph.one_of([each for each in legal if each in TYPES])
     shape = tuple(n.size(3) for _ in range(n.number(0, 3)))
-    return numpy_helper.from_array(random_data(n.graph.random, element, shape, "any", n.graph.odd))
+    return numpy_helper.from_array(random_data(n.graph.random, element_type, shape, "any", n.graph.special))
 
 
 def one_value(n: Draft) -> onnx.TensorProto | None:
     if n.chance(30):
         return None
     legal = [each[7:-1] for each in n.version.types_of(n.version.outputs[0])]
-    element = n.graph.one_of([each for each in legal if each in TYPES and each != "string"])
-    return numpy_helper.from_array(random_data(n.graph.random, element, (1,), "any", odd=False))
+    element_type = n.graph.one_of([each for each in legal if each in TYPES and each != "string"])
+    return numpy_helper.from_array(random_data(n.graph.random, element_type, (1,), "any", special=False))
 
 
 def step(n: Draft) -> Any:
@@ -52,12 +52,12 @@ def any_type(n: Draft) -> Any:
     return n.one_of(None, number_of("float"), number_of("double"), number_of("int64"), number_of("int32"))
 
 
-def signal(n: Draft) -> Of:
-    """Real or complex signals of four or five samples."""
+def signal(n: Draft) -> TensorSpec:
+    """Choose real or complex signals of four or five samples."""
     parts = n.fact(
-        "parts", lambda: 1 if n.stated("onesided") == 1 and not n.stated("inverse") else n.one_of(1, 2)
+        "parts", lambda: 1 if n.attribute("onesided") == 1 and not n.attribute("inverse") else n.one_of(1, 2)
     )
-    return Of((n.number(1, 2), n.number(4, 5), *([3] if n.chance(30) else []), parts))
+    return TensorSpec((n.number(1, 2), n.number(4, 5), *([3] if n.chance(30) else []), parts))
 
 
 def dft_axis(n: Draft) -> Any:
@@ -95,14 +95,14 @@ CHOICES: dict[str, Choice] = {
     "DFT.input": signal,
     "DFT.axis": dft_axis,
     "DFT.dft_length": lambda n: n.one_of(None, 4, 6, 3),
-    "DFT.onesided": lambda n: n.stated("onesided"),
-    "DFT.inverse": lambda n: n.stated("inverse"),
-    "STFT.signal": lambda n: Of((1, 8, 1)),
+    "DFT.onesided": lambda n: n.attribute("onesided"),
+    "DFT.inverse": lambda n: n.attribute("inverse"),
+    "STFT.signal": lambda n: TensorSpec((1, 8, 1)),
     "STFT.frame_step": lambda n: n.one_of(2, 3),
-    "STFT.window": lambda n: n.fact("window", lambda: n.one_of(None, Of((4,)))),
+    "STFT.window": lambda n: n.fact("window", lambda: n.one_of(None, TensorSpec((4,)))),
     "STFT.frame_length": lambda n: 4 if n.facts["window"] is None else n.one_of(None, 4),
-    "Bernoulli.input": lambda n: Of((2, 3), "unit"),
-    "Multinomial.input": lambda n: Of((2, 3)),
+    "Bernoulli.input": lambda n: TensorSpec((2, 3), "unit"),
+    "Multinomial.input": lambda n: TensorSpec((2, 3)),
     "Multinomial.sample_size": lambda n: n.one_of(None, 2),
     "Multinomial.dtype": lambda n: n.one_of(None, number_of("int64"), number_of("int32")),
 }

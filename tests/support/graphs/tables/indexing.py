@@ -1,4 +1,4 @@
-"""Operators that read or write at indices."""
+"""Operators that gather or scatter at indices."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.tables.layout import axis
 from support.graphs.values import Shape
 
@@ -17,25 +17,25 @@ def _random(n: Draft, shape: Shape, size: int, signed: bool) -> Any:
 
 
 def indices(n: Draft) -> Any:
-    """Places along the axis, in a shape of their own."""
+    """Choose indices along the axis, of any shape."""
     shape = tuple(n.number(1, 3) for _ in range(n.number(0, 2)))
     return _random(n, shape, n.shape[axis(n)], n.graph.opset >= 11 and n.chance(50))
 
 
 def element_indices(n: Draft) -> Any:
-    """A place for each of some elements; where they write, each is written once."""
-    place = axis(n) % n.rank
+    """Choose an index for each of some elements; scattered positions are distinct."""
+    position = axis(n) % n.rank
     shape = [n.number(1, size) if size else 0 for size in n.shape]
     signed = n.version.name != "Scatter" and n.chance(40)
     if n.version.name == "GatherElements":
-        return _random(n, tuple(shape), n.shape[place], signed)
-    order = np.argsort(n.graph.random.random(n.shape), axis=place)
-    cut = order[tuple(slice(0, size) for size in shape)]
-    return cut - n.shape[place] if signed else cut
+        return _random(n, tuple(shape), n.shape[position], signed)
+    order = np.argsort(n.graph.random.random(n.shape), axis=position)
+    selected = order[tuple(slice(0, size) for size in shape)]
+    return selected - n.shape[position] if signed else selected
 
 
-def tuples(n: Draft) -> Any:
-    """Places in some leading axes after the batch."""
+def index_tuples(n: Draft) -> Any:
+    """Choose index tuples for leading axes after the batch."""
     batch = n.fact("batch", lambda: n.number(0, n.rank - 1) if _has(n, "batch_dims") else 0)
     depth = n.number(1, n.rank - batch)
     count = n.number(1, 3)
@@ -47,29 +47,29 @@ def _has(n: Draft, name: str) -> bool:
     return name in n.version.attributes
 
 
-def places(n: Draft) -> Any:
-    """Places that are written, each once."""
+def distinct_index_tuples(n: Draft) -> Any:
+    """Choose distinct index tuples."""
     depth = n.number(1, n.rank)
     if 0 in n.shape[:depth]:
         return np.zeros((0, depth), np.int64)
-    every = list(np.ndindex(*n.shape[:depth]))
-    chosen = n.graph.draw(st.lists(st.sampled_from(every), unique=True, min_size=1, max_size=3))
+    candidates = list(np.ndindex(*n.shape[:depth]))
+    chosen = n.graph.draw(st.lists(st.sampled_from(candidates), unique=True, min_size=1, max_size=3))
     return np.array(chosen) - (np.array(n.shape[:depth]) if n.chance(30) else 0)
 
 
-def written(n: Draft) -> Of:
-    where = n.given["indices"]
-    assert where is not None
-    return Of((*where.shape[:-1], *n.shape[where.shape[-1] :]))
+def updates(n: Draft) -> TensorSpec:
+    targets = n.inputs["indices"]
+    assert targets is not None
+    return TensorSpec((*targets.shape[:-1], *n.shape[targets.shape[-1] :]))
 
 
 def condition(n: Draft) -> Any:
-    along = n.fact("compressed", lambda: n.one_of(None, axis(n)))
-    size = int(np.prod(n.shape)) if along is None else n.shape[along]
+    compressed_axis = n.fact("compressed", lambda: n.one_of(None, axis(n)))
+    size = int(np.prod(n.shape)) if compressed_axis is None else n.shape[compressed_axis]
     return n.graph.random.integers(0, 2, n.number(0, size)).astype(bool)
 
 
-def hot_axis(n: Draft) -> int | None:
+def one_hot_axis(n: Draft) -> int | None:
     found: int | None = n.one_of(None, n.number(-n.rank - 1, n.rank))
     return found
 
@@ -79,29 +79,29 @@ CHOICES: dict[str, Choice] = {
     "GatherElements.indices": element_indices,
     "Scatter.indices": element_indices,
     "ScatterElements.indices": element_indices,
-    "Scatter.updates": lambda n: Of(n.given["indices"].shape),  # type: ignore[union-attr]
-    "ScatterElements.updates": lambda n: Of(n.given["indices"].shape),  # type: ignore[union-attr]
-    "GatherND.indices": tuples,
+    "Scatter.updates": lambda n: TensorSpec(n.inputs["indices"].shape),  # type: ignore[union-attr]
+    "ScatterElements.updates": lambda n: TensorSpec(n.inputs["indices"].shape),  # type: ignore[union-attr]
+    "GatherND.indices": index_tuples,
     "GatherND.batch_dims": lambda n: n.facts["batch"],
-    "ScatterND.indices": places,
-    "ScatterND.updates": written,
+    "ScatterND.indices": distinct_index_tuples,
+    "ScatterND.updates": updates,
     "Compress.condition": condition,
     "Compress.axis": lambda n: n.facts["compressed"],
     "OneHot.indices": lambda n: n.graph.random.integers(-3 if n.since >= 11 else 0, 4, (2, n.number(1, 3))),
     "OneHot.depth": lambda n: n.one_of(3, [4]),
-    "OneHot.values": lambda n: Of((2,)),
-    "OneHot.axis": hot_axis,
+    "OneHot.values": lambda n: TensorSpec((2,)),
+    "OneHot.axis": one_hot_axis,
     "TopK.k": lambda n: n.size(n.shape[axis(n)]),
     "TopK.K": lambda n: [n.size(n.shape[axis(n)])],
     "TopK.sorted": lambda n: n.one_of(None, 1),
     "Unique.axis": lambda n: n.one_of(None, axis(n)),
     "CumSum.axis": lambda n: n.one_of(axis(n), axis(n)),
     "CumProd.axis": axis,
-    "TensorScatter.past_cache": lambda n: Of((2, 5, 2)),
-    "TensorScatter.update": lambda n: Of((2, n.number(1, 3), 2)),
+    "TensorScatter.past_cache": lambda n: TensorSpec((2, 5, 2)),
+    "TensorScatter.update": lambda n: TensorSpec((2, n.number(1, 3), 2)),
     "TensorScatter.write_indices": lambda n: n.one_of(None, [0, 2], [1, 1]),
     "TensorScatter.axis": lambda n: n.one_of(None, -2, 1),
-    "MaxUnpool.X": lambda n: Of((1, 1, 2, 2)),
+    "MaxUnpool.X": lambda n: TensorSpec((1, 1, 2, 2)),
     "MaxUnpool.I": lambda n: [[[[0, 3], [8, 10]]]],
     "MaxUnpool.kernel_shape": lambda n: [2, 2],
     "MaxUnpool.strides": lambda n: [2, 2],

@@ -1,28 +1,28 @@
-"""Normalization, and operators with one parameter a channel."""
+"""Normalization, and operators with one parameter per channel."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.tables.layout import axis
 
 
-def channels(n: Draft) -> Of:
-    return Of(n.shape[1:2])
+def channels(n: Draft) -> TensorSpec:
+    return TensorSpec(n.shape[1:2])
 
 
-def means(n: Draft) -> Of:
-    """A tensor of its own: some runtimes write the running means over it."""
-    return Of(n.shape[1:2], fresh=True)
+def means(n: Draft) -> TensorSpec:
+    """Choose a new tensor, since some runtimes overwrite it with the running means."""
+    return TensorSpec(n.shape[1:2], fresh=True)
 
 
-def spread(n: Draft) -> Of:
-    return Of(n.shape[1:2], "positive")
+def variances(n: Draft) -> TensorSpec:
+    return TensorSpec(n.shape[1:2], "positive")
 
 
-def from_axis_on(n: Draft) -> Of:
-    return Of(n.shape[axis(n) :])
+def trailing_shape(n: Draft) -> TensorSpec:
+    return TensorSpec(n.shape[axis(n) :])
 
 
 def groups(n: Draft) -> int:
@@ -30,20 +30,20 @@ def groups(n: Draft) -> int:
     return found
 
 
-def of_groups(n: Draft) -> Of:
-    return Of((groups(n) if n.since < 21 else n.shape[1],))
+def group_parameters(n: Draft) -> TensorSpec:
+    return TensorSpec((groups(n) if n.since < 21 else n.shape[1],))
 
 
 def training_mode(n: Draft) -> Any:
-    """Only in training are there other outputs than the first."""
+    """Choose the training mode; only training has more than one output."""
     n.facts["outputs"] = 3 if n.chance(40) else 1
     return 1 if n.facts["outputs"] == 3 else n.one_of(None, 0)
 
 
-def plain(n: Draft) -> Of:
-    """Floats that vary; onnxruntime expands the function for them alone."""
+def float_image(n: Draft) -> TensorSpec:
+    """Choose floats; onnxruntime expands the function for them only."""
     n.types["T"] = "float"
-    return Of((2, 2, 2, 3))
+    return TensorSpec((2, 2, 2, 3))
 
 
 def spatial(n: Draft) -> Any:
@@ -55,20 +55,20 @@ CHOICES: dict[str, Choice] = {
     "BatchNormalization.scale": channels,
     "BatchNormalization.B": channels,
     "BatchNormalization.mean": means,
-    "BatchNormalization.var": spread,
+    "BatchNormalization.var": variances,
     "BatchNormalization.input_mean": means,
-    "BatchNormalization.input_var": spread,
+    "BatchNormalization.input_var": variances,
     "BatchNormalization.spatial": spatial,
     "BatchNormalization.training_mode": training_mode,
     "InstanceNormalization.scale": channels,
     "InstanceNormalization.B": channels,
-    "GroupNormalization.scale": of_groups,
-    "GroupNormalization.bias": of_groups,
+    "GroupNormalization.scale": group_parameters,
+    "GroupNormalization.bias": group_parameters,
     "GroupNormalization.num_groups": groups,
-    "LayerNormalization.Scale": from_axis_on,
-    "LayerNormalization.B": lambda n: n.one_of(None, from_axis_on(n)),
-    "RMSNormalization.scale": from_axis_on,
-    "MeanVarianceNormalization.X": plain,
+    "LayerNormalization.Scale": trailing_shape,
+    "LayerNormalization.B": lambda n: n.one_of(None, trailing_shape(n)),
+    "RMSNormalization.scale": trailing_shape,
+    "MeanVarianceNormalization.X": float_image,
     "MeanVarianceNormalization.axes": lambda n: n.one_of(None, [0, 2, 3], [1, -1], [2, 3]),
     "epsilon": lambda n: n.one_of(None, 1e-3, 0.1),
 }

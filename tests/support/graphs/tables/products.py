@@ -1,10 +1,10 @@
-"""Products of matrices and tensors, of floats and of quantized numbers."""
+"""Products of matrices and tensors, with floats and quantized numbers."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 
 EQUATIONS: dict[str, tuple[tuple[int, ...], ...]] = {
     "ij,jk->ik": ((2, 3), (3, 2)),
@@ -20,7 +20,7 @@ EQUATIONS: dict[str, tuple[tuple[int, ...], ...]] = {
     "ab,bc,cd->ad": ((2, 3), (3, 2), (2, 2)),
     "ba,ca": ((2, 3), (1, 3)),
 }
-"""Equations of Einsum, and shapes of operands that fit."""
+"""Equations of Einsum with matching operand shapes."""
 
 
 def equation(n: Draft) -> str:
@@ -28,13 +28,13 @@ def equation(n: Draft) -> str:
     return found
 
 
-def factor(n: Draft) -> Of:
-    """What the first operand can be multiplied by."""
+def factor(n: Draft) -> TensorSpec:
+    """Choose a second operand that matches the first."""
     size = n.shape[-1]
     if n.rank == 1:
-        return Of(n.one_of((size,), (size, 2), (2, size, 1)))
+        return TensorSpec(n.one_of((size,), (size, 2), (2, size, 1)))
     columns = n.number(1, 3)
-    return Of(
+    return TensorSpec(
         n.one_of((size,), (size, columns), (*n.shape[:-2], size, columns), (2, *(1,) * (n.rank - 2), size, 2))
     )
 
@@ -44,15 +44,15 @@ def _is_transposed(n: Draft, name: str) -> int:
     return found
 
 
-def gemm_b(n: Draft) -> Of:
+def gemm_b(n: Draft) -> TensorSpec:
     inner = n.shape[0 if _is_transposed(n, "transA") else 1]
     columns = n.fact("columns", lambda: n.number(1, 3))
-    return Of((columns, inner) if _is_transposed(n, "transB") else (inner, columns))
+    return TensorSpec((columns, inner) if _is_transposed(n, "transB") else (inner, columns))
 
 
 def gemm_c(n: Draft) -> Any:
     rows, columns = n.shape[1 if _is_transposed(n, "transA") else 0], n.facts["columns"]
-    shape = Of(n.one_of((rows, columns), (columns,), (1, columns), (rows, 1), (), (1,)))
+    shape = TensorSpec(n.one_of((rows, columns), (columns,), (1, columns), (rows, 1), (), (1,)))
     return shape if n.since < 11 else n.one_of(None, shape)
 
 
@@ -61,7 +61,7 @@ def zero(n: Draft) -> Any:
 
 
 CHOICES: dict[str, Choice] = {
-    "Einsum.Inputs": lambda n: [Of(shape) for shape in EQUATIONS[equation(n)]],
+    "Einsum.Inputs": lambda n: [TensorSpec(shape) for shape in EQUATIONS[equation(n)]],
     "Einsum.equation": equation,
     "matmul.B": factor,
     "Gemm.B": gemm_b,
@@ -71,7 +71,7 @@ CHOICES: dict[str, Choice] = {
     "MatMulInteger.a_zero_point": zero,
     "MatMulInteger.b_zero_point": zero,
     "QLinearMatMul.b": factor,
-    "Det.X": lambda n: Of(n.one_of((2, 2), (3, 3), (2, 1, 1), (2, 3, 3))),
+    "Det.X": lambda n: TensorSpec(n.one_of((2, 2), (3, 3), (2, 1, 1), (2, 3, 3))),
 } | {
     f"{operator}.{side}_{part}": choice
     for operator in ("QLinearMatMul", "QLinearConv")

@@ -1,20 +1,20 @@
-"""Quantizing, with a scale for the tensor, for each place of an axis, or for blocks of it."""
+"""Quantization per tensor, per axis, or per block."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, Of, number_of
+from support.graphs.draft import Choice, Draft, TensorSpec, number_of
 from support.graphs.values import dtype_of, is_float
 
 
 def _granularity(n: Draft) -> str:
-    ways = (
+    granularities = (
         ["tensor"]
         + ["axis"] * ("axis" in n.version.attributes)
         + ["block"] * ("block_size" in n.version.attributes)
     )
-    found: str = n.fact("granularity", lambda: n.graph.one_of(ways if n.rank else ["tensor"]))
+    found: str = n.fact("granularity", lambda: n.graph.one_of(granularities if n.rank else ["tensor"]))
     return found
 
 
@@ -24,13 +24,13 @@ def _axis(n: Draft) -> int:
 
 
 def _scale_shape(n: Draft) -> Any:
-    way = _granularity(n)
-    if way == "tensor":
+    granularity = _granularity(n)
+    if granularity == "tensor":
         return n.fact("scalar", lambda: n.one_of((), (), (1,)))
-    place = _axis(n) % n.rank
-    if way == "axis":
-        return (n.shape[place],)
-    return (*n.shape[:place], -(-n.shape[place] // _block(n)), *n.shape[place + 1 :])
+    axis = _axis(n) % n.rank
+    if granularity == "axis":
+        return (n.shape[axis],)
+    return (*n.shape[:axis], -(-n.shape[axis] // _block(n)), *n.shape[axis + 1 :])
 
 
 def _block(n: Draft) -> int:
@@ -38,21 +38,23 @@ def _block(n: Draft) -> int:
     return found
 
 
-def scale(n: Draft) -> Of:
-    return Of(_scale_shape(n), "positive")
+def scale(n: Draft) -> TensorSpec:
+    return TensorSpec(_scale_shape(n), "positive")
 
 
 def zero_point(n: Draft) -> Any:
-    """Of the type to which values are quantized, which `output_dtype` names where it is left out."""
+    """Choose a zero point of the quantized type, or omit it so that `output_dtype` determines the type."""
     if n.chance(40):
         n.facts["no zero point"] = True
         return None
     shape = _scale_shape(n)
     parameter = next(each for each in n.version.inputs if each.name.endswith("zero_point"))
-    element = n.element(parameter)
-    if is_float(element) or element == "int32":
-        return dtype_of(element).type(0) * n.graph.random.integers(0, 1, shape).astype(dtype_of(element))
-    return Of(shape)
+    element_type = n.element_type(parameter)
+    if is_float(element_type) or element_type == "int32":
+        return dtype_of(element_type).type(0) * n.graph.random.integers(0, 1, shape).astype(
+            dtype_of(element_type)
+        )
+    return TensorSpec(shape)
 
 
 def output_dtype(n: Draft) -> Any:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 HIDDEN = 2
 
 
 def directions(n: Draft) -> int:
-    return 2 if n.stated("direction") == "bidirectional" else 1
+    return 2 if n.attribute("direction") == "bidirectional" else 1
 
 
 def gates(n: Draft) -> int:
@@ -19,7 +19,7 @@ def gates(n: Draft) -> int:
 
 
 def _is_batch_first(n: Draft) -> bool:
-    return "layout" in n.version.attributes and n.stated("layout") == 1
+    return "layout" in n.version.attributes and n.attribute("layout") == 1
 
 
 def batch(n: Draft) -> int:
@@ -30,14 +30,14 @@ def state(n: Draft) -> Any:
     if n.chance(50):
         return None
     sizes = (batch(n), directions(n)) if _is_batch_first(n) else (directions(n), batch(n))
-    return Of((*sizes, HIDDEN))
+    return TensorSpec((*sizes, HIDDEN))
 
 
 def lengths(n: Draft) -> Any:
     if n.chance(60):
         return None
-    most = n.shape[1 if _is_batch_first(n) else 0]
-    return [n.number(1, most) for _ in range(batch(n))]
+    longest = n.shape[1 if _is_batch_first(n) else 0]
+    return [n.number(1, longest) for _ in range(batch(n))]
 
 
 def activations(n: Draft) -> Any:
@@ -48,18 +48,18 @@ def activations(n: Draft) -> Any:
 
 
 CHOICES: dict[str, Choice] = {
-    "recurrent.X": lambda n: Of((n.number(1, 3), n.number(1, 2), 3)),
-    "recurrent.W": lambda n: Of((directions(n), gates(n) * HIDDEN, 3), "unit"),
-    "recurrent.R": lambda n: Of((directions(n), gates(n) * HIDDEN, HIDDEN), "unit"),
-    "recurrent.B": lambda n: n.one_of(None, Of((directions(n), 2 * gates(n) * HIDDEN))),
+    "recurrent.X": lambda n: TensorSpec((n.number(1, 3), n.number(1, 2), 3)),
+    "recurrent.W": lambda n: TensorSpec((directions(n), gates(n) * HIDDEN, 3), "unit"),
+    "recurrent.R": lambda n: TensorSpec((directions(n), gates(n) * HIDDEN, HIDDEN), "unit"),
+    "recurrent.B": lambda n: n.one_of(None, TensorSpec((directions(n), 2 * gates(n) * HIDDEN))),
     "recurrent.sequence_lens": lengths,
     "recurrent.initial_h": state,
     "recurrent.initial_c": state,
-    "recurrent.P": lambda n: n.one_of(None, Of((directions(n), 3 * HIDDEN))),
+    "recurrent.P": lambda n: n.one_of(None, TensorSpec((directions(n), 3 * HIDDEN))),
     "recurrent.hidden_size": lambda n: HIDDEN,
     "recurrent.activations": activations,
-    "recurrent.direction": lambda n: n.stated("direction"),
-    "recurrent.layout": lambda n: n.stated("layout"),
+    "recurrent.direction": lambda n: n.attribute("direction"),
+    "recurrent.layout": lambda n: n.attribute("layout"),
     "recurrent.clip": lambda n: n.one_of(None, None, 0.75),
     "GRU.linear_before_reset": lambda n: n.one_of(None, 0, 1),
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from support.graphs.draft import Choice, Draft, Of
+from support.graphs.draft import Choice, Draft, TensorSpec
 
 
-def image(n: Draft) -> Of:
-    """Samples of some channels, large enough for every kernel here."""
+def image(n: Draft) -> TensorSpec:
+    """Choose images large enough for every kernel."""
     spatial = [n.number(5, 6) for _ in range(n.one_of(1, 2, 2))]
-    return Of((n.number(1, 2), _group(n) * n.number(1, 2), *spatial))
+    return TensorSpec((n.number(1, 2), _group(n) * n.number(1, 2), *spatial))
 
 
 def _group(n: Draft) -> int:
@@ -27,42 +27,42 @@ def kernel(n: Draft) -> list[int]:
     return n.numbers("kernel", spatial(n), 1, 3)
 
 
-def weights(n: Draft) -> Of:
-    """Feature maps of all groups, by the channels of one."""
+def weights(n: Draft) -> TensorSpec:
+    """Choose weights: feature maps of all groups by channels of one group."""
     maps, channels = _group(n) * n.number(1, 2), n.shape[1]
     if n.version.name == "ConvTranspose":
         n.facts["maps"] = maps
-        return Of((channels, maps // _group(n), *kernel(n)))
+        return TensorSpec((channels, maps // _group(n), *kernel(n)))
     n.facts["maps"] = maps
-    return Of((maps, channels // _group(n), *kernel(n)))
+    return TensorSpec((maps, channels // _group(n), *kernel(n)))
 
 
-def maps(n: Draft) -> Of | None:
-    return None if n.chance(50) else Of((n.facts["maps"],))
+def maps(n: Draft) -> TensorSpec | None:
+    return None if n.chance(50) else TensorSpec((n.facts["maps"],))
 
 
-def stated_kernel(n: Draft) -> list[int] | None:
+def kernel_shape(n: Draft) -> list[int] | None:
     attribute = n.version.attributes["kernel_shape"]
     return kernel(n) if attribute.required or n.chance(60) else None
 
 
 def strides(n: Draft) -> Any:
-    """No longer than the kernel where windows are to cover all data: some runtimes reject what they skip."""
+    """Choose strides; with SAME padding at most the kernel size, since some runtimes reject larger ones."""
     found = n.numbers("strides", spatial(n), 1, 2)
-    if str(n.stated("auto_pad")).startswith("SAME"):
+    if str(n.attribute("auto_pad")).startswith("SAME"):
         found = [min(pair) for pair in zip(found, kernel(n), strict=True)]
     return n.one_of(None, found)
 
 
 def dilations(n: Draft) -> Any:
-    if n.stated("auto_pad") not in (None, "NOTSET"):
+    if n.attribute("auto_pad") not in (None, "NOTSET"):
         return None
     return n.one_of(None, n.numbers("dilations", spatial(n), 1, 2))
 
 
 def pads(n: Draft) -> Sequence[int] | None:
-    """Less than the kernel on every side; none where they follow from `auto_pad`."""
-    if "auto_pad" in n.version.attributes and n.stated("auto_pad") not in (None, "NOTSET"):
+    """Choose pads smaller than the kernel, or `None` with `auto_pad`."""
+    if "auto_pad" in n.version.attributes and n.attribute("auto_pad") not in (None, "NOTSET"):
         return None
     if n.chance(40):
         return None
@@ -70,7 +70,7 @@ def pads(n: Draft) -> Sequence[int] | None:
 
 
 def auto_pad(n: Draft) -> str | None:
-    found: str | None = n.stated("auto_pad")
+    found: str | None = n.attribute("auto_pad")
     return found
 
 
@@ -79,23 +79,23 @@ CHOICES: dict[str, Choice] = {
     for family in ("convolution", "conv_transpose", "pool", "quantized_convolution")
     for name, choice in (
         ("X", image), ("x", image), ("W", weights), ("w", weights), ("B", maps), ("group", _group),
-        ("kernel_shape", stated_kernel), ("strides", strides), ("dilations", dilations), ("pads", pads),
+        ("kernel_shape", kernel_shape), ("strides", strides), ("dilations", dilations), ("pads", pads),
         ("auto_pad", auto_pad), ("p", lambda n: n.one_of(None, 1, 2, 3)),
     )
 }  # fmt: skip
 CHOICES |= {
     "global_pool.X": image,
     "GlobalLpPool.p": lambda n: n.one_of(None, 1, 3),
-    "LRN.X": lambda n: Of((1, n.number(1, 4), 2, 3)),
+    "LRN.X": lambda n: TensorSpec((1, n.number(1, 4), 2, 3)),
     "LRN.size": lambda n: n.one_of(1, 2, 3),
     "ConvInteger.x_zero_point": lambda n: n.one_of(None, 3),
     "ConvInteger.w_zero_point": lambda n: n.one_of(None, 2),
     "ConvTranspose.output_padding": lambda n: None,
     "ConvTranspose.output_shape": lambda n: None,
-    "DeformConv.X": lambda n: Of((1, 2, 4, 4)),
-    "DeformConv.W": lambda n: Of((n.facts.setdefault("maps", 2), 2, 2, 2)),
-    "DeformConv.offset": lambda n: Of((1, 8, 3, 3)),
-    "DeformConv.mask": lambda n: n.one_of(None, Of((1, 4, 3, 3))),
+    "DeformConv.X": lambda n: TensorSpec((1, 2, 4, 4)),
+    "DeformConv.W": lambda n: TensorSpec((n.facts.setdefault("maps", 2), 2, 2, 2)),
+    "DeformConv.offset": lambda n: TensorSpec((1, 8, 3, 3)),
+    "DeformConv.mask": lambda n: n.one_of(None, TensorSpec((1, 4, 3, 3))),
     "DeformConv.kernel_shape": lambda n: n.one_of(None, [2, 2]),
     "DeformConv.pads": lambda n: None,
     "DeformConv.strides": lambda n: None,

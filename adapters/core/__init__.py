@@ -1,0 +1,1 @@
+"""The adapter table, the rewriter, verbs and the type guard."""

@@ -1,0 +1,177 @@
+"""Table of adapters: the function that rewrites an operator from one version to another."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from opshift.model.errors import OpshiftError, Place
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+
+if TYPE_CHECKING:
+    from opshift.adapters.core.rewriter import Rewriter
+    from opshift.model.node import Node
+
+
+class Pair(NamedTuple):
+    """Key of an adapter: the operator, its source version and its target version."""
+
+    domain: str
+    op_type: str
+    source: int
+    target: int
+
+    def __str__(self) -> str:
+        return f"{self.domain}.{self.op_type} {self.source} -> {self.target}"
+
+
+Adapter = Callable[["Node", "Rewriter"], None]
+
+_registered: dict[Pair, Adapter] = {}
+
+
+class DuplicateAdapter(OpshiftError):
+    """Two functions are registered for the same step."""
+
+
+def adapter(
+    op_types: str | tuple[str, ...], source: int, target: int, *, domain: str = DEFAULT_DOMAIN
+) -> Callable[[Adapter], Adapter]:
+    """Register a function as the step of `op_types` from version `source` to version `target`.
+
+    The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
+    It must not modify anything else. It raises `CannotConvert` before it emits anything.
+
+    Raises:
+        DuplicateAdapter: another function is registered for the step.
+    """
+
+    def register(function: Adapter) -> Adapter:
+        for op_type in (op_types,) if isinstance(op_types, str) else op_types:
+            pair = Pair(domain, op_type, source, target)
+            if pair in _registered:
+                other = _registered[pair]
+                raise DuplicateAdapter(
+                    f"{pair} has two adapters: {_qualified_name(other)} and {_qualified_name(function)}"
+                )
+            _registered[pair] = function
+        return function
+
+    return register
+
+
+def registered() -> Mapping[Pair, Adapter]:
+    """Return the adapters of all modules imported so far, as a read-only view."""
+    return MappingProxyType(_registered)
+
+
+@contextmanager
+def registering() -> Iterator[None]:
+    """Unregister at exit the adapters that are registered within the context."""
+    # Load the built-in adapters first: otherwise the reset at the end would drop them for good.
+    adapter_table()
+    before = dict(_registered)
+    try:
+        yield
+    finally:
+        _registered.clear()
+        _registered.update(before)
+
+
+@cache
+def adapter_table() -> Mapping[Pair, Adapter]:
+    """Return all adapters of this package and of installed packages, after importing their modules."""
+    package = importlib.import_module("opshift.adapters.ops")
+    for module in pkgutil.walk_packages(package.__path__, "opshift.adapters.ops."):
+        importlib.import_module(module.name)
+    load_installed()
+    return MappingProxyType(_registered)
+
+
+def _qualified_name(function: Adapter) -> str:
+    return f"{function.__module__}.{getattr(function, '__name__', function)}"
+
+
+GROUP: Final = "opshift.adapters"
+"""Entry point group of modules with adapters."""
+
+
+class UnusableAdapters(OpshiftError):
+    """External adapters cannot be loaded. The place is their file or entry point."""
+
+
+def load_installed() -> None:
+    """Import the modules that installed packages name as entry points of the group `opshift.adapters`.
+
+    Raises:
+        UnusableAdapters: a module cannot be imported.
+        DuplicateAdapter: two functions are registered for the same step.
+    """
+    for entry_point in entry_points(group=GROUP):
+        _load_entry_point(entry_point)
+
+
+def load_adapters(path: Path | str) -> tuple[str, ...]:
+    """Load adapters from a Python file, or from all Python files of a folder that do not begin with `_`.
+
+    This executes the files. Each becomes a separate module and is executed once per process.
+
+    Returns:
+        The names of the modules.
+
+    Raises:
+        UnusableAdapters: there is no file, or a file cannot be executed.
+        DuplicateAdapter: two functions are registered for the same step.
+    """
+    # Register the built-in adapters first, so that a duplicate is blamed on the external file.
+    adapter_table()
+    source = Path(path)
+    files = sorted(source.glob("[!_]*.py")) if source.is_dir() else [source] if source.is_file() else []
+    if not files:
+        raise UnusableAdapters(
+            "found no Python file with adapters",
+            place=Place(str(path)),
+            remedy="pass a .py file or a folder with .py files",
+        )
+    return tuple(_import_file(file) for file in files)
+
+
+def _load_entry_point(entry_point: EntryPoint) -> None:
+    try:
+        entry_point.load()
+    except OpshiftError:
+        raise
+    except Exception as error:
+        place = f"{entry_point.name} = {entry_point.value}"
+        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
+
+
+def _import_file(file: Path) -> str:
+    """Import a file and return the name of its module."""
+    # Files of different folders may share a name, so the module name contains a hash of the path.
+    name = f"opshift_adapters_{hashlib.blake2b(str(file.resolve()).encode(), digest_size=6).hexdigest()}"
+    if any(function.__module__ == name for function in registered().values()):
+        return name
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UnusableAdapters("expected a Python file (.py)", place=Place(str(file)))
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        # Do not leave a partly initialized module behind.
+        del sys.modules[name]
+        if isinstance(error, OpshiftError) or not isinstance(error, Exception):
+            raise
+        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=Place(str(file))) from error
+    return name

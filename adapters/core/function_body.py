@@ -1,0 +1,55 @@
+"""Expand a node into the function body of its operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift.adapters.core.rewriter import Rewriter, StepFunction
+from opshift.model.node import Node
+from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
+from opshift.registry.models import OperatorVersion
+
+
+def run_body(version: OperatorVersion) -> StepFunction:
+    """Return the step that replaces a node by the function body of `version`, which must have a valid body.
+
+    Each node of the body is emitted for the opset that the body imports for its domain.
+    """
+    assert version.body is not None
+    body = version.body
+
+    def expand(node: Node, out: Rewriter) -> None:
+        names = {formal.name: node.input(position) for position, formal in enumerate(version.inputs)}
+        results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
+        # Read all attributes before emitting: reading may refuse.
+        attributes = [_attributes(each, node, version) for each in body.nodes]
+        for each, stated in zip(body.nodes, attributes, strict=True):
+            _emit(each, body, stated, names, results, out)
+
+    return expand
+
+
+def _emit(
+    each: BodyNode,
+    body: Body,
+    attributes: dict[str, Any],
+    names: dict[str, str],
+    results: dict[str, str],
+    out: Rewriter,
+) -> None:
+    inputs = [names[name] if name else "" for name in each.inputs]
+    outputs = [results.get(name) or out.fresh(name or each.op_type.lower()) for name in each.outputs]
+    opset = body.opset_imports[each.domain]
+    out.emit_all(each.op_type, inputs, outputs, domain=each.domain, opset=opset, **attributes)
+    names.update(zip(each.outputs, outputs, strict=True))
+
+
+def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> dict[str, Any]:
+    """Return the attributes of a body node; `None` means that neither node nor schema provides a value."""
+    found = {}
+    for name, value in each.attributes.items():
+        if isinstance(value, FromAttribute):
+            found[name] = node.attribute(value.attribute, version.attributes[value.attribute].default)
+        else:
+            found[name] = value
+    return found

@@ -1,0 +1,242 @@
+"""The interface between adapters and a conversion: facts about the model, and emission of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from opshift.inference.facts import Facts
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Emitted, Node, Tensor
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.models import OperatorVersion
+from opshift.registry.steps import Concession
+
+_SCALARS = (int, float, bytes, str)
+
+
+class Rewriter:
+    """Provides facts to an adapter and collects the nodes that it emits for one node.
+
+    Attributes:
+        facts: facts about the values of the model.
+        source: the operator version that the step converts from.
+        target: the operator version that the step converts to; `None` if the operator does not exist there.
+        opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
+            and are converted further from there.
+        default_opset: the opset of the default domain, for emitted nodes of that domain.
+        emitted: the nodes emitted so far, in order.
+    """
+
+    __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target")
+
+    def __init__(
+        self,
+        facts: Facts,
+        source: OperatorVersion,
+        target: OperatorVersion | None,
+        opset: int,
+        default_opset: int,
+    ) -> None:
+        self.facts = facts
+        self.source = source
+        self.target = target
+        self.opset = opset
+        self.default_opset = default_opset
+        self.emitted: list[Emitted] = []
+
+    # Facts
+
+    def known_element_type(self, name: str) -> str | None:
+        """Return the element type of a value, or `None` if it is unknown."""
+        return self.facts.element_type(name) if name else None
+
+    def element_type(self, name: str) -> str:
+        """Return the element type of a value, such as `float16`.
+
+        Raises:
+            CannotConvert: the element type is unknown.
+        """
+        found = self.known_element_type(name)
+        if found is None:
+            raise CannotConvert(
+                f"the element type of {name!r} is unknown",
+                remedy=f"declare it: add a value_info for {name!r}",
+            )
+        return found
+
+    def known_rank(self, name: str) -> int | None:
+        """Return the rank of a value, or `None` if it is unknown."""
+        return self.facts.rank(name) if name else None
+
+    def rank(self, name: str) -> int:
+        """Return the rank of a value.
+
+        Raises:
+            CannotConvert: the rank is unknown.
+        """
+        found = self.known_rank(name)
+        if found is None:
+            raise CannotConvert(
+                f"the rank of {name!r} is unknown", remedy=f"declare it: add a value_info for {name!r}"
+            )
+        return found
+
+    def shape(self, name: str) -> tuple[int | None, ...] | None:
+        """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
+        return self.facts.shape(name) if name else None
+
+    def constant_value(self, name: str) -> Tensor | None:
+        """Return the value if it is the same in every run, else `None`."""
+        return self.facts.constant(name) if name else None
+
+    def require_constant(self, name: str, meaning: str) -> Tensor:
+        """Return the value of a constant input.
+
+        Args:
+            name: the name of the value.
+            meaning: its role, for the message.
+
+        Raises:
+            CannotConvert: the value is computed, or is a graph input that a caller may override.
+        """
+        found = self.constant_value(name)
+        if found is None:
+            raise CannotConvert(
+                f"{meaning} ({name!r}) is not a constant",
+                remedy="make it an initializer that is not a graph input",
+            )
+        return found
+
+    def is_used(self, name: str) -> bool:
+        """Return whether a node reads the value or the graph returns it."""
+        return bool(name) and self.facts.is_used(name)
+
+    def concede(self, kind: Concession, reason: str) -> None:
+        """Require that the caller allows a deviation, and record the reason.
+
+        Raises:
+            CannotConvert: the caller does not allow it.
+        """
+        if not self.facts.concede(kind, reason):
+            raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
+
+    # Emission
+
+    def fresh(self, hint: str) -> str:
+        """Return an unused name for a new value, derived from `hint`."""
+        return self.facts.fresh(hint)
+
+    def constant(self, values: Any, element_type: str, rank: int | None = None) -> str:
+        """Return the name of a constant scalar or 1-D tensor.
+
+        Args:
+            values: a number, or a flat sequence of numbers.
+            element_type: the element type, such as `int64`.
+            rank: 0 or 1; by default 0 for a number and 1 for a sequence.
+        """
+        is_list = not isinstance(values, _SCALARS)
+        elements = tuple(values) if is_list else (values,)
+        is_scalar = rank == 0 or (rank is None and not is_list)
+        return self.facts.add_constant(Tensor(element_type, () if is_scalar else (len(elements),), elements))
+
+    def tensor(self, tensor: Tensor) -> str:
+        """Return the name of a constant of any shape."""
+        return self.facts.add_constant(tensor)
+
+    def emit(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: int | Sequence[str] = 1,
+        *,
+        domain: str | None = None,
+        opset: int | None = None,
+        **attributes: Any,
+    ) -> str:
+        """Emit a node and return the name of its first output.
+
+        Args:
+            op_type: the operator.
+            inputs: the names of the inputs, `""` for an omitted one.
+            outputs: the names of the outputs, or the number of outputs, which then get fresh names.
+            domain: the operator's domain; by default the domain of the step's operator.
+            opset: the opset of `domain` that the node is written for; by default the opset of the step's
+                target.
+            attributes: values by name; an attribute with the value `None` is omitted.
+        """
+        return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
+
+    def emit_all(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: int | Sequence[str],
+        *,
+        domain: str | None = None,
+        opset: int | None = None,
+        **attributes: Any,
+    ) -> tuple[str, ...]:
+        """Emit a node like `emit`, and return the names of all outputs."""
+        if isinstance(outputs, int):
+            outputs = [self.fresh(op_type.lower()) for _ in range(outputs)]
+        domain_id = self.source.domain if domain is None else canonical_domain(domain)
+        if opset is None:
+            opset = self.opset if domain_id == self.source.domain else self.default_opset
+        present = {name: value for name, value in attributes.items() if value is not None}
+        proto_domain = "" if domain_id == "ai.onnx" else domain_id
+        self.emitted.append(
+            Emitted(Node(op_type, inputs, outputs, present, proto_domain), opset, successor=False)
+        )
+        return tuple(outputs)
+
+    def become(
+        self,
+        node: Node,
+        *,
+        op_type: str | None = None,
+        inputs: Sequence[str] | None = None,
+        outputs: Sequence[str] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        opset: int | None = None,
+    ) -> None:
+        """Emit the replacement of the original node, which inherits its name, doc string and metadata.
+
+        Args:
+            node: the original node; it provides everything that is not given, and the domain.
+            op_type: the operator, if it changes.
+            inputs: the names of the inputs, if they change.
+            outputs: the names of the outputs, if they change.
+            attributes: all attributes by name, if they change.
+            opset: the opset that the node is written for; by default the opset of the step's target.
+        """
+        if op_type is None and inputs is None and outputs is None and attributes is None:
+            # An unchanged node keeps its view of the NodeProto, so that it is copied instead of written anew.
+            self.emitted.append(Emitted(node, opset or self.opset, True))
+            return
+        replacement = Node(
+            op_type or node.op_type,
+            node.inputs if inputs is None else inputs,
+            node.outputs if outputs is None else outputs,
+            node.attributes if attributes is None else attributes,
+            node.domain,
+        )
+        self.emitted.append(Emitted(replacement, opset or self.opset, True))
+
+
+StepFunction = Callable[[Node, Rewriter], None]
+"""A function that emits the replacement of a node; raises `CannotConvert` if there is no exact form."""
+
+
+def finish(value: str, node: Node, out: Rewriter) -> None:
+    """Rename `value` to the first output of the original node.
+
+    If the last emitted node has `value` as its only output, that output is renamed; otherwise an Identity is
+    emitted.
+    """
+    last = out.emitted[-1] if out.emitted else None
+    if last is None or last.node.outputs != (value,):
+        out.emit("Identity", [value], node.outputs[:1], opset=1)
+        return
+    # Renaming saves an Identity node, and is safe: no emitted node can read the output of the last one.
+    out.emitted[-1] = last._replace(node=last.node.with_(outputs=node.outputs[:1]))

@@ -1,0 +1,1 @@
+"""Helpers that emit nodes for several operators."""

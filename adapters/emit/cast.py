@@ -1,0 +1,31 @@
+"""Emit Cast nodes, and choose the types in which older arithmetic operators compute."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NAME
+
+FORM = 13
+"""Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
+
+FLOATS = ("float16", "bfloat16", "float", "double")
+
+WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+"""Types to compute in below opset 14, where Add, Sub, Mul and Div support only 32-bit and 64-bit integers."""
+
+
+def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[str] = 1) -> str:
+    """Emit a Cast to an element type.
+
+    Args:
+        value: the name of the value.
+        element_type: the element type, such as `int64`.
+        out: the rewriter.
+        outputs: the name of the result in a sequence, or 1 for a fresh name.
+
+    Returns:
+        The name of the result.
+    """
+    return out.emit("Cast", [value], outputs, opset=FORM, domain="", to=BY_NAME[element_type].number)

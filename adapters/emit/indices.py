@@ -1,0 +1,196 @@
+"""Computed axes, as a mask over the dimensions."""
+
+from __future__ import annotations
+
+from math import prod
+
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import TO_THE_LAST
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Tensor
+
+
+def from_the_front(axis: int, data: str, out: Rewriter) -> int:
+    """Return an axis of `data` as a nonnegative number.
+
+    Raises:
+        CannotConvert: The axis is negative and the rank of `data` is unknown.
+    """
+    return axis + out.rank(data) if axis < 0 else axis
+
+
+INDICES_OPSET = 10
+"""Opset of the emitted index arithmetic: the last opset without negative indices."""
+
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+"""Index types without negative values, which need no rewrite."""
+
+
+def nonnegative(indices: str, data: str, axis: int, out: Rewriter) -> str:
+    """Return indices into one dimension of `data`, with its size added to negative ones.
+
+    Computed indices are returned unchanged if the caller allows `assume-nonnegative`.
+    """
+    constant = out.constant_value(indices)
+    if constant is not None and all(value >= 0 for value in constant.values):
+        return indices
+    shape = out.shape(data)
+    size = shape[axis] if shape is not None else None
+    if constant is not None and size is not None:
+        shifted = tuple(value + size if value < 0 else value for value in constant.values)
+        return out.tensor(Tensor(constant.element_type, constant.dims, shifted))
+    reason = f"the indices {indices!r} are computed and assumed nonnegative, as required before opset 11"
+    if constant is None and out.facts.concede("assume-nonnegative", reason):
+        return indices
+    return shifted_if_negative(indices, size_of(data, axis, out), out.element_type(indices), out)
+
+
+def size_of(data: str, axis: int, out: Rewriter) -> str:
+    """Return one dimension of a value as an int64 scalar."""
+    shape = out.shape(data)
+    size = shape[axis] if shape is not None else None
+    if size is not None:
+        return out.constant(size, "int64")
+    # For axis -1, axis + 1 is 0 and would select nothing.
+    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or TO_THE_LAST, 0)]
+    part = out.emit("Slice", [out.emit("Shape", [data], opset=INDICES_OPSET), *bounds], opset=INDICES_OPSET)
+    return out.emit("Squeeze", [part], opset=INDICES_OPSET, axes=[0])
+
+
+def shifted_if_negative(indices: str, size: str, element_type: str, out: Rewriter) -> str:
+    """Return the indices with a size added to negative ones.
+
+    Args:
+        indices: Indices of type `element_type`.
+        size: An int64 scalar.
+        element_type: Element type of the indices and the result.
+        out: The rewriter to emit with.
+    """
+    if element_type != "int64":
+        size = out.emit("Cast", [size], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
+    shift = out.emit("Mul", [_is_negative(indices, element_type, out), size], opset=INDICES_OPSET)
+    return out.emit("Add", [indices, shift], opset=INDICES_OPSET)
+
+
+def _is_negative(indices: str, element_type: str, out: Rewriter) -> str:
+    """Return 1 where an index is negative and 0 elsewhere, in the given element type."""
+    # Less supports integers only since opset 9; a cast to float keeps the sign.
+    number = out.emit("Cast", [indices], opset=INDICES_OPSET, to=BY_NAME["float"].number)
+    less = out.emit("Less", [number, out.constant(0.0, "float")], opset=INDICES_OPSET)
+    return out.emit("Cast", [less], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
+
+
+def chosen_axes(axes: str, rank: int, out: Rewriter) -> str:
+    """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
+    one_hot_inputs = [axes, out.constant(rank, "int64"), out.constant([0, 1], "int64")]
+    # OneHot accepts negative indices since opset 11, so negative axes need no arithmetic.
+    return out.emit(
+        "ReduceSum", [out.emit("OneHot", one_hot_inputs, opset=11)], opset=11, axes=[0], keepdims=0
+    )
+
+
+def unchosen(chosen: str, out: Rewriter) -> str:
+    """Emit a boolean mask of the dimensions that do not occur in the axes."""
+    return out.emit("Equal", [chosen, out.constant([0], "int64")], opset=11)
+
+
+def without_axes(data: str, chosen: str, out: Rewriter) -> str:
+    """Emit the shape of a value without the dimensions in the mask."""
+    return out.emit("Compress", [out.emit("Shape", [data]), unchosen(chosen, out)], opset=11, axis=0)
+
+
+def require_elements(data: str, axes: str, out: Rewriter) -> None:
+    """Refuse data that may be empty, because Reshape reads a 0 in a shape as a copy of the input's dimension.
+
+    Raises:
+        CannotConvert: a dimension is 0 or unknown.
+    """
+    shape = out.shape(data)
+    if shape is None or not all(shape):
+        raise CannotConvert(
+            f"the axes {axes!r} are not constant, and a dimension of {data!r} is 0 or unknown",
+            remedy="make the axes an initializer that is not a graph input",
+        )
+
+
+def count_of(axes: str, out: Rewriter) -> int | None:
+    """Return the number of axes, or `None` if it is unknown."""
+    shape = out.shape(axes)
+    return shape[0] if shape else None
+
+
+LONGEST = 1 << 16
+"""Maximum number of indices in a constant; a larger one would bloat the model."""
+
+ONE = Tensor("int64", (1,), (1,))
+
+
+def depth_of(indices: str, out: Rewriter) -> int:
+    """Return the length of the index tuples of GatherND and ScatterND: the last dimension of `indices`.
+
+    Raises:
+        CannotConvert: the dimension is unknown.
+    """
+    shape = out.shape(indices)
+    if not shape or shape[-1] is None:
+        raise CannotConvert(
+            f"the last dimension of the index tuples {indices!r} is unknown",
+            remedy=f"declare it: add a value_info for {indices!r}",
+        )
+    return shape[-1]
+
+
+def flat_tuples(data: str, indices: str, out: Rewriter) -> str:
+    """Emit the row of each index tuple, in data with the indexed dimensions flattened into rows."""
+    columns = []
+    for axis in range(depth_of(indices, out)):
+        column = out.emit("Gather", [indices, out.constant(axis, "int64")], opset=INDICES_OPSET, axis=-1)
+        columns.append(shifted_if_negative(column, size_of(data, axis, out), "int64", out))
+    return _row_major(data, columns, out)
+
+
+def flat_elements(data: str, indices: str, axis: int, out: Rewriter) -> str:
+    """Emit flat positions for indices along one axis, as in GatherElements and ScatterElements.
+
+    The index in every other dimension is the element's own position in `indices`.
+
+    Returns:
+        The name of a 1-D int64 tensor with an element for each element of `indices`.
+    """
+    flattened = out.emit("Reshape", [indices, out.constant([-1], "int64")], opset=INDICES_OPSET)
+    if out.element_type(indices) != "int64":
+        flattened = out.emit("Cast", [flattened], opset=INDICES_OPSET, to=BY_NAME["int64"].number)
+    columns = _element_positions(indices, out.rank(data), out)
+    columns[axis] = shifted_if_negative(flattened, size_of(data, axis, out), "int64", out)
+    return _row_major(data, columns, out)
+
+
+def _element_positions(indices: str, rank: int, out: Rewriter) -> list[str]:
+    """Emit for each dimension the position of every element of `indices` along it, in row-major order."""
+    shape = out.shape(indices)
+    known = [size for size in shape or () if size is not None]
+    if len(known) == rank and prod(known) <= LONGEST:
+        return [out.constant(column, "int64") for column in _constant_positions(known)]
+    # NonZero of ones lists the positions of all elements, one row for each dimension.
+    ones = out.emit(
+        "ConstantOfShape", [out.emit("Shape", [indices], opset=INDICES_OPSET)], opset=INDICES_OPSET, value=ONE
+    )
+    positions = out.emit("NonZero", [ones], opset=INDICES_OPSET)
+    rows = (out.constant(axis, "int64") for axis in range(rank))
+    return [out.emit("Gather", [positions, row], opset=INDICES_OPSET, axis=0) for row in rows]
+
+
+def _constant_positions(sizes: list[int]) -> list[tuple[int, ...]]:
+    strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    pairs = list(zip(strides, sizes, strict=True))
+    return [tuple(position // stride % size for position in range(prod(sizes))) for stride, size in pairs]
+
+
+def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
+    """Emit the row-major position for indices into the leading dimensions of `data`."""
+    flat = columns[0]
+    for axis, column in enumerate(columns[1:], 1):
+        scaled = out.emit("Mul", [flat, size_of(data, axis, out)], opset=INDICES_OPSET)
+        flat = out.emit("Add", [scaled, column], opset=INDICES_OPSET)
+    return flat

@@ -1,0 +1,111 @@
+"""Build subgraphs for attributes of emitted nodes, such as the body of a Loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Dims, Graph, Value
+
+
+class Body(Rewriter):
+    """Rewriter that emits into a subgraph; nodes may read values of the enclosing graph by name."""
+
+    __slots__ = ("_inner", "_inputs", "_nodes_before", "_outputs")
+
+    def __init__(self, out: Rewriter) -> None:
+        super().__init__(out.facts, out.source, out.target, out.opset, out.default_opset)
+        self._inner: Any = None
+        self._nodes_before = 0
+        self._inputs: list[Value] = []
+        self._outputs: list[Value] = []
+
+    def input(self, element_type: str, dims: Dims = None, name: str = "") -> str:
+        """Add an input and return its name; `name` sets the name that an embedded graph reads."""
+        self._inputs.append(Value(name or self.fresh("input"), element_type, dims))
+        return self._inputs[-1].name
+
+    def output(self, name: str, element_type: str, dims: Dims = None) -> None:
+        """Add an output; ONNX requires that the subgraph itself produces the value."""
+        self._outputs.append(Value(name, element_type, dims))
+
+    def enclose(self, attribute: Any) -> None:
+        """Embed a subgraph of the model after the nodes emitted so far; its values keep their names."""
+        self._inner, self._nodes_before = attribute, len(self.emitted)
+
+    def graph(self) -> Graph:
+        """Return the subgraph as built so far."""
+        nodes = tuple(self.emitted)
+        split = len(nodes) if self._inner is None else self._nodes_before
+        inputs, outputs = tuple(self._inputs), tuple(self._outputs)
+        return Graph(self.fresh("body"), inputs, outputs, nodes[:split], self._inner, nodes[split:])
+
+
+class LoopBody(Body):
+    """Builder for a Loop with a fixed trip count and no exit condition."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, out: Rewriter) -> None:
+        super().__init__(out)
+        self.turn = self.input("int64", ())
+        condition = self.input("bool", ())
+        self.output(self.emit("Identity", [condition], opset=1, domain=""), "bool", ())
+
+    def run(
+        self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
+    ) -> tuple[str, ...]:
+        """Emit the Loop.
+
+        Args:
+            turns: the name of the trip count.
+            states: the names of the initial loop-carried values, one for each further input of the body.
+            out: the rewriter of the enclosing graph.
+            outputs: the names of the results, or their number: final loop-carried values, then scan outputs.
+
+        Returns:
+            The names of the results.
+        """
+        names = outputs if not isinstance(outputs, int) else [out.fresh("loop") for _ in range(outputs)]
+        unused = [] if states else [self._carry_unused_value()]
+        inputs = [turns, out.constant(True, "bool"), *unused, *states]
+        results = [*(out.fresh("idle") for _ in unused), *names]
+        carried = " ".join(each.type for each in (*self._inputs, *self._outputs))
+        opset = WITH_BFLOAT16 if "bfloat16" in carried else LOOP
+        out.emit("Loop", inputs, results, opset=opset, domain="", body=self.graph())
+        return tuple(names)
+
+    def _carry_unused_value(self) -> str:
+        """Carry an unused value, because Loop-1 requires a loop-carried value. Return its initial value."""
+        unused = Value(self.fresh("idle"), "int64", ())
+        self._inputs.insert(2, unused)
+        self._outputs.insert(1, Value(self.emit("Identity", [unused.name], opset=1, domain=""), "int64", ()))
+        return self.constant(0, "int64")
+
+
+def returned_type(name: str, value: Any, out: Rewriter) -> str:
+    """Return the element type of an output of a subgraph of the model.
+
+    Args:
+        name: the output of the node with the subgraph that has the same type, `""` if it is omitted.
+        value: the ValueInfoProto of the subgraph's output.
+        out: the rewriter.
+
+    Raises:
+        CannotConvert: the element type is unknown.
+    """
+    declared = BY_NUMBER.get(value.type.tensor_type.elem_type)
+    found = declared.name if declared else out.known_element_type(name)
+    if found is None:
+        raise CannotConvert(
+            f"the element type of {value.name!r}, an output of the body, is unknown",
+            remedy="declare it in the body's output",
+        )
+    return found
+
+
+LOOP, WITH_BFLOAT16 = 13, 16
+"""Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""

@@ -1,0 +1,1 @@
+"""Adapters, in the folders of ONNX's operator definitions."""

@@ -1,0 +1,47 @@
+"""Downgrade If: below opset 11 the branches must return equal shapes, not only equal types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_guard import require_types
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Graph, Node
+
+Dims = tuple[int | None, ...] | None
+"""A shape with `None` for each unknown dimension; `None` if the rank is unknown."""
+
+
+@adapter("If", 11, 1)
+def branches_agree_in_shape(node: Node, out: Rewriter) -> None:
+    """Refuse branches with known, different output shapes; runtimes do not check unknown shapes."""
+    require_types(node, out)
+    branches = (_shapes(node.attribute(name), out) for name in ("then_branch", "else_branch"))
+    for name, then_dims, else_dims in zip(node.outputs, *branches, strict=False):
+        if _differ(then_dims, else_dims):
+            raise CannotConvert(
+                f"the shapes of {name!r} differ between the branches: "
+                f"{_format(then_dims)} and {_format(else_dims)}",
+                remedy="reshape or pad the output of one branch to the shape of the other",
+            )
+    out.become(node)
+
+
+def _shapes(graph: Any, out: Rewriter) -> list[Dims]:
+    """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
+    if isinstance(graph, Graph):
+        return [each.dims for each in graph.outputs]
+    return [out.facts.shape_within(graph, value.name) for value in graph.output]
+
+
+def _differ(first: Dims, second: Dims) -> bool:
+    if first is None or second is None:
+        return False
+    pairs = zip(first, second, strict=False)
+    return len(first) != len(second) or any(a != b and None not in (a, b) for a, b in pairs)
+
+
+def _format(dims: Dims) -> str:
+    return f"({', '.join('?' if dim is None else str(dim) for dim in dims or ())})"

@@ -1,0 +1,112 @@
+"""Convert Scan: version 8 runs over each sample of a batch; version 9 has axes and directions instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.indices import from_the_front
+from opshift.adapters.emit.shapes import as_list, dimension, positions_below, reshaped
+from opshift.adapters.emit.subgraphs import LoopBody, returned_type
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+
+@adapter("Scan", 8, 9)
+@adapter("Scan", 8, 7)
+def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
+    """Squeeze a batch dimension of 1 from every input, and add it to every output."""
+    if node.input(0):
+        raise CannotConvert("input sequence_lens is used, which Scan-9 does not have")
+    inputs = node.inputs[1:]
+    batches = {shape[0] for shape in map(out.shape, inputs) if shape}
+    if batches != {1}:
+        raise CannotConvert(
+            "Scan-9 has no batch dimension, and the batch size is not known to be 1",
+            remedy="declare the shapes of the inputs with 1 as their first dimension",
+        )
+    outputs = [out.fresh("scan") if name else "" for name in node.outputs]
+    attributes = node.without("directions")
+    if "directions" in node.attributes:
+        attributes["scan_input_directions"] = node.attribute("directions")
+    singles = [out.emit("Squeeze", [name], axes=[0]) for name in inputs]
+    out.become(node, inputs=singles, outputs=outputs, attributes=attributes, opset=9)
+    for single, name in zip(outputs, node.outputs, strict=True):
+        if name:
+            out.emit("Unsqueeze", [single], [name], axes=[0])
+
+
+@adapter("Scan", 11, 9)
+def scanned_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """Add the rank to negative axes, which version 9 does not support."""
+    attributes = dict(node.attributes)
+    for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
+        axes = node.attribute(name)
+        if axes and min(axes) < 0:
+            # Scanned values follow the state variables.
+            scanned = values[-len(axes) :]
+            attributes[name] = [
+                from_the_front(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
+            ]
+    out.become(node, attributes=attributes)
+
+
+class Lane(NamedTuple):
+    """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
+
+    name: str
+    axis: int
+    backward: bool
+
+
+@adapter("Scan", 9, 8)
+def steps_take_turns(node: Node, out: Rewriter) -> None:
+    """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
+    scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
+    states = node.inputs[: len(node.inputs) - len(scanned)]
+    built = _scanned_values(node, "output", node.outputs[len(states) :])
+    length = as_list(dimension(scanned[0].name, scanned[0].axis, out), out)
+    last = out.emit("Sub", [length, out.constant([1], "int64")])
+    body = _body(node, scanned, reshaped(last, (), out), out)
+    stacked = [out.fresh("stacked") for _ in built]
+    body.run(length, states, out, [*node.outputs[: len(states)], *stacked])
+    for name, lane in zip(stacked, built, strict=True):
+        if lane.backward:
+            backward = out.emit("Sub", [last, positions_below(length, out)])
+            name = out.emit("Gather", [name, backward], axis=0)
+        if lane.name:
+            _move_scan_axis(name, lane, out)
+
+
+def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Lane]:
+    axes, directions = (node.attribute(f"scan_{kind}_{option}", ()) for option in ("axes", "directions"))
+    return [
+        Lane(name, axes[position] if axes else 0, bool(directions and directions[position]))
+        for position, name in enumerate(names)
+    ]
+
+
+def _body(node: Node, scanned: Sequence[Lane], last: str, out: Rewriter) -> LoopBody:
+    graph = node.attribute("body")
+    body = LoopBody(out)
+    states = len(graph.input) - len(scanned)
+    for name, inner in zip(node.inputs, graph.input[:states], strict=False):
+        body.input(out.element_type(name), name=inner.name)
+    for lane, inner in zip(scanned, graph.input[states:], strict=True):
+        index = body.emit("Sub", [last, body.turn]) if lane.backward else body.turn
+        body.emit("Gather", [lane.name, index], [inner.name], axis=lane.axis)
+    body.enclose(node.attributes["body"])
+    for position, value in enumerate(graph.output):
+        body.output(body.emit("Identity", [value.name]), returned_type(node.output(position), value, out))
+    return body
+
+
+def _move_scan_axis(stacked: str, lane: Lane, out: Rewriter) -> None:
+    """Move the first dimension of a stacked output to the scan axis."""
+    if not lane.axis:
+        out.emit("Identity", [stacked], [lane.name])
+        return
+    remaining = list(range(1, out.rank(lane.name)))
+    out.emit("Transpose", [stacked], [lane.name], perm=[*remaining[: lane.axis], 0, *remaining[lane.axis :]])

@@ -1,0 +1,19 @@
+"""Downgrade Bernoulli, which opset 15 introduced, to a comparison with uniform random numbers."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NAME
+from opshift.model.node import Node
+
+
+@adapter("Bernoulli", 15, 14)
+def draws_below_the_probability_are_ones(node: Node, out: Rewriter) -> None:
+    """Replace Bernoulli by RandomUniformLike and Less: same distribution, different random values."""
+    probability = node.inputs[0]
+    number = BY_NAME[out.element_type(probability)].number
+    seed = {name: value for name, value in node.attributes.items() if name == "seed"}
+    uniform = out.emit("RandomUniformLike", [probability], dtype=number, low=0.0, high=1.0, **seed)
+    is_one = out.emit("Less", [uniform, probability])
+    out.emit("Cast", [is_one], node.outputs, to=node.attribute("dtype", number))

@@ -1,0 +1,1 @@
+"""Adapters of operators that ONNX removed."""

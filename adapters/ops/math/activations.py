@@ -1,0 +1,116 @@
+"""Celu, Swish, SwiGLU, Gelu, ThresholdedRelu and Shrink as formulas of older operators."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+FLOATS = ("float16", "float", "double")
+"""Element types in which Shrink is computed without a cast."""
+
+
+@adapter("Celu", 12, 11)
+def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
+    """Rewrite as `alpha * Elu(x / alpha)`, or as a plain Elu if `alpha` is 1."""
+    alpha = node.attribute("alpha", 1.0)
+    if not alpha > 0:
+        raise CannotConvert(
+            f"alpha is {alpha}, but only with a positive alpha is Celu a scaled Elu",
+            remedy="use a positive alpha",
+        )
+    if alpha == 1:
+        out.become(node, op_type="Elu", attributes={})
+        return
+    scale = out.constant(alpha, out.element_type(node.inputs[0]))
+    elu = out.emit("Elu", [out.emit("Div", [node.inputs[0], scale])])
+    out.emit("Mul", [elu, scale], node.outputs)
+
+
+@adapter("Swish", 24, 23)
+def swish_is_a_gate(node: Node, out: Rewriter) -> None:
+    """Rewrite as `x * sigmoid(alpha * x)`."""
+    out.emit("Mul", [node.inputs[0], _sigmoid(node, out)], node.outputs)
+
+
+@adapter("SwiGLU", 28, 27)
+def gated_unit_is_swish_times_value(node: Node, out: Rewriter) -> None:
+    """Rewrite as `a * sigmoid(alpha * a) * b`."""
+    swish = out.emit("Mul", [node.inputs[0], _sigmoid(node, out)])
+    out.emit("Mul", [swish, node.inputs[1]], node.outputs)
+
+
+@adapter("Gelu", 20, 19)
+def gelu_is_half_of_a_gate(node: Node, out: Rewriter) -> None:
+    """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested."""
+    data = node.inputs[0]
+    element_type = out.element_type(data)
+    is_tanh = node.attribute("approximate", b"none") == b"tanh"
+    term = _tanh_term(data, element_type, out) if is_tanh else _erf_term(data, element_type, out)
+    gate = out.emit("Add", [term, out.constant(1.0, element_type)])
+    half = out.emit("Mul", [data, out.constant(0.5, element_type)])
+    out.emit("Mul", [half, gate], node.outputs)
+
+
+@adapter("ThresholdedRelu", 10, 1)
+def threshold_is_a_choice(node: Node, out: Rewriter) -> None:
+    """Rewrite as Where: `x` where it exceeds `alpha`, else 0.
+
+    Version 1 is experimental, and runtimes do not implement it.
+    """
+    element_type = out.element_type(node.inputs[0])
+    exceeds = out.emit(
+        "Greater", [node.inputs[0], out.constant(node.attribute("alpha", 1.0), element_type)], opset=9
+    )
+    out.emit("Where", [exceeds, node.inputs[0], out.constant(0.0, element_type)], node.outputs, opset=9)
+
+
+@adapter("Shrink", 9, 8)
+def shrink_is_two_choices(node: Node, out: Rewriter) -> None:
+    """Rewrite as two Where: `x + bias` below `-lambd`, `x - bias` above `lambd`, else 0.
+
+    Integers are computed in double.
+    """
+    element_type = out.element_type(node.inputs[0])
+    if element_type in FLOATS:
+        _shrink(node.inputs[0], node, element_type, node.outputs, out)
+        return
+    widened = out.emit("Cast", node.inputs, to=BY_NAME["double"].number)
+    shrunk = _shrink(widened, node, "double", 1, out)
+    out.emit("Cast", [shrunk], node.outputs, to=BY_NAME[element_type].number)
+
+
+def _shrink(data: str, node: Node, element_type: str, outputs: Sequence[str] | int, out: Rewriter) -> str:
+    threshold = node.attribute("lambd", 0.5)
+    bias = out.constant(node.attribute("bias", 0.0), element_type)
+    is_below = out.emit("Less", [data, out.constant(-threshold, element_type)], opset=9)
+    is_above = out.emit("Greater", [data, out.constant(threshold, element_type)], opset=9)
+    upper = out.emit(
+        "Where", [is_above, out.emit("Sub", [data, bias]), out.constant(0.0, element_type)], opset=9
+    )
+    return out.emit("Where", [is_below, out.emit("Add", [data, bias]), upper], outputs, opset=9)
+
+
+def _sigmoid(node: Node, out: Rewriter) -> str:
+    data, alpha = node.inputs[0], node.attribute("alpha", 1.0)
+    if alpha != 1:
+        data = out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
+    return out.emit("Sigmoid", [data])
+
+
+def _erf_term(data: str, element_type: str, out: Rewriter) -> str:
+    return out.emit("Erf", [out.emit("Mul", [data, out.constant(math.sqrt(0.5), element_type)])])
+
+
+def _tanh_term(data: str, element_type: str, out: Rewriter) -> str:
+    """Return `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`."""
+    cube = out.emit("Mul", [data, out.emit("Mul", [data, data])])
+    polynomial = out.emit("Add", [data, out.emit("Mul", [cube, out.constant(0.044715, element_type)])])
+    return out.emit(
+        "Tanh", [out.emit("Mul", [polynomial, out.constant(math.sqrt(2 / math.pi), element_type)])]
+    )

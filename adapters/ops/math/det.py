@@ -1,0 +1,54 @@
+"""Det of small matrices, expanded into the sum over all permutations."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import cast
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+LARGEST = 4
+"""Largest matrix that is expanded: the number of products is the factorial of the size."""
+
+
+@adapter("Det", 11, 10)
+def permutations_are_summed(node: Node, out: Rewriter) -> None:
+    """Expand into the sum over all permutations, with products of odd permutations subtracted."""
+    data = node.inputs[0]
+    shape = out.shape(data)
+    size = shape[-1] if shape else None
+    if shape is None or size is None or not 0 < size <= LARGEST:
+        raise CannotConvert(
+            f"the size of the matrices in {data!r} must be known and between 1 and {LARGEST}",
+            remedy="compute the determinant outside the model, or convert to opset 11 or later",
+        )
+    out.concede(
+        "approximate",
+        "the determinant is a sum over permutations, which rounds differently from a factorization",
+    )
+    element_type = out.element_type(data)
+    value = data if element_type in ("float", "double") else cast(data, "float", out)
+    rank = len(shape)
+    rows = [_gather_index(value, row, rank - 2, out) for row in range(size)]
+    elements = [[_gather_index(row, column, rank - 2, out) for column in range(size)] for row in rows]
+    total = ""
+    for permutation in permutations(range(size)):
+        product = elements[0][permutation[0]]
+        for row in range(1, size):
+            product = out.emit("Mul", [product, elements[row][permutation[row]]])
+        total = out.emit("Sub" if _is_odd(permutation) else "Add", [total, product]) if total else product
+    cast(total, element_type, out, node.outputs)
+
+
+def _gather_index(value: str, index: int, axis: int, out: Rewriter) -> str:
+    return out.emit("Gather", [value, out.constant(index, "int64")], axis=axis)
+
+
+def _is_odd(permutation: tuple[int, ...]) -> bool:
+    inversions = sum(
+        first > second for position, first in enumerate(permutation) for second in permutation[position + 1 :]
+    )
+    return inversions % 2 == 1

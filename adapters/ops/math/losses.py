@@ -1,0 +1,86 @@
+"""NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss before opset 12, as a selection by label.
+
+All dimensions after the classes are flattened into one: scores are N x C x D, labels N x 1 x D. A label that
+matches no class, such as a label to ignore, selects nothing: its loss and its weight are 0.
+"""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import dimension, positions_below, reshaped
+from opshift.model.element_types import BY_NAME
+from opshift.model.node import Node, Tensor
+
+
+@adapter("NegativeLogLikelihoodLoss", 12, 11)
+def likelihood_is_picked_by_label(node: Node, out: Rewriter) -> None:
+    """Select the negated score of the label's class, weight it, then sum or average."""
+    _emit_loss(node.inputs[0], node, out)
+
+
+@adapter("SoftmaxCrossEntropyLoss", 12, 11)
+def cross_entropy_is_likelihood_of_log_softmax(node: Node, out: Rewriter) -> None:
+    """Apply LogSoftmax, whose result is also the second output, then compute the likelihood loss."""
+    log_prob = [node.output(1)] if node.output(1) else 1
+    _emit_loss(out.emit("LogSoftmax", node.inputs[:1], log_prob, axis=1, opset=13), node, out)
+
+
+def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
+    labels, loss = node.inputs[1], node.outputs[:1]
+    reduction = node.attribute("reduction", b"mean")
+    element_type = out.element_type(node.inputs[0])
+    label_mask = _label_mask(node, out)
+    losses = out.emit(
+        "Neg", [_select_by_label(label_mask, reshaped(scores, (0, 0, -1), out), element_type, out)]
+    )
+    weights = _sample_weights(label_mask, node, element_type, out)
+    if weights:
+        losses = out.emit("Mul", [losses, weights])
+    if reduction == b"none":
+        out.emit("Reshape", [losses, out.emit("Shape", [labels])], loss)
+    elif reduction == b"mean" and weights:
+        total, count = (out.emit("ReduceSum", [each], keepdims=0) for each in (losses, weights))
+        out.emit("Div", [total, count], loss)
+    else:
+        out.emit("ReduceMean" if reduction == b"mean" else "ReduceSum", [losses], loss, keepdims=0)
+
+
+def _label_mask(node: Node, out: Rewriter) -> str:
+    """Return a mask N x C x D of the classes that the labels name, except for the class to ignore."""
+    element_type = out.element_type(node.inputs[1])
+    labels = reshaped(node.inputs[1], (0, 1, -1), out)
+    mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
+    ignored = node.attribute("ignore_index")
+    if ignored is None:
+        return mask
+    is_ignored = out.emit("Equal", [labels, out.constant(ignored, element_type)])
+    return out.emit("And", [mask, out.emit("Not", [is_ignored])])
+
+
+def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
+    """Return the class indices as 1 x C x 1."""
+    count = dimension(scores, 1, out)
+    if isinstance(count, int):
+        return out.tensor(Tensor(element_type, (1, count, 1), tuple(range(count))))
+    indices = out.emit("Cast", [positions_below(count, out)], to=BY_NAME[element_type].number)
+    return reshaped(indices, (1, -1, 1), out)
+
+
+def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewriter) -> str:
+    """Return N x D: the value of the label's class, or 0 without one.
+
+    Values are N x C x D, or C x 1 for all samples.
+    """
+    selected = out.emit("Where", [label_mask, values, out.constant(0.0, element_type)])
+    return out.emit("ReduceSum", [selected], axes=(1,), keepdims=0)
+
+
+def _sample_weights(label_mask: str, node: Node, element_type: str, out: Rewriter) -> str:
+    """Return the weights of the samples as N x D, or `""` if all are equal."""
+    weight = node.input(2)
+    if weight:
+        return _select_by_label(label_mask, reshaped(weight, (-1, 1), out), element_type, out)
+    if "ignore_index" in node.attributes:
+        return _select_by_label(label_mask, out.constant(1.0, element_type), element_type, out)
+    return ""

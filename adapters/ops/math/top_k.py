@@ -1,0 +1,97 @@
+"""TopK: `K` is an input since version 10; version 11 added `largest`, `sorted` and negative axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.emit.indices import from_the_front
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+
+@adapter("TopK", 11, 10)
+def smallest_are_the_largest_negatives(node: Node, out: Rewriter) -> None:
+    """Negate the input to select the smallest elements; sort 64-bit integers by halves.
+
+    Equal elements keep their order. Without `sorted`, any order of the results is correct, including that of
+    version 10.
+    """
+    data, axis = node.inputs[0], node.attribute("axis", -1)
+    shape = out.shape(data)
+    if out.known_element_type(data) in ("int64", "uint64") and shape is not None and shape[axis] is not None:
+        _sort_by_halves(node, axis % len(shape), shape[axis] or 0, out)
+        return
+    require_types(node, out)
+    attributes = {"axis": axis if axis == -1 else from_the_front(axis, data, out)}
+    if node.attribute("largest", 1):
+        out.become(node, attributes=attributes)
+        return
+    values = out.fresh("negatives")
+    negative = out.emit("Neg", [data])
+    out.become(
+        node, inputs=[negative, node.inputs[1]], outputs=[values, *node.outputs[1:]], attributes=attributes
+    )
+    if node.outputs[0]:
+        out.emit("Neg", [values], node.outputs[:1])
+
+
+@adapter("TopK", 10, 1)
+def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move a constant `K` to the attribute; for a computed one, sort all elements and slice."""
+    data, count = node.inputs
+    constant_count = out.constant_value(count)
+    axis = node.attribute("axis", -1)
+    if constant_count is not None:
+        if constant_count.scalar < 1:
+            raise CannotConvert(
+                f"K is {constant_count.scalar}, but before version 10 it must be at least 1",
+                remedy="remove the node",
+            )
+        out.become(node, inputs=[data], attributes={**node.attributes, "k": constant_count.scalar})
+        return
+    shape = out.shape(data)
+    size = shape[axis] if shape is not None else None
+    if shape is None or size is None:
+        # Without the size, all elements cannot be sorted: refuse the computed `K`.
+        out.require_constant(count, "input K")
+    all_sorted = [out.fresh("sorted") for _ in node.outputs]
+    out.become(node, inputs=[data], outputs=all_sorted, attributes={**node.attributes, "k": size})
+    bounds = [out.constant([0], "int64"), count, out.constant([axis % len(shape or ())], "int64")]
+    for all_values, selected in zip(all_sorted, node.outputs, strict=True):
+        if selected:
+            out.emit("Slice", [all_values, *bounds], [selected], opset=10)
+
+
+def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
+    """Sort 64-bit integers by their lower 32 bits, then by their upper ones.
+
+    The second sort is stable, so elements with equal upper halves remain in the order of their lower halves.
+    """
+    data, count = node.inputs
+    width = out.constant(1 << 32, out.element_type(data))
+    upper = out.emit("Div", [data, width])
+    lower = out.emit("Sub", [data, out.emit("Mul", [upper, width])])
+    order_by_lower = _sorted_indices(lower, out.constant([size], "int64"), axis, node, out)
+    upper_by_lower = _gather_elements(upper, order_by_lower, axis, 1, out)
+    order_by_both = _sorted_indices(upper_by_lower, count, axis, node, out)
+    indices = _gather_elements(
+        order_by_lower, order_by_both, axis, [node.output(1) or out.fresh("places")], out
+    )
+    if node.outputs[0]:
+        _gather_elements(data, indices, axis, node.outputs[:1], out)
+
+
+def _sorted_indices(values: str, count: str, axis: int, node: Node, out: Rewriter) -> str:
+    # TopK-10 sorts floats only; double represents both halves exactly.
+    keys = out.emit("Cast", [values], to=BY_NAME["double"].number)
+    if not node.attribute("largest", 1):
+        keys = out.emit("Neg", [keys])
+    return out.emit_all("TopK", [keys, count], 2, axis=axis)[1]
+
+
+def _gather_elements(data: str, indices: str, axis: int, outputs: Sequence[str] | int, out: Rewriter) -> str:
+    return out.emit("GatherElements", [data, indices], outputs, axis=axis, opset=11)

@@ -1,0 +1,119 @@
+"""HannWindow, HammingWindow and BlackmanWindow before opset 17, as sums of cosines."""
+
+from __future__ import annotations
+
+import math
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import LONGEST, as_float, positions_below
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.node import Node, Tensor
+
+Weights = tuple[float, ...]
+"""Coefficients of 1, the cosine of one turn over the window, and the cosine of two turns."""
+
+HAMMING = 25 / 46
+"""Coefficient of the Hamming window in the specification."""
+
+WEIGHTS: dict[str, Weights] = {
+    "HannWindow": (0.5, -0.5),
+    "HammingWindow": (HAMMING, HAMMING - 1),
+    "BlackmanWindow": (0.42, -0.5, 0.08),
+}
+"""Coefficients of each operator."""
+
+FLOATS = ("float", "double", "float16", "bfloat16")
+"""Output types that are not truncated to integers."""
+
+
+@adapter(tuple(WEIGHTS), 17, 16)
+def window_is_a_sum_of_cosines(node: Node, out: Rewriter) -> None:
+    """Replace by a constant if the size is constant, otherwise by a computed sum of cosines.
+
+    Integer output types truncate the values: the last bit of a float decides between 0 and 1.
+    """
+    element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
+    weights, periodic = WEIGHTS[node.op_type], bool(node.attribute("periodic", 1))
+    size = out.constant_value(node.inputs[0])
+    if size is not None and size.scalar <= LONGEST:
+        values = _window_values(int(size.scalar), weights, periodic)
+        if element_type not in FLOATS:
+            # Round to float first, like the computed window, because the last bit decides.
+            values = tuple(int(as_float(value)) for value in values)
+        value = Tensor(element_type, (len(values),), values)
+        out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
+        return
+    window = _emit_window(node.inputs[0], weights, periodic, out)
+    if element_type not in FLOATS:
+        window = out.emit("Cast", [window], to=BY_NAME["float"].number)
+    out.emit("Cast", [window], node.outputs, to=BY_NAME[element_type].number)
+
+
+def _window_values(size: int, weights: Weights, periodic: bool) -> tuple[float, ...]:
+    period = size if periodic else size - 1
+    # A symmetric window of one element divides 0 by 0, which is NaN at run time as well.
+    angles = (2 * math.pi * index / period if period else math.nan for index in range(size))
+    return tuple(
+        sum(weight * math.cos(order * angle) for order, weight in enumerate(weights)) for angle in angles
+    )
+
+
+def _emit_window(size: str, weights: Weights, periodic: bool, out: Rewriter) -> str:
+    """Return the window, computed in double."""
+    double = BY_NAME["double"].number
+    count = out.emit("Cast", [size], to=BY_NAME["int64"].number)
+    count = out.emit("Reshape", [count, out.constant([1], "int64")])
+    period = out.emit("Cast", [count], to=double)
+    if not periodic:
+        period = out.emit("Sub", [period, out.constant(1.0, "double")])
+    position = out.emit("Cast", [positions_below(count, out)], to=double)
+    angle = out.emit("Div", [out.emit("Mul", [position, out.constant(2 * math.pi, "double")]), period])
+    total = out.constant(weights[0], "double")
+    for order, weight in enumerate(weights[1:], 1):
+        multiple = angle if order == 1 else out.emit("Mul", [angle, out.constant(float(order), "double")])
+        wave = out.emit("Mul", [out.emit("Cos", [multiple]), out.constant(weight, "double")])
+        total = out.emit("Add", [wave, total])
+    return total
+
+
+INPUTS = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+"""Names of the inputs in the specification, for messages."""
+
+
+@adapter("MelWeightMatrix", 17, 16)
+def matrix_is_a_constant(node: Node, out: Rewriter) -> None:
+    """Replace by a constant; all inputs must be constant."""
+    pairs = zip(node.inputs, INPUTS, strict=True)
+    values = [out.require_constant(name, f"input {meaning}").values[0] for name, meaning in pairs]
+    bins, length, rate, lower, upper = values
+    element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
+    edges = _edges(int(bins), int(length), int(rate), float(lower), float(upper))
+    rows, columns = int(length) // 2 + 1, int(bins)
+    number_type = int if "int" in element_type else float
+    weights = tuple(
+        number_type(_triangle_weight(row, *edges[column : column + 3]))
+        for row in range(rows)
+        for column in range(columns)
+    )
+    value = Tensor(element_type, (rows, columns), weights)
+    out.become(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
+
+
+def _edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:
+    """Return the rows at which the triangles start, peak and end.
+
+    The mel scale is `2595 * log10(1 + hertz / 700)`.
+    """
+    low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
+    step = (high - low) / (bins + 2)
+    frequencies = [700 * (10 ** ((low + step * index) / 2595) - 1) for index in range(bins + 2)]
+    return [math.floor((length + 1) * frequency / rate) for frequency in frequencies]
+
+
+def _triangle_weight(row: int, start: int, peak: int, end: int) -> float:
+    if row == peak:
+        return 1.0
+    if start <= row < peak:
+        return (row - start) / (peak - start)
+    return (end - row) / (end - peak) if peak < row < end else 0.0

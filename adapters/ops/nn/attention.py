@@ -1,0 +1,166 @@
+"""Attention (introduced in opset 23): `softmax(scale * Q K^T + bias) V` for several heads at once."""
+
+from __future__ import annotations
+
+import math
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import Size, computed_dimension, reshaped
+from opshift.adapters.ops.nn.attention_mask import bias
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+LOWEST = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
+          "bfloat16": -3.3895313892515355e38}  # fmt: skip
+"""Lowest finite value by element type."""
+
+
+@adapter("Attention", 23, 22)
+def attention_is_two_products(node: Node, out: Rewriter) -> None:
+    """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
+    _require_same_type(node, out)
+    query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
+    key = _append_to_past(node.input(4), new_key, node.output(1), out)
+    value = _append_to_past(node.input(5), new_value, node.output(2), out)
+    scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
+    capped = _cap_scores(scores, node, out)
+    added = bias(node, out)
+    biased = out.emit("Add", [capped, added]) if added else capped
+    weights = _softmax(biased, node, out)
+    if out.is_used(node.output(3)):
+        stage = (scores, capped, biased, weights)[node.attribute("qk_matmul_output_mode", 0)]
+        out.emit("Identity", [stage], [node.output(3)])
+    value = _repeat_for_query_heads(value, node, 2, out)
+    if out.rank(node.inputs[0]) == 4:
+        out.emit("MatMul", [weights, value], node.outputs[:1])
+        return
+    heads_last = out.emit("Transpose", [out.emit("MatMul", [weights, value])], perm=(0, 2, 1, 3))
+    out.emit("Reshape", [heads_last, out.constant([0, 0, -1], "int64")], node.outputs[:1])
+
+
+def _require_same_type(node: Node, out: Rewriter) -> None:
+    types = {out.element_type(name) for name in (node.inputs[0], node.inputs[2])}
+    if len(types) > 1:
+        raise CannotConvert(
+            f"Q and V are {' and '.join(sorted(types))}, but MatMul requires a single type",
+            remedy="cast V to the type of Q and K",
+        )
+
+
+def _split_heads(node: Node, position: int, out: Rewriter) -> str:
+    """Return an input as (batch, heads, sequence, head size)."""
+    name = node.inputs[position]
+    if out.rank(name) == 4:
+        return name
+    split = reshaped(name, (0, 0, _head_count(node, position, out), -1), out)
+    return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
+
+
+def _head_count(node: Node, position: int, out: Rewriter) -> int:
+    """Return the number of heads of an input.
+
+    Raises:
+        CannotConvert: neither the shape nor an attribute declares it.
+    """
+    shape = out.shape(node.inputs[position])
+    if shape is not None and len(shape) == 4:
+        heads = shape[1]
+    else:
+        heads = node.attribute("kv_num_heads" if position else "q_num_heads")
+    if not heads:
+        raise CannotConvert(
+            f"the number of heads of {node.inputs[position]!r} is unknown",
+            remedy="set q_num_heads and kv_num_heads, or declare the shapes of 4-D inputs",
+        )
+    return int(heads)
+
+
+def _append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
+    """Concatenate past and new keys or values; the result is also an output of the node."""
+    if not past:
+        if out.is_used(present):
+            out.emit("Identity", [new], [present])
+        return new
+    return out.emit("Concat", [past, new], [present] if present else 1, axis=2)
+
+
+def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:
+    """Repeat each key or value head for the query heads that share it (grouped-query attention)."""
+    heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
+    if heads == shared:
+        return value
+    size = _head_size(node, position, value, out)
+    unsqueezed = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
+    repeats = out.constant([1, 1, heads // shared, 1, 1], "int64")
+    return reshaped(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
+
+
+def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Size:
+    shape = out.shape(node.inputs[position])
+    last_dimension = shape[-1] if shape else None
+    if last_dimension is None:
+        return computed_dimension(split, 3, out)
+    return last_dimension if shape and len(shape) == 4 else last_dimension // _head_count(node, position, out)
+
+
+def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
+    """Return the scaled product of queries and keys.
+
+    Both factors are multiplied by the square root of `scale`, which keeps the products small.
+    """
+    keys_last = out.emit("Transpose", [key], perm=(0, 1, 3, 2))
+    root = _root_of_scale(query, node, out)
+    return out.emit("MatMul", [out.emit("Mul", [factor, root]) for factor in (query, keys_last)])
+
+
+def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
+    element_type, scale = out.element_type(node.inputs[0]), node.attribute("scale")
+    size = _head_size(node, 0, query, out) if scale is None else 1
+    if isinstance(size, str):
+        as_float = out.emit("Cast", [size], to=BY_NAME["float"].number)
+        root = out.emit("Reciprocal", [out.emit("Sqrt", [out.emit("Sqrt", [as_float])])])
+        return out.emit("Cast", [root], to=BY_NAME[element_type].number)
+    scale = 1 / math.sqrt(size) if scale is None else scale
+    if scale < 0:
+        raise CannotConvert(f"scale is {scale}, but its square root multiplies queries and keys")
+    return out.constant(math.sqrt(scale), element_type)
+
+
+def _cap_scores(scores: str, node: Node, out: Rewriter) -> str:
+    """Return `softcap * tanh(scores / softcap)`, or the scores if `softcap` is 0."""
+    if not node.attribute("softcap", 0.0) > 0:
+        return scores
+    cap = out.constant(node.attribute("softcap"), out.element_type(node.inputs[0]))
+    return out.emit("Mul", [out.emit("Tanh", [out.emit("Div", [scores, cap])]), cap])
+
+
+def _softmax(scores: str, node: Node, out: Rewriter) -> str:
+    """Return the softmax over the keys, computed in the type that `softmax_precision` names."""
+    element_type = out.element_type(node.inputs[0])
+    precision = BY_NUMBER[node.attribute("softmax_precision", BY_NAME[element_type].number)].name
+    if precision != element_type:
+        scores = out.emit("Cast", [scores], to=BY_NAME[precision].number)
+    if node.input(3):
+        weights = _softmax_or_zero(scores, precision, out)
+    else:
+        weights = out.emit("Softmax", [scores], axis=-1, opset=13)
+    return (
+        weights if precision == element_type else out.emit("Cast", [weights], to=BY_NAME[element_type].number)
+    )
+
+
+def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
+    """Return the softmax, or 0 where all keys of a query are masked.
+
+    Such a row has a maximum of minus infinity. In all other rows the maximum is finite, and its exponential
+    alone makes the sum at least 1.
+    """
+    # Minus infinity minus itself is NaN, so the maximum is raised to a finite value, and the sum of zeros
+    # to one before the division.
+    lowest, one = out.constant(LOWEST[element_type], element_type), out.constant(1.0, element_type)
+    maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
+    exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
+    sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)
+    return out.emit("Div", [exponentials, out.emit("Max", [sums, one], opset=13)])

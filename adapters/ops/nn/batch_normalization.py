@@ -1,0 +1,268 @@
+"""BatchNormalization and GroupNormalization: training mode, and the granularity of scale and bias."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_guard import require_types
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
+"""Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.
+
+Before version 21, GroupNormalization computed in the element type of its data.
+"""
+
+
+@adapter("BatchNormalization", 6, 7)
+def outputs_tell_training(node: Node, out: Rewriter) -> None:
+    """Drop `is_test`: since version 7 the number of outputs distinguishes training from inference."""
+    is_test = node.attribute("is_test", 0)
+    if bool(is_test) == _is_training(node):
+        raise CannotConvert(
+            f"is_test is {is_test} with {len(node.outputs)} outputs, which mean the opposite since version 7",
+            remedy="set is_test to 1 if the model is for inference",
+        )
+    out.become(node, attributes=node.without("is_test"))
+
+
+@adapter("BatchNormalization", 7, 9)
+def statistics_of_each_element(node: Node, out: Rewriter) -> None:
+    """Rewrite `spatial` 0, which keeps statistics for every element of a sample, as arithmetic."""
+    if node.attribute("spatial", 1):
+        out.become(node, attributes=node.without("spatial"))
+        return
+    if _is_training(node):
+        raise CannotConvert("the node trains with spatial 0, which no later version supports")
+    data, scale, bias, mean, variance = node.inputs
+    epsilon = out.constant(node.attribute("epsilon", 1e-5), out.element_type(variance))
+    deviation = out.emit("Sqrt", [out.emit("Add", [variance, epsilon])])
+    normal = out.emit("Div", [out.emit("Sub", [data, mean]), deviation])
+    out.emit("Add", [out.emit("Mul", [normal, scale]), bias], node.outputs[:1])
+
+
+@adapter("BatchNormalization", 9, 14)
+def training_is_an_attribute(node: Node, out: Rewriter) -> None:
+    """Set `training_mode` if the number of outputs implies training; refuse outputs 4 and 5 in use."""
+    if not _is_training(node):
+        out.become(node, outputs=node.outputs[:1])
+        return
+    if any(out.is_used(node.output(position)) for position in (3, 4)):
+        raise CannotConvert(
+            "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
+        )
+    outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
+    out.become(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
+
+
+@adapter("GroupNormalization", 18, 21)
+def scale_and_bias_of_each_channel(node: Node, out: Rewriter) -> None:
+    """Repeat `scale` and `bias`, which had one value per group, for each channel."""
+    data, scale, bias = node.inputs
+    stash_type = _stash_type(out.element_type(data))
+    groups = node.attribute("num_groups")
+    shape = out.shape(data)
+    channels = shape[1] if shape and len(shape) > 1 else None
+    attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
+    repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
+    out.become(node, inputs=[data, *repeated], attributes=attributes)
+
+
+def _stash_type(element_type: str) -> int | None:
+    return STASH_TYPES[element_type]
+
+
+def _repeat_per_channel(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Repeat each value of a group for every channel of the group."""
+    tensor = out.constant_value(name)
+    if tensor is not None and channels is not None:
+        values = tuple(value for value in tensor.values for _ in range(channels // groups))
+        return out.tensor(Tensor(tensor.element_type, (len(values),), values))
+    column = out.emit("Reshape", [name, out.constant([-1, 1], "int64")])
+    expanded = out.emit("Expand", [column, _repeated_shape(groups, channels, data, out)])
+    return out.emit("Reshape", [expanded, out.constant([-1], "int64")])
+
+
+def _repeated_shape(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Return the shape (1, channels per group)."""
+    if channels is not None:
+        return out.constant([1, channels // groups], "int64")
+    count = out.emit("Gather", [out.emit("Shape", [data]), out.constant([1], "int64")], axis=0)
+    size = out.emit("Div", [count, out.constant([groups], "int64")])
+    return out.emit("Concat", [out.constant([1], "int64"), size], axis=0)
+
+
+def _is_training(node: Node) -> bool:
+    return any(node.outputs[1:])
+
+
+@adapter("GroupNormalization", 21, 18)
+def groups_are_normalised_as_instances(node: Node, out: Rewriter) -> None:
+    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
+    _, scale, bias = node.inputs
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    _scale_channels(node, _normalize_groups(node, stash_type, out), scale, bias, out)
+
+
+@adapter("GroupNormalization", 18, 17)
+def values_of_a_group_are_repeated(node: Node, out: Rewriter) -> None:
+    """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
+    data, scale, bias = node.inputs
+    shape = out.shape(data)
+    channels = shape[1] if shape and len(shape) > 1 else None
+    groups = node.attribute("num_groups")
+    scale, bias = (_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias))
+    _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
+
+
+def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
+    """Normalize each group to mean 0 and variance 1, as a channel with one spatial dimension."""
+    data, groups = node.inputs[0], node.attribute("num_groups")
+    element_type = out.element_type(data)
+    if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
+        compute_type = "float"
+    if compute_type != element_type:
+        data = out.emit("Cast", [data], to=BY_NAME[compute_type].number)
+    normalized = _instance_normalization(node, data, groups, compute_type, out)
+    return (
+        normalized
+        if compute_type == element_type
+        else out.emit("Cast", [normalized], to=BY_NAME[element_type].number)
+    )
+
+
+def _instance_normalization(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
+    grouped = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")])
+    ones = out.constant([1.0] * groups, element_type)
+    zeros = out.constant([0.0] * groups, element_type)
+    epsilon = node.attribute("epsilon", 1e-5)
+    return out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
+
+
+def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:
+    """Scale and shift each channel, for any number of spatial dimensions, and emit the output."""
+    shape = out.emit("Shape", node.inputs[:1])
+    restored = out.emit("Reshape", [normalized, shape])
+    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
+    channels = out.emit("Reshape", [restored, out.constant([0, 0, -1], "int64")])
+    column = out.constant([-1, 1], "int64")
+    scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
+    scaled = out.emit("Mul", [channels, scale])
+    shifted = out.emit("Add", [scaled, bias])
+    out.emit("Reshape", [shifted, shape], node.outputs)
+
+
+HALVES = ("float16", "bfloat16")
+"""Types for which version 15 computes the statistics of a batch in float32."""
+
+
+@adapter("BatchNormalization", 15, 14)
+def scale_has_the_type_of_the_data(node: Node, out: Rewriter) -> None:
+    """Cast data, scale and bias to one type; statistics of a batch are computed in at least float32."""
+    wider = common_type(node.inputs[:3], out)
+    if wider is None and node.attribute("training_mode", 0) and out.element_type(node.inputs[0]) in HALVES:
+        wider = "float"
+    if wider is None:
+        out.become(node)
+        return
+    compute_in(wider, (0, 1, 2), (0,), node, out)
+
+
+@adapter("BatchNormalization", 14, 9)
+def training_is_arithmetic(node: Node, out: Rewriter) -> None:
+    """Rewrite training as arithmetic, which runtimes did not compute before version 14; keep inference."""
+    wider = common_type(node.inputs, out)
+    if wider is not None:
+        compute_in(wider, (0, 1, 2, 3, 4), (0, 1, 2), node, out)
+        return
+    require_types(node, out)
+    attributes = node.without("training_mode")
+    if not node.attribute("training_mode", 0):
+        out.become(node, outputs=node.outputs[:1], attributes=attributes)
+        return
+    mean, variance = _batch_statistics(node.inputs[0], out)
+    inputs = (*node.inputs[:3], mean, variance)
+    out.become(node, inputs=inputs, outputs=node.outputs[:1], attributes=attributes)
+    for position, current in ((1, mean), (2, variance)):
+        if node.output(position):
+            _emit_running_statistic(node, position, current, out)
+
+
+def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
+    """Return the mean and the population variance of each channel."""
+    flat = out.emit("Reshape", [data, out.constant([0, 0, -1], "int64")])
+    means = out.emit("ReduceMean", [flat], axes=[0, 2], keepdims=1)
+    deviation = out.emit("Sub", [flat, means])
+    squares = out.emit("Mul", [deviation, deviation])
+    variance = out.emit("ReduceMean", [squares], axes=[0, 2], keepdims=0)
+    return out.emit("Reshape", [means, out.constant([-1], "int64")]), variance
+
+
+def _emit_running_statistic(node: Node, position: int, current: str, out: Rewriter) -> None:
+    """Emit the old statistic times `momentum` plus that of the batch times `1 - momentum`."""
+    momentum = node.attribute("momentum", 0.9)
+    element_type = out.element_type(node.inputs[0])
+    kept = out.emit("Mul", [node.inputs[position + 2], out.constant(momentum, element_type)])
+    added = out.emit("Mul", [current, out.constant(1.0 - momentum, element_type)])
+    out.emit("Add", [kept, added], [node.outputs[position]])
+
+
+@adapter("BatchNormalization", 7, 6)
+def is_test_is_told(node: Node, out: Rewriter) -> None:
+    """Set `is_test` from the number of outputs, which distinguishes training from inference in version 7."""
+    is_test = int(not any(node.outputs[1:]))
+    out.become(node, attributes={**node.attributes, "is_test": is_test})
+
+
+@adapter("InstanceNormalization", 6, 1)
+def data_has_four_dimensions(node: Node, out: Rewriter) -> None:
+    """Reshape data to rank 4, the only rank that version 1 supports, and the result back."""
+    data = node.inputs[0]
+    if out.known_rank(data) == 4:
+        out.become(node)
+        return
+    image = out.emit("Reshape", [data, out.constant([0, 0, -1, 1], "int64")], opset=5)
+    normalized = out.fresh("instance")
+    out.become(node, inputs=(image, *node.inputs[1:]), outputs=[normalized])
+    out.emit("Reshape", [normalized, out.emit("Shape", [data])], node.outputs, opset=5)
+
+
+WIDTHS = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
+"""Order of the types by width."""
+
+
+def common_type(names: Sequence[str], out: Rewriter) -> str | None:
+    """Return the narrowest type that holds the values of all, or `None` if they have one type already."""
+    types = {out.element_type(name) for name in names}
+    if len(types) == 1:
+        return None
+    widest = max(types, key=lambda element_type: WIDTHS[element_type])
+    # Neither float16 nor bfloat16 holds the values of the other.
+    return "float" if WIDTHS[widest] == 1 else widest
+
+
+def compute_in(
+    element_type: str, inputs: Sequence[int], outputs: Sequence[int], node: Node, out: Rewriter
+) -> None:
+    """Emit the node in its source version, with some inputs cast to a type and some outputs cast back."""
+    # The step runs again on the emitted node, which then has a single type.
+    opset = out.source.since_version
+    number = BY_NAME[element_type].number
+    cast_inputs, cast_outputs, casts_back = list(node.inputs), list(node.outputs), []
+    for position in inputs:
+        if out.element_type(node.inputs[position]) != element_type:
+            cast_inputs[position] = out.emit("Cast", [node.inputs[position]], opset=opset, to=number)
+    for position in outputs:
+        name = node.output(position)
+        # Output 0 has the type of the data; running statistics have that of inputs 3 and 4.
+        original_type = out.element_type(node.inputs[0 if position == 0 else position + 2])
+        if name and original_type != element_type:
+            cast_outputs[position] = out.fresh(f"{name}_wide")
+            casts_back.append((cast_outputs[position], name, BY_NAME[original_type].number))
+    out.become(node, inputs=cast_inputs, outputs=cast_outputs, opset=opset)
+    for wide_name, name, original_number in casts_back:
+        out.emit("Cast", [wide_name], [name], opset=opset, to=original_number)

@@ -1,0 +1,66 @@
+"""CausalConvWithState (introduced in opset 27): a convolution over past and new columns."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+PAST_THE_END = 2**63 - 1
+"""Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""
+
+
+@adapter("CausalConvWithState", 27, 26)
+def past_columns_come_first(node: Node, out: Rewriter) -> None:
+    """Rewrite as Conv over past and new columns; the last columns are the next state."""
+    channels, reach = _channels_and_reach(node, out)
+    columns = _prepend_past(node, reach, out)
+    inputs = [columns, node.inputs[1], *filter(None, [node.input(2)])]
+    is_plain = node.attribute("activation", b"none") == b"none"
+    result = out.emit("Conv", inputs, node.outputs[:1] if is_plain else 1, group=channels)
+    if not is_plain:
+        _emit_silu(result, node, out)
+    if out.is_used(node.output(1)):
+        # A start of -0 would select all columns, but the state is empty.
+        start = out.constant([-reach if reach else PAST_THE_END], "int64")
+        bounds = [start, out.constant([PAST_THE_END], "int64"), out.constant([2], "int64")]
+        out.emit("Slice", [columns, *bounds], [node.output(1)])
+
+
+def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
+    """Return the number of channels, and the number of past columns that the kernel covers.
+
+    Raises:
+        CannotConvert: either is unknown.
+    """
+    data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
+    channels = (weight and weight[0]) or (data and data[1])
+    if not channels or not weight or weight[2] is None:
+        raise CannotConvert(
+            "the number of channels and the kernel width are unknown",
+            remedy=f"declare the shape of {node.inputs[1]!r}",
+        )
+    return channels, weight[2] - 1
+
+
+def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
+    data, past = node.inputs[0], node.input(3)
+    if past:
+        return out.emit("Concat", [past, data], axis=2)
+    if not reach:
+        return data
+    zero = out.constant(0.0, out.element_type(data))
+    return out.emit("Pad", [data, out.constant([0, 0, reach, 0, 0, 0], "int64"), zero], opset=13)
+
+
+def _emit_silu(value: str, node: Node, out: Rewriter) -> None:
+    """Emit `x * sigmoid(x)`, computed in float."""
+    element_type = out.element_type(node.inputs[0])
+    if element_type == "float":
+        out.emit("Mul", [value, out.emit("Sigmoid", [value])], node.outputs[:1])
+        return
+    wide = out.emit("Cast", [value], to=BY_NAME["float"].number)
+    product = out.emit("Mul", [wide, out.emit("Sigmoid", [wide])])
+    out.emit("Cast", [product], node.outputs[:1], to=BY_NAME[element_type].number)

@@ -1,0 +1,236 @@
+"""Col2Im (introduced in opset 18): for each pixel, gather and add the column elements that fall on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import positions_below, reshaped
+from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+MOST_ELEMENTS = 1 << 22
+"""Maximum total length of the index lists, which become constants of the converted model."""
+
+
+@adapter("Col2Im", 18, 17)
+def pixels_gather_their_columns(node: Node, out: Rewriter) -> None:
+    """Gather the elements of each pixel by constant indices and add them; in a loop if sizes are unknown."""
+    columns = node.inputs[0]
+    if out.element_type(columns) in ("bool", "string"):
+        raise CannotConvert(
+            "the columns are bool or string, which no operator can add", remedy="cast them to uint8 first"
+        )
+    image, block_shape = _image_shape(node, out), out.constant_value(node.inputs[2])
+    if image is None or block_shape is None:
+        add_element_by_element(node, out)
+        return
+    block = block_shape.values
+    lists, padding_index = _index_lists(image, block, node)
+    if len(lists) * len(lists[0]) > MOST_ELEMENTS:
+        raise CannotConvert(f"the constant index lists would have more than {MOST_ELEMENTS} elements")
+    block_size = 1
+    for size in block:
+        block_size *= size
+    blocks = padding_index // block_size
+    flattened = out.emit("Reshape", [columns, out.constant([0, -1, block_size * blocks], "int64")])
+    # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
+    if any(padding_index in indices for indices in lists):
+        flattened = out.emit("Pad", [flattened, out.constant([0, 0, 0, 0, 0, 1], "int64")])
+    total = ""
+    for indices in lists:
+        part = out.emit("Gather", [flattened, out.constant(indices, "int64")], axis=2)
+        total = out.emit("Add", [total, part]) if total else part
+    shape = out.constant([0, 0, *image], "int64")
+    out.emit("Reshape", [total, shape], node.outputs)
+
+
+def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
+    known = out.constant_value(node.inputs[1])
+    if known is not None:
+        return tuple(known.values)
+    shape = out.shape(node.output(0))
+    declared = tuple(dim for dim in shape[2:] if dim is not None) if shape else ()
+    return declared if shape is not None and len(declared) == len(shape) - 2 else None
+
+
+def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:
+    """Return the indices of the elements on each pixel, and the index that means no element.
+
+    Each list has one index per pixel; there are as many lists as the largest number of elements on a pixel.
+    """
+    axis_elements = [_axis_elements(axis, image, block, node) for axis in range(len(image))]
+    block_counts = [len(positions) // extent for positions, extent in zip(axis_elements, block, strict=True)]
+    elements_of_pixel: dict[int, list[int]] = {}
+    for positions in product(*axis_elements):
+        offsets, blocks, pixels = zip(*positions, strict=True)
+        if all(0 <= pixel < size for pixel, size in zip(pixels, image, strict=True)):
+            element = _flat_index(offsets, block) * _element_count(block_counts) + _flat_index(
+                blocks, block_counts
+            )
+            elements_of_pixel.setdefault(_flat_index(pixels, image), []).append(element)
+    padding_index = _element_count(block) * _element_count(block_counts)
+    list_count = max(map(len, elements_of_pixel.values()), default=1)
+    by_pixel = [elements_of_pixel.get(pixel, []) for pixel in range(_element_count(image))]
+    return [
+        [indices[term] if term < len(indices) else padding_index for indices in by_pixel]
+        for term in range(list_count)
+    ], padding_index
+
+
+def _axis_elements(
+    axis: int, image: Sequence[int], block: Sequence[int], node: Node
+) -> list[tuple[int, int, int]]:
+    """Return, along an axis, (offset in the block, block, pixel) for every element of every block."""
+    rank = len(image)
+    dilation = (node.attribute("dilations") or (1,) * rank)[axis]
+    stride = (node.attribute("strides") or (1,) * rank)[axis]
+    pads = node.attribute("pads") or (0,) * (2 * rank)
+    extent = (block[axis] - 1) * dilation + 1
+    block_count = (image[axis] + pads[axis] + pads[rank + axis] - extent) // stride + 1
+    pairs = product(range(block[axis]), range(block_count))
+    return [(offset, index, index * stride + offset * dilation - pads[axis]) for offset, index in pairs]
+
+
+def _flat_index(position: Sequence[int], sizes: Sequence[int]) -> int:
+    """Return the row-major index of a position."""
+    flat = 0
+    for index, size in zip(position, sizes, strict=True):
+        flat = flat * size + index
+    return flat
+
+
+def _element_count(sizes: Sequence[int]) -> int:
+    return _flat_index([size - 1 for size in sizes], sizes) + 1
+
+
+OPSET = 13
+"""Opset of the emitted nodes."""
+
+ADDS_SMALL_INTEGERS = 14
+"""Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
+
+ZERO = Tensor("int64", (1,), (0,))
+
+
+class Axis(NamedTuple):
+    """Geometry along one axis.
+
+    `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
+    lists of length 1; `pixels` names the list of all pixel positions.
+    """
+
+    stride: int
+    dilation: int
+    pad: int
+    elements: str
+    blocks: str
+    pixels: str
+
+
+def add_element_by_element(node: Node, out: Rewriter) -> None:
+    """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
+    columns, image = node.inputs[:2]
+    axes = _axes(node, out)
+    elements = _product([axis.elements for axis in axes], out)
+    blocks = _product([axis.blocks for axis in axes], out)
+    padding_index = _binary("Mul", elements, blocks, out)
+    shape = out.emit("Concat", [out.constant([0, -1], "int64"), padding_index], opset=OPSET, axis=0)
+    flattened = out.emit("Reshape", [columns, shape], opset=OPSET)
+    # The appended zero is gathered for pixels on which an element does not fall.
+    flattened = out.emit("Pad", [flattened, out.constant([0, 0, 0, 0, 0, 1], "int64")], opset=OPSET)
+    padding_indices = _binary(
+        "Add", out.emit("ConstantOfShape", [image], opset=9, value=ZERO), padding_index, out
+    )
+    body = LoopBody(out)
+    element_type = out.element_type(columns)
+    total = body.input(element_type)
+    indices = _element_indices(axes, blocks, padding_index, body)
+    term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
+    body.output(body.emit("Add", [total, term], opset=ADDS_SMALL_INTEGERS), element_type)
+    zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
+    body.run(elements, [zeros], out, node.outputs)
+
+
+def _axes(node: Node, out: Rewriter) -> list[Axis]:
+    image, block = node.inputs[1:]
+    axes = []
+    rank = _rank(node, out)
+    pads = node.attribute("pads") or (0,) * (2 * rank)
+    for axis in range(rank):
+        stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
+        size, elements = (
+            out.emit("Gather", [sizes, out.constant([axis], "int64")], opset=OPSET, axis=0)
+            for sizes in (image, block)
+        )
+        extent = _binary("Mul", _binary("Sub", elements, _int64(1, out), out), _int64(dilation, out), out)
+        padded_size = _binary("Add", size, _int64(pads[axis] + pads[rank + axis] - 1, out), out)
+        steps = _binary("Div", _binary("Sub", padded_size, extent, out), _int64(stride, out), out)
+        blocks = _binary("Add", steps, _int64(1, out), out)
+        axes.append(Axis(stride, dilation, pads[axis], elements, blocks, positions_below(size, out)))
+    return axes
+
+
+def _rank(node: Node, out: Rewriter) -> int:
+    """Return the number of spatial dimensions, from the lengths of the image and block shapes."""
+    for name in node.inputs[1:]:
+        shape = out.shape(name)
+        if shape and shape[0] is not None:
+            return shape[0]
+    raise CannotConvert(
+        "the number of dimensions of the image is unknown",
+        remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
+    )
+
+
+def _element_indices(axes: list[Axis], blocks: str, padding_index: str, body: LoopBody) -> str:
+    """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
+    remaining = reshaped(body.turn, (1,), body)
+    index, is_present = _binary("Mul", remaining, blocks, body), ""
+    weights = [
+        _product([each.blocks for each in axes[dimension + 1 :]], body) for dimension in range(len(axes))
+    ]
+    for dimension in reversed(range(len(axes))):
+        axis = axes[dimension]
+        quotient = _binary("Div", remaining, axis.elements, body)
+        element = _binary("Sub", remaining, _binary("Mul", quotient, axis.elements, body), body)
+        remaining = quotient
+        block, is_hit = _block(axis, element, body)
+        shape = (-1, *[1] * (len(axes) - 1 - dimension))
+        index = _binary(
+            "Add", index, reshaped(_binary("Mul", block, weights[dimension], body), shape, body), body
+        )
+        is_hit = reshaped(is_hit, shape, body)
+        is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
+    return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
+
+
+def _block(axis: Axis, element: str, out: Rewriter) -> tuple[str, str]:
+    """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
+    offset = _binary("Mul", element, _int64(-axis.dilation, out), out)
+    distance = _binary("Add", axis.pixels, _binary("Add", offset, _int64(axis.pad, out), out), out)
+    stride = _int64(axis.stride, out)
+    block = _binary("Div", distance, stride, out)
+    is_whole = _binary("Equal", _binary("Mul", block, stride, out), distance, out)
+    is_after = out.emit("Not", [_binary("Less", distance, _int64(0, out), out)], opset=OPSET)
+    is_inside = _binary("And", is_after, _binary("Less", block, axis.blocks, out), out)
+    return block, _binary("And", is_whole, is_inside, out)
+
+
+def _product(sizes: list[str], out: Rewriter) -> str:
+    total = _int64(1, out)
+    for size in sizes:
+        total = _binary("Mul", total, size, out)
+    return total
+
+
+def _int64(number: int, out: Rewriter) -> str:
+    return out.constant([number], "int64")
+
+
+def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
+    return out.emit(op_type, [first, second], opset=OPSET)

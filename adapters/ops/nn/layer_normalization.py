@@ -1,0 +1,112 @@
+"""LayerNormalization, RMSNormalization and MeanVarianceNormalization: statistics over some dimensions.
+
+The first two compute in the type that `stash_type` names, and scale in the type of their data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.ops.legacy.experimental import _require_four_dimensions
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+
+@adapter("MeanVarianceNormalization", 1, 9)
+def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
+    """Rewrite as arithmetic: version 9 adds 1e-9 to the standard deviation, version 1 nothing."""
+    if "axes" in node.attributes:
+        raise CannotConvert(
+            "axes is set, but version 1 does not define it", remedy="import opset 9, which defines axes"
+        )
+    data = node.inputs[0]
+    _require_four_dimensions(data, out)
+    axes = (0, 1, 2, 3) if node.attribute("across_channels", 0) else (0, 2, 3)
+    mean = out.emit("ReduceMean", [data], axes=axes)
+    if not node.attribute("normalize_variance", 1):
+        out.emit("Sub", [data, mean], node.outputs)
+        return
+    deviation = out.emit("Sub", [data, mean])
+    variance = out.emit("ReduceMean", [out.emit("Mul", [deviation, deviation])], axes=axes)
+    out.emit("Div", [deviation, out.emit("Sqrt", [variance])], node.outputs)
+
+
+PLAIN = 8
+"""Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
+
+
+@adapter("LayerNormalization", 17, 16)
+def distance_over_deviation(node: Node, out: Rewriter) -> None:
+    """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`."""
+    data, scale, bias = node.inputs[0], node.inputs[1], node.input(2)
+    element_type = out.element_type(data)
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    axes = _normalized_axes(node, out)
+    mean, inverse_deviation = (node.output(position) or out.fresh("statistic") for position in (1, 2))
+    stashed = _cast(data, element_type, stash_type, out)
+    _mean(stashed, axes, out, mean)
+    centered = out.emit("Sub", [stashed, mean])
+    deviation = _standard_deviation(
+        _mean(out.emit("Mul", [centered, centered]), axes, out), node, stash_type, out
+    )
+    out.emit("Reciprocal", [deviation], [inverse_deviation])
+    normalized = _cast(out.emit("Mul", [centered, inverse_deviation]), stash_type, element_type, out)
+    if not bias:
+        out.emit("Mul", [normalized, scale], node.outputs[:1])
+        return
+    out.emit("Add", [out.emit("Mul", [normalized, scale]), bias], node.outputs[:1])
+
+
+@adapter("RMSNormalization", 23, 22)
+def data_over_root_mean_square(node: Node, out: Rewriter) -> None:
+    """Rewrite as `x / sqrt(mean(x * x) + epsilon) * scale`; the result has the type of the scale."""
+    data, scale = node.inputs
+    element_type, scale_type = out.element_type(data), out.element_type(scale)
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    stashed = _cast(data, element_type, stash_type, out)
+    mean_square = _mean(out.emit("Mul", [stashed, stashed]), _normalized_axes(node, out), out)
+    normalized = out.emit("Div", [stashed, _standard_deviation(mean_square, node, stash_type, out)])
+    normalized = _cast(_cast(normalized, stash_type, element_type, out), element_type, scale_type, out)
+    out.emit("Mul", [normalized, scale], node.outputs)
+
+
+@adapter("MeanVarianceNormalization", 9, 1)
+def any_axes_and_a_deviation_that_is_never_zero(node: Node, out: Rewriter) -> None:
+    """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
+    data, rank = node.inputs[0], out.known_rank(node.inputs[0])
+    axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
+    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=PLAIN)
+    squared = out.emit("Mul", [centered, centered], opset=PLAIN)
+    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=PLAIN)
+    # The function body adds this constant to avoid a division by zero.
+    epsilon = out.constant(1e-9, out.element_type(data))
+    deviation = out.emit("Add", [deviation, epsilon], opset=PLAIN)
+    out.emit("Div", [centered, deviation], node.outputs, opset=PLAIN)
+
+
+def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
+    """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
+    axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
+    if axis < 0 and rank is None:
+        return range(axis, 0)
+    rank = out.rank(node.inputs[0])
+    return range(axis % rank, rank)
+
+
+def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
+    outputs = [name] if name else 1
+    opset = 11 if min(axes, default=0) < 0 else PLAIN
+    return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
+
+
+def _standard_deviation(mean_square: str, node: Node, stash_type: str, out: Rewriter) -> str:
+    """Return `sqrt(mean_square + epsilon)`."""
+    epsilon = out.constant(node.attribute("epsilon", 1e-5), stash_type)
+    return out.emit("Sqrt", [out.emit("Add", [mean_square, epsilon])])
+
+
+def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
+    return value if source == target else out.emit("Cast", [value], to=BY_NAME[target].number)

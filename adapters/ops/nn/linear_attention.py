@@ -1,0 +1,111 @@
+"""LinearAttention (introduced in opset 27): a loop over the tokens, which update and read a state.
+
+Queries are laid out as (batch, token, shared head, group, size), so a group of queries reads one state.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import as_list, computed_dimension, dimension, listed, reshaped
+from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.model.element_types import BY_NAME
+from opshift.model.node import Node
+
+FLOAT = BY_NAME["float"].number
+
+
+class Tokens(NamedTuple):
+    """Inputs with the token as dimension 1; `""` for inputs that the update rule does not use."""
+
+    query: str
+    key: str
+    value: str
+    decay: str
+    beta: str
+
+
+@adapter("LinearAttention", 27, 26)
+def tokens_take_turns(node: Node, out: Rewriter) -> None:
+    """Rewrite as a loop over the tokens, in float like the function body, and cast the results back."""
+    tokens = _tokens(node, out)
+    count = reshaped(as_list(dimension(node.inputs[0], 1, out), out), (), out)
+    state, results = _token_loop(tokens, out).run(count, [_initial_state(node, tokens, out)], out, 2)
+    scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
+    packed = reshaped(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
+    out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
+    if out.is_used(node.output(1)):
+        out.emit("Cast", [state], [node.output(1)], to=_state_type(node, out))
+
+
+def _tokens(node: Node, out: Rewriter) -> Tokens:
+    heads, shared = node.attribute("q_num_heads"), node.attribute("kv_num_heads")
+    decay = node.input(4) and _split_heads(node.input(4), (0, 0, shared, -1, 1), out)
+    return Tokens(
+        _split_heads(node.inputs[0], (0, 0, shared, heads // shared, -1), out),
+        _split_heads(node.inputs[1], (0, 0, shared, -1, 1), out),
+        _split_heads(node.inputs[2], (0, 0, shared, 1, -1), out),
+        decay and out.emit("Exp", [decay]),
+        node.input(5) and _split_heads(node.input(5), (0, 0, -1, 1, 1), out),
+    )
+
+
+def _split_heads(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
+    return reshaped(_as_float(name, out), sizes, out)
+
+
+def _as_float(name: str, out: Rewriter) -> str:
+    return name if _number(name, out) == FLOAT else out.emit("Cast", [name], to=FLOAT)
+
+
+def _number(name: str, out: Rewriter) -> int:
+    return BY_NAME[out.element_type(name)].number
+
+
+def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """Return the past state, or zeros: a (key size, value size) matrix for each shared head."""
+    if node.input(3):
+        return _as_float(node.input(3), out)
+    batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
+    sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
+    return out.emit("ConstantOfShape", [listed((batch, shared, *sizes), out)], opset=9)
+
+
+def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBody:
+    """Return the loop body: decay the state, correct it at the token's key, and read it by the query."""
+    body = LoopBody(out)
+    state = body.input("float")
+    token = Tokens(*(name and body.emit("Gather", [name, body.turn], axis=1) for name in tokens))
+    if token.decay:
+        state = body.emit("Mul", [state, token.decay])
+    value = token.value
+    if token.beta:
+        key_row = body.emit("Transpose", [token.key], perm=(0, 1, 3, 2))
+        retrieved = body.emit("MatMul", [key_row, state])
+        value = body.emit("Mul", [token.beta, body.emit("Sub", [value, retrieved])])
+    state = body.emit("Add", [state, body.emit("Mul", [token.key, value])])
+    body.output(state, "float")
+    body.output(body.emit("MatMul", [token.query, state]), "float")
+    return body
+
+
+def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """Return `scale`, or one over the square root of the key size if it is 0."""
+    scale, width = node.attribute("scale", 0.0), out.shape(node.inputs[0])
+    if scale:
+        return out.constant(scale, "float")
+    if width is not None and width[2]:
+        return out.constant(math.sqrt(node.attribute("q_num_heads") / width[2]), "float")
+    size = out.emit("Cast", [computed_dimension(tokens.query, 4, out)], to=FLOAT)
+    return out.emit("Reciprocal", [out.emit("Sqrt", [size])])
+
+
+def _state_type(node: Node, out: Rewriter) -> int:
+    """Return the type of the past state, or of the declared output, or of the queries."""
+    declared = out.known_element_type(node.output(1))
+    if node.input(3) or declared is None:
+        return _number(node.input(3) or node.inputs[0], out)
+    return BY_NAME[declared].number

@@ -1,0 +1,38 @@
+"""Downgrade OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+
+@adapter("OptionalHasElement", 18, 15)
+def plain_value_is_there(node: Node, out: Rewriter) -> None:
+    """Replace the check by a constant: true for a tensor or sequence, false for an omitted input."""
+    if node.input(0) and _is_optional(node.input(0), out):
+        out.become(node)
+        return
+    known = out.constant(bool(node.input(0)), "bool")
+    out.emit("Identity", [known], node.outputs)
+
+
+@adapter("OptionalGetElement", 18, 15)
+def plain_value_is_passed_on(node: Node, out: Rewriter) -> None:
+    """Replace OptionalGetElement of a tensor or sequence by Identity."""
+    if _is_optional(node.inputs[0], out):
+        out.become(node)
+        return
+    # Identity accepts sequences since opset 14, and optionals since 16.
+    out.emit("Identity", node.inputs, node.outputs, opset=16)
+
+
+def _is_optional(name: str, out: Rewriter) -> bool:
+    known = out.known_element_type(name)
+    if known is None:
+        raise CannotConvert(
+            f"the type of {name!r} is unknown, so it may be optional or not",
+            remedy=f"declare it: add a value_info for {name!r}",
+        )
+    return known.startswith("optional(")

@@ -1,0 +1,205 @@
+"""Downgrade reductions: `axes` is an attribute below opset 13 (ReduceSum) or 18 (all others)."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.indices import chosen_axes, count_of, require_elements, without_axes
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+FLOATS = ("float", "double", "float16", "bfloat16")
+
+WITHOUT_AXES = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "ReduceSumSquare": "Mul"}
+"""Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
+
+
+@adapter("ReduceSum", 13, 11)
+@adapter(
+    (
+        "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+        "ReduceProd", "ReduceSumSquare",
+    ),
+    18,
+    13,
+)  # fmt: skip
+def axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant `axes` to the attribute; emit the elementwise equivalent of a reduction over no axes."""
+    axes = node.input(1)
+    known = out.constant_value(axes)
+    if axes and known is None:
+        reduce_over_computed_axes(node, out)
+        return
+    attributes = node.without("noop_with_empty_axes")
+    if known is not None and known.values:
+        attributes["axes"] = known.values
+    elif node.attribute("noop_with_empty_axes", 0):
+        _reduce_no_axes(node, out)
+        return
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+
+
+def _reduce_no_axes(node: Node, out: Rewriter) -> None:
+    data = node.inputs[0]
+    op_type = WITHOUT_AXES.get(node.op_type, "Identity")
+    if op_type == "Log" and out.element_type(data) not in FLOATS:
+        raise CannotConvert(
+            f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
+        )
+    inputs = [data, data] if op_type == "Mul" else [data]
+    out.become(node, op_type=op_type, inputs=inputs, attributes={})
+
+
+COMPUTED_AXES_TYPES = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
+"""Element types in which ReduceLogSumExp is computed, with their largest finite number."""
+
+SUMMED = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
+"""Reductions that can be expressed with ReduceSum."""
+
+
+def reduce_over_computed_axes(node: Node, out: Rewriter) -> None:
+    """Rewrite a reduction with computed axes.
+
+    Sums use ReduceSum, which accepts computed axes since opset 13; other reductions are applied axis by axis.
+
+    Raises:
+        CannotConvert: a required type, rank or dimension is unknown, or the element type has no exact form.
+    """
+    if node.op_type in SUMMED:
+        _reduce_by_sum(node, out)
+    else:
+        _reduce_by_axis(node, out)
+
+
+def _reduce_by_sum(node: Node, out: Rewriter) -> None:
+    data = node.inputs[0]
+    element_type = out.element_type(data)
+    if node.op_type == "ReduceLogSumExp":
+        _log_sum_exp(node, element_type, out)
+    elif node.op_type == "ReduceMean":
+        _mean(node, element_type, out)
+    elif node.op_type == "ReduceL1":
+        _sum(node, out.emit("Abs", [data], opset=13), node.outputs[0], out)
+    elif node.op_type == "ReduceSumSquare":
+        _sum(node, out.emit("Mul", [data, data], opset=13), node.outputs[0], out)
+    else:
+        _function_of_sum(node, element_type, out)
+
+
+def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the square root of a sum of squares, or the logarithm of a sum."""
+    _require_float(node, element_type)
+    data, (function, squared) = node.inputs[0], {"ReduceL2": ("Sqrt", True)}.get(node.op_type, ("Log", False))
+    terms = out.emit("Mul", [data, data], opset=13) if squared else data
+    total = _sum(node, terms, out.fresh("sum"), out)
+    out.emit(function, [total], node.outputs, opset=13)
+
+
+def _mean(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the sum divided by the number of elements in each sum; 16-bit floats are summed as float."""
+    number, is_half = BY_NAME[element_type].number, element_type in ("float16", "bfloat16")
+    terms = node.inputs[0]
+    if is_half:
+        number = BY_NAME["float"].number
+        terms = out.emit("Cast", [terms], to=number, opset=13)
+    total = _sum(node, terms, out.fresh("sum"), out)
+    # The axes are unknown, so the count follows from the sizes of input and result.
+    sizes = (out.emit("Size", [name], opset=13) for name in (terms, total))
+    numbers = [out.emit("Cast", [size], to=BY_NAME["double"].number, opset=13) for size in sizes]
+    count = out.emit("Cast", [out.emit("Div", numbers, opset=13)], to=number, opset=13)
+    if not is_half:
+        out.emit("Div", [total, count], node.outputs, opset=13)
+        return
+    mean = out.emit("Div", [total, count], opset=13)
+    out.emit("Cast", [mean], node.outputs, to=BY_NAME[element_type].number, opset=13)
+
+
+def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
+    data, axes = node.inputs
+    if element_type not in COMPUTED_AXES_TYPES:
+        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
+    if 0 in (out.shape(data) or ()):
+        total = _sum(node, out.emit("Exp", [data], opset=13), out.fresh("sum"), out)
+        out.emit("Log", [total], node.outputs, opset=13)
+        return
+    noop = node.attribute("noop_with_empty_axes", 0)
+    maxima = out.emit("ReduceMax", [data, axes], opset=18, keepdims=1, noop_with_empty_axes=noop)
+    limits = [out.constant(sign * COMPUTED_AXES_TYPES[element_type], element_type) for sign in (-1, 1)]
+    # Infinite maxima are clipped: infinity minus infinity would be NaN.
+    finite = out.emit("Clip", [maxima, *limits], opset=13)
+    exponentials = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
+    logarithm = out.emit("Log", [_sum(node, exponentials, out.fresh("sum"), out)], opset=13)
+    out.emit("Add", [logarithm, _match_shape(finite, logarithm, node, out)], node.outputs, opset=13)
+
+
+def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
+    """Emit the maxima in the shape of the sums, which lack the reduced dimensions without `keepdims`."""
+    if node.attribute("keepdims", 1):
+        return kept
+    shape = out.shape(node.inputs[0])
+    if shape is not None and all(shape):
+        return out.emit("Reshape", [kept, out.emit("Shape", [dropped], opset=13)], opset=13)
+    # Reshape would misread a dimension of 0; each maximum is the only element of its sum.
+    return _sum(node, kept, out.fresh("greatest"), out)
+
+
+def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
+    return out.emit("ReduceSum", [terms, node.inputs[1]], [total], opset=13, **node.attributes)
+
+
+def _require_float(node: Node, element_type: str) -> None:
+    if element_type not in ("float16", "bfloat16", *COMPUTED_AXES_TYPES):
+        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
+
+
+def _reduce_by_axis(node: Node, out: Rewriter) -> None:
+    """Reduce axis by axis: concatenate reduced and original data, and select one of them by a Slice."""
+    data = node.inputs[0]
+    rank = out.rank(data)
+    if not rank:
+        out.become(node, op_type="Identity", inputs=[data], attributes={})
+        return
+    keepdims = node.attribute("keepdims", 1)
+    chosen = _reduced_axes(node, rank, out)
+    # For a reduced axis the slice is [0, 1), which is the reduced data, else [1, end), the original data.
+    starts = out.emit("Sub", [out.constant([1], "int64"), chosen])
+    ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.constant([2**31 - 1], "int64")])])
+    for axis in range(rank):
+        bounds = [out.constant([each], "int64") for each in (axis, axis + 1, 0)]
+        window = [out.emit("Slice", [each, *bounds]) for each in (starts, ends)]
+        reduced = out.emit(node.op_type, [data], axes=[axis], keepdims=1)
+        both = out.emit("Concat", [reduced, data], axis=axis)
+        outputs = node.outputs if keepdims and axis == rank - 1 else 1
+        data = out.emit("Slice", [both, *window, bounds[0]], outputs)
+    if not keepdims:
+        _drop_reduced(data, chosen, node, out)
+
+
+def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
+    """Emit 1 for each reduced axis, even if it is listed more than once, and 0 for every other axis."""
+    axes, int64 = node.inputs[1], BY_NAME["int64"].number
+    chosen = chosen_axes(axes, rank, out)
+    if count_of(axes, out) != 1:
+        chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=int64)
+    if count_of(axes, out) or node.attribute("noop_with_empty_axes", 0):
+        return chosen
+    # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
+    is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
+    return out.emit("Add", [chosen, out.emit("Cast", [is_empty], to=int64)])
+
+
+def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
+    """Remove the reduced dimensions from the shape."""
+    data, axes = node.inputs
+    shape = out.shape(data)
+    if not count_of(axes, out) or (shape is not None and all(shape)):
+        require_elements(data, axes, out)
+        out.emit("Reshape", [kept, without_axes(kept, chosen, out)], node.outputs)
+    else:
+        out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
+
+
+FOLD = "make the axes an initializer that is not a graph input"
+"""Remedy for computed axes that cannot be converted."""

@@ -1,0 +1,86 @@
+"""DepthToSpace and SpaceToDepth: order of the factors of the depth channels.
+
+Mode CRD puts the channel before the position in the block, and mode DCR after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.node import Node
+
+OPSET = 5
+"""Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
+
+
+@adapter("DepthToSpace", 11, 1)
+def channels_come_after_positions(node: Node, out: Rewriter) -> None:
+    """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
+    attributes = node.without("mode")
+    if node.attribute("mode", b"DCR") == b"DCR":
+        out.become(node, attributes=attributes)
+        return
+    block = node.attribute("blocksize")
+    sizes = _known_image_sizes(node.inputs[0], out)
+    if sizes is None:
+        channels = _channels(node.inputs[0], out)
+        parts = (-1 if channels is None else channels // (block * block), block * block)
+        data = _swap_channel_factors(node.inputs[0], parts, out)
+        out.become(node, inputs=[data], attributes=attributes)
+        return
+    channels, height, width = sizes
+    depth = channels // (block * block)
+    split = _reshaped(node.inputs[0], (0, depth, block, block, height, width), out)
+    moved = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 4, 2, 5, 3])
+    _reshaped(moved, (0, depth, height * block, width * block), out, node.outputs)
+
+
+@adapter("SpaceToDepth", 28, 13)
+def positions_come_before_channels(node: Node, out: Rewriter) -> None:
+    """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
+    attributes = node.without("mode")
+    if node.attribute("mode", b"DCR") == b"DCR":
+        out.become(node, attributes=attributes)
+        return
+    block = node.attribute("blocksize")
+    sizes = _known_image_sizes(node.inputs[0], out)
+    if sizes is None:
+        depth = out.fresh("depth")
+        out.become(node, outputs=[depth], attributes=attributes)
+        channels = _channels(node.inputs[0], out)
+        _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
+        return
+    channels, height, width = sizes
+    rows, columns = height // block, width // block
+    parts = _reshaped(node.inputs[0], (0, channels, rows, block, columns, block), out)
+    moved = out.emit("Transpose", [parts], opset=OPSET, perm=[0, 1, 3, 5, 2, 4])
+    _reshaped(moved, (0, channels * block * block, rows, columns), out, node.outputs)
+
+
+def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
+    """Return channels, height and width if they are known and positive: Reshape would copy a size for 0."""
+    shape = out.shape(data)
+    known = tuple(size for size in shape[1:] if size) if shape else ()
+    return (known[0], known[1], known[2]) if len(known) == 3 else None
+
+
+def _channels(data: str, out: Rewriter) -> int | None:
+    shape = out.shape(data)
+    return shape[1] if shape else None
+
+
+def _swap_channel_factors(
+    data: str, parts: tuple[int, int], out: Rewriter, outputs: Sequence[str] | int = 1
+) -> str:
+    """Transpose the two factors of the channel dimension of an image."""
+    channels_last = out.emit("Transpose", [data], opset=OPSET, perm=[0, 2, 3, 1])
+    split = _reshaped(channels_last, (0, 0, 0, *parts), out)
+    swapped = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 2, 4, 3])
+    joined = _reshaped(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
+    return out.emit("Transpose", [joined], outputs, opset=OPSET, perm=[0, 3, 1, 2])
+
+
+def _reshaped(data: str, shape: tuple[int, ...], out: Rewriter, outputs: Sequence[str] | int = 1) -> str:
+    return out.emit("Reshape", [data, out.constant(shape, "int64")], outputs, opset=OPSET)

@@ -1,0 +1,92 @@
+"""GatherND and GatherElements (introduced in opset 11), and `batch_dims` of GatherND (opset 12)."""
+
+from __future__ import annotations
+
+from itertools import product
+from math import prod
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    LONGEST,
+    ONE,
+    depth_of,
+    flat_elements,
+    flat_tuples,
+    nonnegative,
+)
+from opshift.model.node import Node, Tensor
+
+
+@adapter("GatherND", 12, 11)
+def batch_indices_are_written_out(node: Node, out: Rewriter) -> None:
+    """Prepend to each index tuple its own position in the `batch_dims` leading dimensions."""
+    batch_dims = node.attribute("batch_dims", 0)
+    if not batch_dims:
+        out.become(node, attributes={})
+        return
+    data, indices = node.inputs
+    last_axis = out.rank(indices) - 1
+    batch_indices = _batch_indices(indices, batch_dims, last_axis, out)
+    tuples = out.emit("Concat", [batch_indices, indices], axis=last_axis)
+    out.become(node, inputs=[data, tuples], attributes={})
+
+
+@adapter("GatherND", 11, 10)
+def tuples_become_rows(node: Node, out: Rewriter) -> None:
+    """Flatten the data to rows, one for each possible index tuple, and gather the rows with Gather."""
+    data, indices = node.inputs
+    depth = depth_of(indices, out)
+    rows = out.emit("Flatten", [data], axis=depth, opset=INDICES_OPSET)
+    row_ids = flat_tuples(data, indices, out)
+    gathered = out.emit("Gather", [rows, row_ids], axis=0, opset=INDICES_OPSET)
+    bounds = [out.constant([each], "int64") for each in (depth, 2**31 - 1, 0)]
+    row_shape = out.emit(
+        "Slice", [out.emit("Shape", [data], opset=INDICES_OPSET), *bounds], opset=INDICES_OPSET
+    )
+    shape = out.emit(
+        "Concat", [out.emit("Shape", [row_ids], opset=INDICES_OPSET), row_shape], axis=0, opset=INDICES_OPSET
+    )
+    out.emit("Reshape", [gathered, shape], node.outputs, opset=INDICES_OPSET)
+
+
+@adapter("GatherElements", 11, 10)
+def elements_become_flat(node: Node, out: Rewriter) -> None:
+    """Flatten the data to one dimension and gather single elements with Gather."""
+    data, indices = node.inputs
+    axis, rank = node.attribute("axis", 0), out.rank(data)
+    if rank == 1:
+        # Gather and GatherElements are the same operation on one dimension.
+        indices = nonnegative(indices, data, 0, out)
+        out.become(
+            node, op_type="Gather", inputs=[data, indices], attributes={"axis": 0}, opset=INDICES_OPSET
+        )
+        return
+    flat_data = out.emit("Reshape", [data, out.constant([-1], "int64")], opset=INDICES_OPSET)
+    flat_indices = flat_elements(data, indices, axis % rank, out)
+    gathered = out.emit("Gather", [flat_data, flat_indices], axis=0, opset=INDICES_OPSET)
+    shape = out.emit("Shape", [indices], opset=INDICES_OPSET)
+    out.emit("Reshape", [gathered, shape], node.outputs, opset=INDICES_OPSET)
+
+
+def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
+    """Return the position of each index tuple in the leading dimensions.
+
+    The result has the shape of `indices`, except for a last dimension of `batch_dims`.
+    """
+    outer_sizes = (out.shape(indices) or ())[:last_axis]
+    sizes = [size for size in outer_sizes if size is not None]
+    if len(sizes) == last_axis and prod(sizes) <= LONGEST:
+        values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
+        return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
+    shape = out.emit("Shape", [indices])
+    bounds = [out.constant([each], "int64") for each in (0, batch_dims, last_axis)]
+    batch_shape = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
+    # NonZero of a tensor of ones lists every position of the batch dimensions in row-major order.
+    ones = out.emit("ConstantOfShape", [batch_shape], value=ONE)
+    positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
+    trailing = out.constant([*[1] * (last_axis - batch_dims), batch_dims], "int64")
+    aligned = out.emit("Reshape", [positions, out.emit("Concat", [batch_shape, trailing], axis=0)])
+    outer_shape = out.emit("Slice", [shape, bounds[0], bounds[2], bounds[0]])
+    return out.emit("Expand", [aligned, out.emit("Concat", [outer_shape, bounds[1]], axis=0)])

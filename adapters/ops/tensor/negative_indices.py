@@ -1,0 +1,84 @@
+"""Gather, Scatter and OneHot: negative indices, which count from the end and are allowed since opset 11."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    UNSIGNED,
+    _is_negative,
+    nonnegative,
+    shifted_if_negative,
+)
+from opshift.model.element_types import BY_NAME
+from opshift.model.node import Node, Tensor
+
+
+@adapter("Gather", 11, 1)
+def gathered_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """Add the size of the dimension to negative indices."""
+    data, indices = node.inputs
+    indices = nonnegative(indices, data, node.attribute("axis", 0), out)
+    out.become(node, inputs=[data, indices])
+
+
+@adapter("Scatter", 11, 9)
+@adapter("ScatterElements", 11, 10)
+def scattered_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """Emit Scatter, the former name of ScatterElements, with the size added to negative indices."""
+    data, indices, updates = node.inputs
+    indices = nonnegative(indices, data, node.attribute("axis", 0), out)
+    out.become(node, op_type="Scatter", inputs=[data, indices, updates], opset=INDICES_OPSET)
+
+
+@adapter("OneHot", 11, 9)
+def hot_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+    """Add `depth` to negative indices; indices below `-depth` remain out of range."""
+    indices, depth, values = node.inputs
+    axis = node.attribute("axis", -1)
+    if axis < -1:
+        # Opset 9 allows -1 as its only negative axis; the output has one more dimension than the indices.
+        axis += out.rank(indices) + 1
+    if out.element_type(indices) not in UNSIGNED:
+        indices, depth = _nonnegative_classes(indices, depth, out)
+    out.become(node, inputs=[indices, depth, values], attributes={"axis": axis})
+
+
+def _to_int64(indices: str, out: Rewriter) -> str:
+    """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
+    if out.element_type(indices) == "int64":
+        return indices
+    return out.emit("Cast", [indices], opset=INDICES_OPSET, to=BY_NAME["int64"].number)
+
+
+def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, str]:
+    """Return nonnegative OneHot indices and the depth; indices below `-depth` become `depth`.
+
+    Both are out of range and select no class.
+    """
+    known_indices, known_depth = out.constant_value(indices), out.constant_value(depth)
+    # OneHot truncates fractions, so indices between -1 and 0 mean 0.
+    if known_indices is not None and all(value > -1 for value in known_indices.values):
+        return indices, depth
+    if known_indices is not None and known_depth is not None:
+        count = int(known_depth.values[0])
+        shifted = (value + count if value < 0 else value for value in map(int, known_indices.values))
+        in_range = tuple(count if value < 0 else value for value in shifted)
+        return out.tensor(Tensor("int64", known_indices.dims, in_range)), out.constant(count, "int64")
+    indices = _to_int64(indices, out)
+    depth = (
+        _as_scalar(depth, out) if known_depth is None else out.constant(int(known_depth.values[0]), "int64")
+    )
+    indices = shifted_if_negative(indices, depth, "int64", out)
+    below_range = _is_negative(indices, "int64", out)
+    missing = out.emit(
+        "Mul", [below_range, out.emit("Sub", [depth, indices], opset=INDICES_OPSET)], opset=INDICES_OPSET
+    )
+    return out.emit("Add", [indices, missing], opset=INDICES_OPSET), depth
+
+
+def _as_scalar(depth: str, out: Rewriter) -> str:
+    """Return the depth, a scalar or a tensor of one element, as an int64 scalar."""
+    listed = out.emit("Reshape", [_to_int64(depth, out), out.constant([1], "int64")], opset=INDICES_OPSET)
+    return out.emit("Squeeze", [listed], opset=INDICES_OPSET, axes=[0])

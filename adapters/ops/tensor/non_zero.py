@@ -1,0 +1,53 @@
+"""NonZero (introduced in opset 9), as a loop over all positions."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.shapes import Size, computed_dimension, dimension
+from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+
+@adapter("NonZero", 9, 8)
+def places_are_collected(node: Node, out: Rewriter) -> None:
+    """Collect the flat positions of nonzero elements in a Loop, and split them into one row per dimension."""
+    data = node.inputs[0]
+    rank = out.rank(data)
+    if not rank:
+        raise CannotConvert(f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher")
+    # The cast to bool first turns every nonzero element into 1.
+    flat = out.emit("Reshape", [cast(cast(data, "bool", out), "int64", out), out.constant([-1], "int64")])
+    quotient = _nonzero_positions(flat, out)
+    rows = []
+    for axis in reversed(range(1, rank)):
+        size = _at_least_one(dimension(data, axis, out), out)
+        next_quotient = out.emit("Div", [quotient, size])
+        rows.append(out.emit("Sub", [quotient, out.emit("Mul", [next_quotient, size])]))
+        quotient = next_quotient
+    lists = [out.emit("Unsqueeze", [row], axes=[0]) for row in (quotient, *reversed(rows))]
+    out.emit("Concat", lists, node.outputs, axis=0)
+
+
+def _at_least_one(size: Size, out: Rewriter) -> str:
+    """Return a size as a divisor, with 0 replaced by 1."""
+    # Runtimes reject a divisor of 0 even if the dividend is empty.
+    if isinstance(size, int):
+        return out.constant([max(size, 1)], "int64")
+    is_zero = cast(out.emit("Equal", [size, out.constant([0], "int64")]), "int64", out)
+    return out.emit("Add", [size, is_zero])
+
+
+def _nonzero_positions(flags: str, out: Rewriter) -> str:
+    """Return the positions of the ones in a list of ones and zeros."""
+    body = LoopBody(out)
+    found = body.input("int64", (None,))
+    position = body.emit("Reshape", [body.turn, body.constant([1], "int64")])
+    # Repeating a position 0 times or once appends it only if its flag is set.
+    repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
+    body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
+    empty = out.tensor(Tensor("int64", (0,), ()))
+    (positions,) = body.run(computed_dimension(flags, 0, out), [empty], out)
+    return positions

@@ -1,0 +1,150 @@
+"""Identity: sequences as input (opset 14)."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.indices import chosen_axes, count_of, require_elements, unchosen, without_axes
+from opshift.adapters.emit.shapes import TO_THE_LAST
+from opshift.model.element_types import BY_NAME
+from opshift.model.node import Node, Tensor
+
+
+@adapter("Identity", 14, 13)
+def element_comes_and_goes(node: Node, out: Rewriter) -> None:
+    """Copy a sequence by appending an empty tensor and erasing it; leave Identity of a tensor unchanged."""
+    known_type = out.known_element_type(node.inputs[0]) or ""
+    if not known_type.startswith("seq("):
+        out.become(node)
+        return
+    element_type = known_type.removeprefix("seq(tensor(").removesuffix("))")
+    empty = out.tensor(Tensor(element_type, (0,), ()))
+    # Without a position, SequenceInsert appends and SequenceErase removes the last element.
+    out.emit("SequenceErase", [out.emit("SequenceInsert", [node.inputs[0], empty])], node.outputs)
+
+
+@adapter("Shape", 15, 13)
+def part_is_cut_out(node: Node, out: Rewriter) -> None:
+    """Emit the whole shape and a Slice from `start` to `end`."""
+    rank = out.known_rank(node.inputs[0])
+    start, end = (_nonnegative_bound(node.attribute(name), rank) for name in ("start", "end"))
+    if not start and end in (None, rank):
+        out.become(node, attributes={})
+        return
+    whole = out.fresh("shape")
+    out.become(node, outputs=[whole], attributes={})
+    # With an unknown rank, Slice resolves negative and large bounds at run time as Shape does.
+    bounds = [out.constant([bound], "int64") for bound in (start or 0, TO_THE_LAST if end is None else end)]
+    out.emit("Slice", [whole, *bounds, out.constant([0], "int64")], node.outputs)
+
+
+def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
+    """Return the bound clamped to the range 0 to `rank`, or unchanged if the rank is unknown."""
+    if bound is None or rank is None:
+        return bound
+    return min(max(bound + rank if bound < 0 else bound, 0), rank)
+
+
+FILLERS = {"string": b"", "bool": False}
+"""Temporary elements by element type; all other types use 0."""
+
+
+@adapter("Reshape", 14, 13)
+def zero_copies_a_size(node: Node, out: Rewriter) -> None:
+    """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or fill and slice."""
+    attributes = node.without("allowzero")
+    data, shape = node.inputs
+    if not node.attribute("allowzero", 0) or _has_no_zero(data, shape, out):
+        out.become(node, attributes=attributes)
+        return
+    known = out.constant_value(shape)
+    if known is None:
+        _fill_and_slice(node, out)
+        return
+    # A constant shape with a 0 means that the result is empty, whatever the data is.
+    sizes = tuple(max(size, 0) for size in known.values)
+    empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
+    out.become(node, op_type="Identity", inputs=[empty], attributes={})
+
+
+def _has_no_zero(data: str, shape: str, out: Rewriter) -> bool:
+    """Return whether the new shape certainly has no 0: it is a constant, or the data is not empty."""
+    known = out.constant_value(shape)
+    if known is not None:
+        return 0 not in known.values
+    sizes = out.shape(data)
+    return sizes is not None and all(sizes)
+
+
+def _fill_and_slice(node: Node, out: Rewriter) -> None:
+    """Add elements to empty data so that every dimension is at least 1, reshape, and slice them off."""
+    data, shape = node.inputs
+    zero, one = (out.constant([each], "int64") for each in (0, 1))
+    is_empty = _equal_as_int64(out.emit("Size", [data]), zero, out)
+    filled_shape = out.emit("Add", [shape, _equal_as_int64(shape, zero, out)])
+    # Abs counts the inferred dimension, -1, as 1.
+    count = out.emit("ReduceProd", [out.emit("Abs", [filled_shape])], axes=[0], keepdims=1)
+    missing = out.emit("Mul", [is_empty, count])
+    element_type = out.element_type(data)
+    element = out.constant([FILLERS.get(element_type, 0)], element_type)
+    filler = out.emit("Expand", [element, missing])
+    flat = out.emit("Reshape", [data, out.constant([-1], "int64")])
+    filled = out.emit("Reshape", [out.emit("Concat", [flat, filler], axis=0), filled_shape])
+    # An inferred dimension ends at 0 if the data is empty, and at the largest int32 (no limit) otherwise.
+    limit = out.emit("Mul", [out.emit("Sub", [one, is_empty]), out.constant([2**31 - 1], "int64")])
+    is_inferred = _equal_as_int64(shape, out.constant([-1], "int64"), out)
+    ends = out.emit("Add", [shape, out.emit("Mul", [is_inferred, out.emit("Add", [limit, one])])])
+    out.emit("Slice", [filled, out.emit("Sub", [shape, shape]), ends], node.outputs)
+
+
+def _equal_as_int64(values: str, number: str, out: Rewriter) -> str:
+    """Return 1 where a value equals the number, and 0 elsewhere."""
+    return out.emit("Cast", [out.emit("Equal", [values, number])], to=BY_NAME["int64"].number)
+
+
+@adapter("Squeeze", 13, 11)
+def squeezed_axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant axes to the attribute; for computed axes, emit a Reshape without these dimensions."""
+    if _emit_constant_axes(node, out):
+        return
+    data, axes = node.inputs
+    require_elements(data, axes, out)
+    if not count_of(axes, out):
+        # Always raises: the axes are not a constant.
+        out.require_constant(axes, "input axes")
+    chosen = chosen_axes(axes, out.rank(data), out)
+    out.emit("Reshape", [data, without_axes(data, chosen, out)], node.outputs)
+
+
+@adapter("Unsqueeze", 13, 11)
+def new_axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant axes to the attribute; for computed axes, emit a Reshape with dimensions of 1 added."""
+    if _emit_constant_axes(node, out):
+        return
+    data, axes = node.inputs
+    require_elements(data, axes, out)
+    count = count_of(axes, out)
+    if count is None:
+        # Always raises: the axes are not a constant, and the rank of the output depends on their count.
+        out.require_constant(axes, "input axes")
+    rank = out.rank(data)
+    ones = out.constant([1] * (rank + (count or 0)), "int64")
+    if not rank:
+        out.emit("Reshape", [data, ones], node.outputs)
+        return
+    remaining = unchosen(chosen_axes(axes, rank + (count or 0), out), out)
+    data_axes = out.emit("Reshape", [out.emit("NonZero", [remaining]), out.constant([-1], "int64")])
+    shape = out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)
+    out.emit("Reshape", [data, shape], node.outputs)
+
+
+def _emit_constant_axes(node: Node, out: Rewriter) -> bool:
+    """Emit the node with `axes` as an attribute and return true, if they are constant or omitted."""
+    axes = node.input(1)
+    known = out.constant_value(axes)
+    if axes and known is None:
+        return False
+    # Some model checkers require axes in ascending order.
+    attributes = {} if known is None else {"axes": sorted(known.values)}
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    return True

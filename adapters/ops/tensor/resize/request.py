@@ -1,0 +1,276 @@
+"""Attributes, inputs and resized axes of a Resize or Upsample node of any version."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.ops.tensor.resize.samples import HALF, ONE, ZERO, Axis, Filter
+from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, rounded
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+STRETCH = "stretch"
+
+FROM_LENGTHS = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
+"""Coordinate modes that depend on the length of the output, in addition to the scale."""
+
+MIDDLES = (
+    ("half_pixel", "round_prefer_floor"),
+    ("half_pixel", "round_prefer_ceil"),
+    ("pytorch_half_pixel", "round_prefer_floor"),
+    ("pytorch_half_pixel", "round_prefer_ceil"),
+    ("tf_half_pixel_for_nn", "floor"),
+)
+"""Coordinate and rounding modes that, with integer scales, repeat each pixel like version 10 does."""
+
+POLICY = "keep_aspect_ratio_policy"
+
+
+class Request(NamedTuple):
+    """Inputs of a node, `""` if absent, and the axes that they apply to."""
+
+    data: str
+    region: str
+    scales: str
+    sizes: str
+    axes: tuple[int, ...]
+    rank: int
+    policy: str
+
+
+def text(node: Node, name: str, default: str) -> str:
+    """Return a string attribute."""
+    value = node.attribute(name)
+    return value.decode() if isinstance(value, bytes) else default
+
+
+def request_of(node: Node, out: Rewriter) -> Request:
+    """Return the inputs of a node by their meaning, and the axes that they apply to."""
+    rank = out.rank(node.inputs[0])
+    axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
+    policy = text(node, POLICY, STRETCH)
+    if out.source.since_version < 11:
+        return Request(node.inputs[0], "", node.input(1), "", axes, rank, policy)
+    sizes = node.input(3)
+    scales = "" if sizes else node.input(2)
+    return Request(node.inputs[0], node.input(1), scales, sizes, axes, rank, policy)
+
+
+def filter_of(node: Node, out: Rewriter) -> Filter:
+    """Return how a node samples; before version 11 only its mode is an attribute."""
+    mode = text(node, "mode", "nearest")
+    if out.source.since_version < 11:
+        return Filter(mode, "asymmetric", "by_direction")
+    antialias = mode != "nearest" and bool(node.attribute("antialias", 0))
+    return Filter(
+        mode,
+        text(node, "coordinate_transformation_mode", "half_pixel"),
+        text(node, "nearest_mode", "round_prefer_floor"),
+        node.attribute("cubic_coeff_a", -0.75),
+        (mode == "cubic" or antialias) and bool(node.attribute("exclude_outside", 0)),
+        antialias,
+    )
+
+
+def axes_of(node: Node, request: Request, out: Rewriter, vectors: Vectors) -> dict[int, Axis]:
+    """Return the resized axes, as numbers where known and otherwise as computed values."""
+    sizes = {axis: _size(request.data, axis, out) for axis in request.axes}
+    if not request.sizes:
+        return _with_region(_axes_from_scales(node, request, sizes, out, vectors), node, request, out)
+    targets = _target_sizes(node, request, out)
+    if request.policy == STRETCH:
+        axes = {
+            axis: Axis(size, targets[axis], vectors.divide(targets[axis], size))
+            for axis, size in sizes.items()
+        }
+    else:
+        axes = _axes_from_policy(node, sizes, targets, out, vectors)
+    return _with_region(axes, node, request, out)
+
+
+def _axes_from_scales(
+    node: Node, request: Request, sizes: Mapping[int, Vector], out: Rewriter, vectors: Vectors
+) -> dict[int, Axis]:
+    """Compute each length from its scale: the declared output size, or the scaled size rounded down."""
+    scales = _elements(request.scales, len(request.axes), out)
+    axes = {}
+    for axis, scale in zip(request.axes, scales, strict=True):
+        length = _declared_length(node, axis, out)
+        if length is None:
+            length = vectors.floor(vectors.multiply(sizes[axis], scale))
+        axes[axis] = Axis(sizes[axis], length, scale)
+    return axes
+
+
+def _target_sizes(node: Node, request: Request, out: Rewriter) -> dict[int, Vector]:
+    """Return the requested sizes; if they are computed, prefer the declared output sizes."""
+    # Other policies need the sizes to compute a scale, which the output size does not determine.
+    if out.constant_value(request.sizes) is None and request.policy == STRETCH:
+        declared = {
+            axis: length for axis in request.axes if (length := _declared_length(node, axis, out)) is not None
+        }
+        if len(declared) == len(request.axes):
+            return declared
+    return dict(zip(request.axes, _elements(request.sizes, len(request.axes), out), strict=True))
+
+
+def _axes_from_policy(
+    node: Node, sizes: Mapping[int, Vector], targets: Mapping[int, Vector], out: Rewriter, vectors: Vectors
+) -> dict[int, Axis]:
+    """Apply the smallest or largest of the requested scales to all axes, depending on the policy."""
+    ratios = [vectors.divide(targets[axis], size) for axis, size in sizes.items()]
+    pick = vectors.smaller if text(node, POLICY, STRETCH) == "not_larger" else vectors.larger
+    scale = ratios[0]
+    for ratio in ratios[1:]:
+        scale = pick(scale, ratio)
+    axes = {}
+    for axis, size in sizes.items():
+        length = _declared_length(node, axis, out)
+        if length is None:
+            length = vectors.floor(vectors.add(vectors.multiply(scale, size), HALF))
+        axes[axis] = Axis(size, length, scale)
+    return axes
+
+
+def _declared_length(node: Node, axis: int, out: Rewriter) -> Vector | None:
+    """Return the size of an output dimension that the model declares or implies."""
+    shape = out.shape(node.output(0))
+    return _number(shape[axis]) if shape else None
+
+
+def _with_region(axes: dict[int, Axis], node: Node, request: Request, out: Rewriter) -> dict[int, Axis]:
+    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
+    if text(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
+        return axes
+    if not request.region:
+        raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
+    count = len(request.axes)
+    bounds = _elements(request.region, 2 * count, out)
+    return {
+        axis: resized._replace(start=bounds[index], end=bounds[index + count])
+        for index, (axis, resized) in enumerate(axes.items())
+    }
+
+
+def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
+    """Return each element of an input as a float vector of length 1."""
+    known = out.constant_value(name)
+    if known is not None:
+        if len(known.values) != count:
+            raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
+        return [(rounded(value),) for value in known.values]
+    if out.element_type(name) != "float":
+        name = out.emit("Cast", [name], opset=OPSET, to=BY_NAME["float"].number)
+    return [
+        out.emit("Gather", [name, out.constant([index], "int64")], opset=OPSET, axis=0)
+        for index in range(count)
+    ]
+
+
+def _size(data: str, axis: int, out: Rewriter) -> Vector:
+    shape = out.shape(data)
+    known = _number(shape[axis]) if shape else None
+    if known is not None:
+        return known
+    shape_name = out.emit("Shape", [data], opset=OPSET)
+    dim = out.emit("Gather", [shape_name, out.constant([axis], "int64")], opset=OPSET, axis=0)
+    return out.emit("Cast", [dim], opset=OPSET, to=BY_NAME["float"].number)
+
+
+def _number(dim: int | None) -> Vector | None:
+    return None if dim is None else (float(dim),)
+
+
+def is_known(node: Node, request: Request, out: Rewriter) -> bool:
+    """Return whether `read_axes` finds numbers only and emits no nodes."""
+    shapes = [out.shape(request.data), out.shape(node.output(0))]
+    sizes, lengths = ([shape[axis] if shape else None for axis in request.axes] for shape in shapes)
+    has_lengths = request.policy == STRETCH and bool(request.sizes) and None not in lengths
+    is_constant = has_lengths or out.constant_value(request.sizes or request.scales) is not None
+    crops = text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    return is_constant and None not in sizes and (not crops or out.constant_value(request.region) is not None)
+
+
+def repeats_pixels(sampling: Filter, request: Request, out: Rewriter) -> bool:
+    """Return whether a node enlarges like version 10, for data of any size.
+
+    Version 10 repeats pixels: each starts at its scaled position.
+    """
+    scales = out.constant_value(request.scales)
+    if sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
+        return False
+    if (sampling.coordinates, sampling.rounding) == ("asymmetric", "floor"):
+        return True
+    return (sampling.coordinates, sampling.rounding) in MIDDLES and all(map(float.is_integer, scales.values))
+
+
+def is_untouched(axis: Axis, sampling: Filter) -> bool:
+    """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
+    if axis.length != axis.size or isinstance(axis.size, str):
+        return False
+    if axis.size == ONE:
+        return True
+    if sampling.coordinates == "tf_crop_and_resize":
+        return (axis.start, axis.end) == (ZERO, ONE)
+    return axis.scale == ONE
+
+
+def doubt(axes: Mapping[int, Axis], sampling: Filter, request: Request) -> str:
+    """Return the difference between onnxruntime and the definition for these axes; empty if they agree."""
+    changed = [axis for axis in axes.values() if not is_untouched(axis, sampling)]
+    is_free = bool(request.scales) or request.policy != STRETCH
+    kept = [axis for axis in changed if _may_keep_its_size(axis, sampling, is_free)]
+    if kept and (len(kept) == len(changed) or sampling.antialias or sampling.coordinates.startswith("tf_")):
+        return "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
+    if not request.scales or sampling.coordinates not in FROM_LENGTHS:
+        return ""
+    fractions = [axis for axis in changed if not _has_integer_length(axis)]
+    if sampling.coordinates == "pytorch_half_pixel":
+        fractions = [axis for axis in fractions if axis.length == ONE or isinstance(axis.length, str)]
+    if fractions:
+        return f"onnxruntime rounds fractional sizes down before {sampling.coordinates}, others do not"
+    return ""
+
+
+def _may_keep_its_size(axis: Axis, sampling: Filter, is_free: bool) -> bool:
+    """Return whether an axis may keep its size although its pixels move.
+
+    With `is_free`, the scale may differ from the ratio of the sizes.
+    """
+    if isinstance(axis.length, tuple) and isinstance(axis.size, tuple):
+        return axis.length == axis.size
+    if sampling.antialias or sampling.coordinates.startswith("tf_"):
+        return True
+    return is_free and (isinstance(axis.scale, str) or 1 < axis.scale[0] < 2)
+
+
+def _has_integer_length(axis: Axis) -> bool:
+    """Return whether the scaled size is an integer, up to the rounding of the scale."""
+    if isinstance(axis.scale, str):
+        return False
+    if axis.scale[0].is_integer():
+        return True
+    if isinstance(axis.size, str):
+        return False
+    exact = axis.size[0] * axis.scale[0]
+    return abs(exact - round(exact)) < 1e-5 * exact
+
+
+def scales_for(axes: Mapping[int, Axis], rank: int) -> Sequence[float] | None:
+    """Return scales that round down to the same output sizes, or `None` if there are no such scales.
+
+    Runtimes compute in single or double precision, so both have to agree.
+    """
+    scales = [1.0] * rank
+    for axis, resized in axes.items():
+        if isinstance(resized.size, str) or isinstance(resized.length, str) or isinstance(resized.scale, str):
+            return None
+        exact = resized.size[0] * resized.scale[0]
+        if not math.floor(exact) == math.floor(rounded(exact)) == resized.length[0]:
+            return None
+        scales[axis] = resized.scale[0]
+    return scales

@@ -1,0 +1,231 @@
+"""Upsample and Resize, upgrades: the form of the scales, and the mapping of output to input pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.ops.tensor.resize.gathered import rebuild, same_samples
+from opshift.adapters.ops.tensor.resize.request import (
+    STRETCH,
+    Request,
+    axes_of,
+    doubt,
+    filter_of,
+    is_known,
+    repeats_pixels,
+    request_of,
+    scales_for,
+    text,
+)
+from opshift.adapters.ops.tensor.resize.samples import Filter
+from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vectors
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+NO_REGION = Tensor("float", (0,), ())
+"""Empty `roi`: only `tf_crop_and_resize` reads it."""
+
+
+@adapter("Upsample", 1, 7)
+def factors_become_a_list(node: Node, out: Rewriter) -> None:
+    """Merge `height_scale` and `width_scale` into `scales`; rename mode `bilinear` to `linear`."""
+    scales = [1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale")]
+    bilinear = node.attribute("mode", b"nearest") == b"bilinear"
+    mode = b"linear" if bilinear else b"nearest"
+    out.become(node, attributes={"scales": scales, "mode": mode})
+
+
+@adapter("Resize", 10, 11)
+def coordinates_are_stated(node: Node, out: Rewriter) -> None:
+    """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
+    data, scales = node.inputs
+    attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric"}
+    if node.attribute("mode", b"nearest") != b"nearest":
+        out.become(node, inputs=[data, out.tensor(NO_REGION), scales], attributes=attributes)
+        return
+    shrink, enlarge = _split_scales(scales, out)
+    # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
+    if shrink and enlarge:
+        data = out.emit(
+            "Resize", [data, out.tensor(NO_REGION), shrink], **{**attributes, "nearest_mode": b"ceil"}
+        )
+    rounding = b"floor" if enlarge else b"ceil"
+    inputs = [data, out.tensor(NO_REGION), enlarge or shrink]
+    out.become(node, inputs=inputs, attributes={**attributes, "nearest_mode": rounding})
+
+
+@adapter("Resize", 11, 13)
+def size_or_scale(node: Node, out: Rewriter) -> None:
+    """Omit the empty `scales` that version 11 requires next to `sizes`."""
+    if not node.input(3):
+        out.become(node)
+        return
+    data, region, _, sizes = node.inputs
+    out.become(node, inputs=[data, region, "", sizes])
+
+
+def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
+    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
+    known = out.constant_value(scales)
+    if known is None:
+        one = out.constant([1.0], "float")
+        return out.emit("Min", [scales, one]), out.emit("Max", [scales, one])
+    if all(value >= 1 for value in known.values):
+        return "", scales
+    if all(value <= 1 for value in known.values):
+        return scales, ""
+    shrink = out.constant([min(value, 1.0) for value in known.values], "float")
+    return shrink, out.constant([max(value, 1.0) for value in known.values], "float")
+
+
+COORDINATES = "coordinate_transformation_mode"
+
+ADDED_BY_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+"""Attributes that version 18 introduced."""
+
+
+@adapter("Resize", 19, 18)
+def symmetric_half_pixels_are_plain(node: Node, out: Rewriter) -> None:
+    """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
+    if text(node, COORDINATES, "half_pixel") != "half_pixel_symmetric":
+        out.become(node)
+        return
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    if is_known(node, request, out):
+        axes = axes_of(node, request, out, vectors)
+        if same_samples(axes, sampling, axes, sampling._replace(coordinates="half_pixel"), vectors):
+            out.become(node, attributes={**node.attributes, COORDINATES: b"half_pixel"})
+            return
+    rebuild(node, out)
+
+
+@adapter("Resize", 18, 13)
+def every_dimension_is_listed(node: Node, out: Rewriter) -> None:
+    """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    is_direct = request.policy == STRETCH or not request.sizes
+    if is_direct and not sampling.antialias:
+        region, scales, sizes = _list_all_dimensions(node, request, out)
+        inputs = _trim([request.data, region, scales, sizes])
+        out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18))
+        return
+    if is_known(node, request, out):
+        axes = axes_of(node, request, out, vectors)
+        equivalent = None if doubt(axes, sampling, request) else scales_for(axes, request.rank)
+        if equivalent and same_samples(axes, sampling, axes, sampling._replace(antialias=False), vectors):
+            region, _, _ = _list_all_dimensions(node, request, out)
+            inputs = [request.data, region, out.constant(equivalent, "float")]
+            unused = ("exclude_outside",) if sampling.mode == "linear" else ()
+            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18, *unused))
+            return
+    rebuild(node, out)
+
+
+@adapter("Resize", 13, 11)
+def what_is_left_out_is_empty(node: Node, out: Rewriter) -> None:
+    """Replace omitted regions and scales by empty ones, which version 11 requires."""
+    empty = out.tensor(NO_REGION)
+    region, scales, sizes = (node.input(position) for position in (1, 2, 3))
+    inputs = [node.inputs[0], region or empty, scales or empty, *([sizes] if sizes else [])]
+    out.become(node, inputs=inputs)
+
+
+@adapter("Resize", 11, 10)
+def coordinates_are_understood(node: Node, out: Rewriter) -> None:
+    """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
+    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    attributes = {"mode": sampling.mode.encode()}
+    is_linear = sampling.mode == "linear" and sampling.coordinates == "asymmetric" and bool(request.scales)
+    if is_linear or repeats_pixels(sampling, request, out):
+        out.become(node, inputs=[request.data, request.scales], attributes=attributes)
+        return
+    if sampling.mode != "cubic" and is_known(node, request, out):
+        axes = axes_of(node, request, out, vectors)
+        scales = scales_for(axes, request.rank)
+        if scales and same_samples(
+            axes, sampling, axes, Filter(sampling.mode, "asymmetric", "by_direction"), vectors
+        ):
+            name = request.scales or out.constant(scales, "float")
+            out.become(node, inputs=[request.data, name], attributes=attributes)
+            return
+    rebuild(node, out)
+
+
+@adapter("Resize", 10, 9)
+def only_enlarging_is_left(node: Node, out: Rewriter) -> None:
+    """Rename to Upsample if no scale is below one; otherwise expand."""
+    scales = out.constant_value(node.inputs[1])
+    if scales is not None and all(each >= 1 for each in scales.values):
+        out.become(node, op_type="Upsample")
+    else:
+        rebuild(node, out)
+
+
+@adapter("Upsample", 9, 7)
+def scales_are_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant scales to an attribute; expand if they are computed."""
+    scales = out.constant_value(node.inputs[1])
+    if scales is None:
+        rebuild(node, out)
+        return
+    out.become(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
+
+
+@adapter("Upsample", 7, 1)
+def two_factors_are_left(node: Node, out: Rewriter) -> None:
+    """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
+    scales = node.attribute("scales")
+    if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
+        raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
+    mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
+    out.become(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
+
+
+def _list_all_dimensions(node: Node, request: Request, out: Rewriter) -> tuple[str, str, str]:
+    """Return region, scales and sizes with an entry for every dimension."""
+    region, scales, sizes = request.region, request.scales, request.sizes
+    if "axes" not in node.attributes:
+        return region, scales, sizes
+    count = len(request.axes)
+    position_of = {axis: position for position, axis in enumerate(request.axes)}
+    dims = range(request.rank)
+    if scales:
+        one = out.constant([1.0], "float")
+        scales = _select(scales, one, [position_of.get(axis, count) for axis in dims], out)
+    if sizes:
+        sizes = _select(
+            sizes, _shape_of(request.data, out), [position_of.get(a, count + a) for a in dims], out
+        )
+    if region and text(node, COORDINATES, "half_pixel") == "tf_crop_and_resize":
+        full_range = out.constant([0.0, 1.0], out.element_type(region))
+        starts = [position_of.get(axis, 2 * count) for axis in dims]
+        # Without an entry the region is [0, 1], the two elements that follow the bounds.
+        ends = [count + position_of.get(axis, count + 1) for axis in dims]
+        region = _select(region, full_range, [*starts, *ends], out)
+    return region, scales, sizes
+
+
+def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> str:
+    """Return elements of the concatenation of two lists."""
+    first_tensor, second_tensor = out.constant_value(first), out.constant_value(second)
+    if first_tensor is not None and second_tensor is not None:
+        values = (*first_tensor.values, *second_tensor.values)
+        return out.constant([values[index] for index in indices], first_tensor.element_type)
+    concatenated = out.emit("Concat", [first, second], opset=OPSET, axis=0)
+    return out.emit("Gather", [concatenated, out.constant(indices, "int64")], opset=OPSET, axis=0)
+
+
+def _shape_of(data: str, out: Rewriter) -> str:
+    shape = out.shape(data)
+    if shape is not None and None not in shape:
+        return out.constant(shape, "int64")
+    return out.emit("Shape", [data], opset=OPSET)
+
+
+def _trim(inputs: list[str]) -> list[str]:
+    """Drop empty names at the end."""
+    while inputs and not inputs[-1]:
+        inputs.pop()
+    return inputs

@@ -1,0 +1,89 @@
+"""Split: the sizes of the outputs as an attribute or input, and the attribute `num_outputs` (opset 18)."""
+
+from __future__ import annotations
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_guard import require_types
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+
+@adapter("Split", 1, 2)
+def sizes_become_an_attribute(node: Node, out: Rewriter) -> None:
+    """Move the input `split`, which version 1 has in addition to the attribute, to the attribute."""
+    sizes = node.input(1)
+    attributes = {"axis": 0, **node.attributes}
+    if sizes:
+        # The input has the element type of the data, so it can hold floats.
+        attributes["split"] = tuple(map(int, out.require_constant(sizes, "input split").values))
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+
+
+@adapter("Split", 13, 18)
+def parts_are_counted(node: Node, out: Rewriter) -> None:
+    """Without sizes, set `num_outputs` to the number of outputs."""
+    if node.input(1):
+        out.become(node)
+        return
+    attributes = {**node.attributes, "num_outputs": len(node.outputs)}
+    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+
+
+@adapter("Split", 18, 13)
+def number_of_parts_becomes_sizes(node: Node, out: Rewriter) -> None:
+    """Drop `num_outputs` if all outputs have the same size; otherwise replace it with the sizes."""
+    attributes = node.without("num_outputs")
+    if node.input(1):
+        out.become(node, attributes=attributes)
+        return
+    data, axis, parts = node.inputs[0], node.attribute("axis", 0), len(node.outputs)
+    shape = out.shape(data)
+    size = shape[axis] if shape is not None else None
+    if size is None:
+        out.become(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
+        return
+    # In Split-18 the sizes are rounded up, so the last output is the smallest.
+    part = -(-size // parts)
+    last = size - part * (parts - 1)
+    if last < 0:
+        raise CannotConvert(f"{size} elements in parts of {part} fill fewer than {parts} outputs")
+    inputs = [data] if part == last else [data, out.constant([*[part] * (parts - 1), last], "int64")]
+    out.become(node, inputs=inputs, attributes=attributes)
+
+
+@adapter("Split", 13, 11)
+def sizes_are_written_out(node: Node, out: Rewriter) -> None:
+    """Move constant sizes to the attribute; for computed sizes, emit one Slice for each output."""
+    data, sizes = node.inputs[0], node.input(1)
+    known = out.constant_value(sizes)
+    if not sizes or known is not None:
+        split = {} if known is None else {"split": known.values}
+        out.become(node, inputs=[data], attributes={**node.attributes, **split})
+        return
+    axis = out.constant([node.attribute("axis", 0)], "int64")
+    end = out.constant([0], "int64")
+    for position, part in enumerate(node.outputs):
+        start, index = end, out.constant([position], "int64")
+        end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
+        # An omitted output has an empty name; its size still counts for the start of the next one.
+        if part:
+            out.emit("Slice", [data, start, end, axis], [part])
+
+
+@adapter("Split", 2, 1)
+def axis_is_stated(node: Node, out: Rewriter) -> None:
+    """Add the default `axis` of 0, which version 1 does not define."""
+    require_types(node, out)
+    out.become(node, attributes={"axis": 0, **node.attributes})
+
+
+def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
+    """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
+    # For axis -1, axis + 1 is 0 and would select nothing.
+    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or 2**31 - 1, 0)]
+    size = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
+    increased = out.emit("Add", [size, out.constant([parts - 1], "int64")])
+    part = out.emit("Div", [increased, out.constant([parts], "int64")])
+    last = out.emit("Sub", [size, out.emit("Mul", [part, out.constant([parts - 1], "int64")])])
+    return out.emit("Concat", [*[part] * (parts - 1), last], axis=0)

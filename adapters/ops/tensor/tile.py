@@ -1,0 +1,53 @@
+"""Tile: the inputs `tiles` and `axis` changed to `repeats`, one count for each dimension, in opset 6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import BY_NAME
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+
+FLOATS = ("float16", "float", "double")
+"""The element types that Tile supports before opset 6."""
+
+
+@adapter("Tile", 1, 6)
+def counts_for_every_dimension(node: Node, out: Rewriter) -> None:
+    """Replace `tiles` and `axis` with `repeats`, which is 1 for all other dimensions."""
+    data, tiles, axis_name = node.inputs
+    axis = int(out.require_constant(axis_name, "input axis").scalar)
+    rank = out.rank(data)
+    axis += rank if axis < 0 else 0
+    known = out.constant_value(tiles)
+    if known is not None:
+        repeats = [1] * axis + [int(known.scalar)] + [1] * (rank - axis - 1)
+        out.become(node, inputs=[data, out.constant(repeats, "int64")])
+        return
+    count = out.emit("Cast", [tiles], to=BY_NAME["int64"].number)
+    count = out.emit("Reshape", [count, out.constant([1], "int64")])
+    parts = [out.constant([1] * axis, "int64"), count, out.constant([1] * (rank - axis - 1), "int64")]
+    out.become(node, inputs=[data, out.emit("Concat", parts, axis=0)])
+
+
+@adapter("Tile", 6, 1)
+def one_dimension_after_another(node: Node, out: Rewriter) -> None:
+    """Emit one Tile for each repeated dimension."""
+    data, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    if element_type not in FLOATS:
+        raise CannotConvert(
+            f"{data!r} has element type {element_type}; Tile supports only floating point before opset 6"
+        )
+    counts = out.require_constant(node.inputs[1], "input repeats").values
+    repeated = [(axis, count) for axis, count in enumerate(counts) if count != 1]
+    if not repeated:
+        out.become(node, op_type="Identity", inputs=[data])
+        return
+    for axis, count in repeated:
+        outputs: Sequence[str] | int = node.outputs if axis == repeated[-1][0] else 1
+        # All inputs of Tile-1 have the element type of the data.
+        data = out.emit(
+            "Tile", [data, out.constant(count, element_type), out.constant(axis, element_type)], outputs
+        )

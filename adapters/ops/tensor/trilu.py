@@ -1,0 +1,78 @@
+"""Trilu (introduced in opset 14) and EyeLike (opset 9): both compare column and row of each element."""
+
+from __future__ import annotations
+
+import operator
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.shapes import as_list, dimension, positions_below
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+LONGEST = 1 << 22
+"""Largest number of elements of a mask to emit as a constant; larger masks are computed at run time."""
+
+
+@adapter("Trilu", 14, 13)
+def one_side_is_chosen(node: Node, out: Rewriter) -> None:
+    """Replace the elements outside the triangle with zeros by Where, or by And for booleans."""
+    data = node.inputs[0]
+    element_type = out.element_type(data)
+    outside = _outside_mask(node, out)
+    if element_type == "bool":
+        out.emit("And", [data, out.emit("Not", [outside])], node.outputs)
+        return
+    zero = out.constant(_zero(element_type), element_type)
+    out.emit("Where", [outside, zero, data], node.outputs, opset=16)
+
+
+def _outside_mask(node: Node, out: Rewriter) -> str:
+    """Return a mask of the last two dimensions that is true outside the triangle."""
+    op_type, compare = ("Less", operator.lt) if node.attribute("upper", 1) else ("Greater", operator.gt)
+    distances = _distances(node.inputs[0], out)
+    diagonal = out.constant_value(node.input(1)) if node.input(1) else Tensor("int64", (), (0,))
+    if diagonal and isinstance(distances, Tensor):
+        mask = tuple(compare(each, diagonal.values[0]) for each in distances.values)
+        return out.tensor(Tensor("bool", distances.dims, mask))
+    limit = cast(node.input(1), "float", out) if node.input(1) else out.constant(0.0, "float")
+    return out.emit(op_type, [out.tensor(distances) if isinstance(distances, Tensor) else distances, limit])
+
+
+def _distances(data: str, out: Rewriter) -> Tensor | str:
+    """Return column - row for each element of the last two dimensions, as float32."""
+    # Comparisons support only floating point before opset 9.
+    rank = out.rank(data)
+    rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= LONGEST:
+        known = tuple(column - row for row in range(rows) for column in range(columns))
+        return Tensor("float", (rows, columns), known)
+    across, down = (positions_below(as_list(size, out), out) for size in (columns, rows))
+    distance = out.emit("Sub", [across, out.emit("Reshape", [down, out.constant([-1, 1], "int64")])])
+    return cast(distance, "float", out)
+
+
+def _zero(element_type: str) -> int | float | bytes:
+    if element_type == "string":
+        return b""
+    return 0 if "int" in element_type else 0.0
+
+
+@adapter("EyeLike", 9, 8)
+def matrix_is_written_out(node: Node, out: Rewriter) -> None:
+    """Emit the matrix as a constant; the shape of the input must be known."""
+    shape = out.shape(node.inputs[0])
+    if shape is None or None in shape:
+        raise CannotConvert(
+            f"the shape of {node.inputs[0]!r} is unknown",
+            remedy="add a value_info with its shape, or convert to opset 9 or later",
+        )
+    rows, columns = shape
+    number, k = node.attribute("dtype"), node.attribute("k", 0)
+    element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
+    values = [column - row == k for row in range(rows or 0) for column in range(columns or 0)]
+    number_type = bool if element_type == "bool" else int if "int" in element_type else float
+    matrix = Tensor(element_type, (rows or 0, columns or 0), tuple(map(number_type, values)))
+    out.become(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})

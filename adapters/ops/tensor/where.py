@@ -1,0 +1,153 @@
+"""Where, OneHot and Compress (introduced in opset 9), as Gather.
+
+A selection by arithmetic would be wrong for floating point, because infinity multiplied by 0 is NaN.
+"""
+
+from __future__ import annotations
+
+import math
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import FLOATS, WIDER, cast
+from opshift.adapters.emit.shapes import positions_below
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node, Tensor
+
+LONGEST = 1 << 22
+"""Largest number of indices to emit as a constant; more are computed at run time."""
+
+Shape = tuple[int, ...]
+
+
+@adapter("Where", 9, 8)
+def either_is_gathered(node: Node, out: Rewriter) -> None:
+    """Select booleans by And and Or, integers by arithmetic, and values of other types by Gather."""
+    condition, first, second = node.inputs
+    element_type = out.element_type(first)
+    if element_type == "bool":
+        from_second = out.emit("And", [out.emit("Not", [condition]), second])
+        out.emit("Or", [out.emit("And", [condition, first]), from_second], node.outputs)
+    elif "int" in element_type:
+        _emit_weighted_sum(node, element_type, out)
+    else:
+        shape, count, positions = _output_positions(node, out)
+        values = [_flatten(_expand(name, shape, out), out) for name in (first, second)]
+        # Elements of the second value follow all elements of the first.
+        offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
+        both = out.emit("Concat", values, axis=0)
+        out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
+
+
+def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
+    """Return the shape of the output, the number of its elements, and the flat position of each.
+
+    Raises:
+        CannotConvert: The shape is unknown and cannot be computed for the element type.
+    """
+    shape = _constant_shape(_broadcast_shape(node.inputs, out))
+    if shape is not None:
+        count = math.prod(shape)
+        positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
+        return shape, out.constant(count, "int64"), positions
+    condition, *values = node.inputs
+    if out.element_type(values[0]) not in FLOATS:
+        raise CannotConvert(
+            "the shape of its output is unknown, but a selection by position requires it",
+            remedy="add a value_info with the shape of each input, or convert to opset 9 or later",
+        )
+    # The sum of all inputs has the shape to which they broadcast.
+    mixed = cast(condition, out.element_type(values[0]), out)
+    for name in values:
+        mixed = out.emit("Add", [mixed, name])
+    sizes = out.emit("Shape", [mixed])
+    total = out.emit("Size", [mixed])
+    listed = out.emit("Reshape", [total, out.constant([1], "int64")])
+    return sizes, total, out.emit("Reshape", [positions_below(listed, out), sizes])
+
+
+def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the sum of both values, one multiplied by 1 and the other by 0."""
+    wide = WIDER.get(element_type, element_type)
+    weight = cast(node.inputs[0], wide, out)
+    other = out.emit("Sub", [out.constant(1, wide), weight])
+    pairs = zip(node.inputs[1:], (weight, other), strict=True)
+    parts = [out.emit("Mul", [cast(name, wide, out), each]) for name, each in pairs]
+    cast(out.emit("Add", parts), element_type, out, node.outputs)
+
+
+@adapter("OneHot", 9, 8)
+def matches_are_looked_up(node: Node, out: Rewriter) -> None:
+    """Compare each index with every class, and gather the off or on value by the result."""
+    indices, depth, values = node.inputs
+    axis = node.attribute("axis", -1)
+    if axis < -1:
+        axis += out.rank(indices) + 1
+    numbers = cast(indices, "int64", out)
+    if axis == -1:
+        # A last dimension can be added without knowing the rank.
+        shape = out.emit("Concat", [out.emit("Shape", [indices]), out.constant([1], "int64")], axis=0)
+        column, trailing = out.emit("Reshape", [numbers, shape]), 0
+    else:
+        column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
+    classes = _classes(depth, trailing, out)
+    matches = cast(out.emit("Equal", [column, classes]), "int64", out)
+    out.emit("Gather", [values, matches], node.outputs, axis=0)
+
+
+@adapter("Compress", 9, 8)
+def places_are_listed(node: Node, out: Rewriter) -> None:
+    """Gather the positions at which the condition is true."""
+    known = out.constant_value(node.inputs[1])
+    if known is None:
+        positions = _flatten(out.emit("NonZero", node.inputs[1:], opset=9), out)
+    else:
+        positions = out.constant([index for index, is_kept in enumerate(known.values) if is_kept], "int64")
+    axis = node.attribute("axis")
+    data = node.inputs[0] if axis is not None else _flatten(node.inputs[0], out)
+    out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)
+
+
+def _broadcast_shape(names: tuple[str, ...], out: Rewriter) -> tuple[int | None, ...] | None:
+    """Return the shape that all values broadcast to: `None` for unknown dimensions or an unknown rank."""
+    shapes = [out.shape(name) for name in names]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    rank = max(map(len, known))
+    aligned = [(*[1] * (rank - len(shape)), *shape) for shape in known]
+    return tuple(map(_broadcast_size, zip(*aligned, strict=True)))
+
+
+def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
+    """Return the size that is not 1, or `None` if any of the sizes is unknown."""
+    return None if None in sizes else next((size for size in sizes if size != 1), 1)
+
+
+def _constant_shape(shape: tuple[int | None, ...] | None) -> Shape | None:
+    """Return the shape if it is fully known and not too large for a constant, else `None`."""
+    sizes = tuple(size for size in shape or () if size is not None)
+    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > LONGEST:
+        return None
+    return sizes
+
+
+def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:
+    if isinstance(shape, str):
+        return out.emit("Expand", [name, shape])
+    return name if out.shape(name) == shape else out.emit("Expand", [name, out.constant(shape, "int64")])
+
+
+def _classes(depth: str, trailing: int, out: Rewriter) -> str:
+    """Return the integers from 0 to `depth - 1`, followed by `trailing` dimensions of 1."""
+    known = out.constant_value(depth)
+    if known is not None:
+        count = int(known.values[0])
+        return out.tensor(Tensor("int64", (count, *[1] * trailing), tuple(range(count))))
+    limit = out.emit("Reshape", [cast(depth, "int64", out), out.constant([1], "int64")])
+    shape = out.constant([-1, *[1] * trailing], "int64")
+    return out.emit("Reshape", [positions_below(limit, out), shape])
+
+
+def _flatten(name: str, out: Rewriter) -> str:
+    return out.emit("Reshape", [name, out.constant([-1], "int64")])

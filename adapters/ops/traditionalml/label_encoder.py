@@ -1,0 +1,130 @@
+"""LabelEncoder, upgrade: keys and values replaced the list of classes in version 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from struct import pack, unpack
+from typing import Any
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import cast
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.tensors import tensor_of
+
+
+@adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
+def places_are_written_out(node: Node, out: Rewriter) -> None:
+    """Write the classes and their indices as keys and values.
+
+    In version 1 the type of the input determines the direction, since version 2 the two lists do. The
+    defaults are the same.
+    """
+    classes = node.attribute("classes_strings", ())
+    if not classes:
+        raise CannotConvert("classes_strings is missing", remedy="list the classes in classes_strings")
+    kept = node.without("classes_strings")
+    if out.element_type(node.inputs[0]) == "string":
+        # A repeated class has its last index. Runtimes disagree about repeated keys, so write each key once.
+        indices = {name: index for index, name in enumerate(classes)}
+        lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
+    else:
+        lists = {"keys_int64s": [*range(len(classes))], "values_strings": [*classes]}
+    out.become(node, attributes={**kept, **lists})
+
+
+LISTS = {
+    "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
+    "float": "floats", "double": "floats",
+}  # fmt: skip
+"""Suffix of the attribute that lists keys or values of an element type."""
+
+TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
+"""Element type of the lists with each suffix."""
+
+
+@adapter("LabelEncoder", 4, 2, domain="ai.onnx.ml")
+def tensors_become_lists(node: Node, out: Rewriter) -> None:
+    """Move tensors to lists of string, int64 or float; cast values of other types."""
+    keys_type, keys = _read_side(node, "keys")
+    values_type, values = _read_side(node, "values")
+    if keys_type == "double" or any(isinstance(key, float) and math.isnan(key) for key in keys):
+        raise CannotConvert(
+            "the keys are double, or one is NaN, which the lists of version 2 match differently"
+        )
+    if values_type == "double" and any(_round_to_float(value) != value for value in values):
+        raise CannotConvert("the values are double, and float does not represent them exactly")
+    # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
+    pairs = dict(zip(keys, values, strict=True))
+    lists = {f"keys_{LISTS[keys_type]}": [*pairs], f"values_{LISTS[values_type]}": [*pairs.values()]}
+    kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
+    data, result = node.inputs[0], node.outputs[0]
+    if keys_type not in TYPES.values():
+        data = cast(data, "int64", out)
+    if values_type not in TYPES.values():
+        result = out.fresh("values")
+    out.become(
+        node,
+        inputs=[data],
+        outputs=[result],
+        attributes={**kept, **_default_attribute(node, values_type), **lists},
+    )
+    if result != node.outputs[0]:
+        cast(result, values_type, out, node.outputs)
+
+
+@adapter("LabelEncoder", 2, 1, domain="ai.onnx.ml")
+def pairs_become_places(node: Node, out: Rewriter) -> None:
+    """Convert pairs of strings and indices to a list of classes.
+
+    The indices must be 0, 1, 2 and so on, in any order.
+    """
+    strings, indices = node.attribute("keys_strings"), node.attribute("values_int64s")
+    if strings is None:
+        strings, indices = node.attribute("values_strings"), node.attribute("keys_int64s")
+    elif len(set(strings)) < len(strings):
+        strings = None
+    if strings is None or indices is None or sorted(indices) != list(range(len(strings))):
+        raise CannotConvert("version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on")
+    classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
+    kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
+    kept.pop("default_float", None)
+    out.become(node, attributes={**kept, "classes_strings": classes})
+
+
+def _default_names(node: Node) -> Sequence[str]:
+    return [name for name in node.attributes if name in ("default_float", "default_int64", "default_string")]
+
+
+def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
+    """Return the element type of the keys or values, and the keys or values."""
+    attribute = node.attribute(f"{side}_tensor")
+    if attribute is not None:
+        tensor = tensor_of(attribute)
+        return tensor.element_type, tensor.values
+    for suffix, element_type in TYPES.items():
+        values = node.attribute(f"{side}_{suffix}")
+        if values is not None:
+            return element_type, values
+    raise CannotConvert(f"the node has no {side}")
+
+
+def _default_attribute(node: Node, element_type: str) -> dict[str, Any]:
+    """Return the default tensor as the attribute for its element type."""
+    attribute = node.attribute("default_tensor")
+    if attribute is None:
+        return {}
+    value = tensor_of(attribute).values[0]
+    if element_type == "double" and _round_to_float(value) != value and not math.isnan(value):
+        raise CannotConvert("the default is double, and float does not represent it exactly")
+    return {f"default_{LISTS[element_type].removesuffix('s')}": value}
+
+
+def _round_to_float(value: float) -> float:
+    """Return the nearest float32, or NaN if the value is too large."""
+    try:
+        return float(unpack("<f", pack("<f", value))[0])
+    except OverflowError:
+        return math.nan

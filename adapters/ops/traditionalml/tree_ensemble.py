@@ -1,0 +1,219 @@
+"""TreeEnsembleRegressor and TreeEnsembleClassifier, upgrade: TreeEnsemble since ai.onnx.ml 5.
+
+TreeEnsemble has neither base values nor labels; separate nodes add them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from struct import pack, unpack
+from typing import Any
+
+from opshift.adapters.core.adapter_table import adapter
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
+from opshift.adapters.ops.traditionalml.tree_scores import (
+    AGGREGATES,
+    TRANSFORMS,
+    base_stage,
+    cast,
+    emit,
+    emit_ensemble,
+    in_turn,
+    last_stages,
+    transform_of,
+)
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.tensors import tensor_of
+
+UNVOTED = "give every leaf a weight for every target or class, which may be 0"
+"""Remedy for targets without a vote in some rows."""
+
+
+@adapter("TreeEnsembleRegressor", 3, 5, domain="ai.onnx.ml")
+def base_values_are_added_behind(node: Node, out: Rewriter) -> None:
+    """Convert to TreeEnsemble, with nodes for base values, the transform and a Cast to float."""
+    forest = read_forest(node, "target", node.attribute("n_targets", 0), out)
+    aggregate = AGGREGATES.get(node.attribute("aggregate_function", b"SUM"))
+    if aggregate is None:
+        raise CannotConvert(
+            f"unknown aggregate_function {node.attribute('aggregate_function').decode(errors='replace')!r}"
+        )
+    transform, ensemble_transform = _target_transforms(node, forest)
+    stages = [
+        *base_stage(forest.base, forest.element_type),
+        *last_stages(transform, forest.targets, forest.element_type),
+    ]
+    scores = out.fresh("scores") if stages else node.outputs[0]
+    emit_ensemble(node, forest, scores, out, aggregate, TRANSFORMS[ensemble_transform])
+    in_turn(scores, stages, node.outputs[0], out)
+
+
+@adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
+def labels_are_looked_up(node: Node, out: Rewriter) -> None:
+    """Convert to TreeEnsemble; ArgMax finds the highest score, and LabelEncoder maps it to the label."""
+    classes = len(_labels(node))
+    forest = read_forest(node, "class", classes, out)
+    if classes == 1:
+        raise CannotConvert("the classifier has one class label, instead of which onnxruntime returns 0 or 1")
+    if classes == 2 and {vote.target for vote in forest.all_votes()} == {0}:
+        _convert_single_score(node, replace(forest, targets=1), out)
+    else:
+        _convert_score_per_class(node, forest, out)
+
+
+def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
+    """Return the transform to apply after TreeEnsemble, and the one to leave to TreeEnsemble.
+
+    The specification applies each transform to a single target. Onnxruntime applies only PROBIT, by
+    TreeEnsemble as well.
+    """
+    _require_base_values(forest, forest.targets)
+    transform = transform_of(node)
+    if any(forest.base) and len(forest.sure_targets()) < forest.targets:
+        raise CannotConvert("onnxruntime omits the base value of a target without a vote", remedy=UNVOTED)
+    if forest.targets == 1 and any(len(votes) > 1 for votes in forest.votes):
+        raise CannotConvert(
+            "a leaf has several weights for the only target", remedy="replace them by their sum"
+        )
+    if forest.targets > 1 or transform in (b"NONE", b"PROBIT"):
+        return transform, b"NONE"
+    if any(forest.base):
+        raise CannotConvert(
+            f"onnxruntime omits post_transform {transform.decode()} after base_values for a single target",
+            remedy="set post_transform to NONE to keep the results of onnxruntime",
+        )
+    return b"NONE", transform
+
+
+def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
+    """Convert two classes with votes for the first only: its score determines both.
+
+    The specification does not define the label. The threshold is that of onnxruntime: 0.5 if no weight is
+    negative, and 0 otherwise.
+    """
+    transform = transform_of(node)
+    _require_base_values(forest, 1)
+    if transform not in (b"NONE", b"LOGISTIC"):
+        raise CannotConvert(
+            f"post_transform {transform.decode()} of one score for two classes is not defined"
+        )
+    is_share = all(vote.weight >= 0 for vote in forest.all_votes())
+    score = _emit_class_scores(node, forest, out.fresh("score"), out)
+    if out.is_used(node.output(0)):
+        threshold = out.constant(0.5 if is_share else 0.0, forest.element_type)
+        is_second = emit(
+            "Reshape", [emit("Greater", [score, threshold], out), out.constant([-1], "int64")], out
+        )
+        _emit_labels(cast(is_second, "", out, to="int64"), node, out)
+    if out.is_used(node.output(1)):
+        _emit_both_scores(score, is_share, transform, forest.element_type, node.output(1), out)
+
+
+def _emit_both_scores(
+    score: str, is_share: bool, transform: bytes, element_type: str, result: str, out: Rewriter
+) -> None:
+    """Emit a column for each class: scores without negative weights add up to one, others are opposites."""
+    if is_share and transform == b"NONE":
+        other = emit("Sub", [out.constant(1.0, element_type), score], out)
+    else:
+        other = emit("Neg", [score], out)
+    stages = last_stages(transform, 2, element_type)
+    both = emit("Concat", [other, score], out, "" if stages else result, axis=1)
+    in_turn(both, stages, result, out)
+
+
+def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
+    """Convert a score for each class; the label has the highest score before the transform."""
+    _require_base_values(forest, forest.targets)
+    stages = last_stages(transform_of(node), forest.targets, forest.element_type)
+    _require_agreement(forest, out.is_used(node.output(0)))
+    result = node.output(1) if out.is_used(node.output(1)) else ""
+    scores = _emit_class_scores(node, forest, result if result and not stages else out.fresh("scores"), out)
+    if out.is_used(node.output(0)):
+        _emit_labels(emit("ArgMax", [scores], out, axis=1, keepdims=0), node, out)
+    if result:
+        in_turn(scores, stages, result, out)
+
+
+def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> str:
+    """Emit the sums of votes and base values under the name `result`."""
+    base_stages = base_stage(forest.base, forest.element_type)
+    votes = out.fresh("votes") if base_stages else result
+    emit_ensemble(node, forest, votes, out)
+    in_turn(votes, base_stages, result, out)
+    return result
+
+
+def _require_agreement(forest: Forest, has_label: bool) -> None:
+    """Refuse scores per class for which onnxruntime differs from the specification."""
+    guaranteed = forest.sure_targets()
+    if forest.targets == 2 and has_label:
+        raise CannotConvert(
+            "for two classes onnxruntime selects the second if its score is above 0, not the higher score",
+            remedy="assign all weights to class 0, whose score then determines class 1, or drop the label",
+        )
+    if forest.targets == 2 and forest.base:
+        raise CannotConvert("onnxruntime does not add base_values to the scores of two classes")
+    if forest.targets == 2 and 1 not in guaranteed:
+        raise CannotConvert(
+            "onnxruntime invents a score for the second of two classes where it has no vote", remedy=UNVOTED
+        )
+    votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
+    if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
+        raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=UNVOTED)
+
+
+def _require_base_values(forest: Forest, count: int) -> None:
+    if forest.base and len(forest.base) != count:
+        raise CannotConvert(f"the node has {len(forest.base)} base_values, expected {count} or none")
+
+
+def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
+    labels = _labels(node)
+    suffix = "strings" if isinstance(labels[0], bytes) else "int64s"
+    mapping: dict[str, Any] = {"keys_int64s": [*range(len(labels))], f"values_{suffix}": [*labels]}
+    out.emit("LabelEncoder", [index], [node.output(0)], **mapping)
+
+
+def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
+    strings: tuple[bytes, ...] = node.attribute("classlabels_strings", ())
+    numbers: tuple[int, ...] = node.attribute("classlabels_int64s", ())
+    if bool(strings) == bool(numbers):
+        raise CannotConvert("exactly one of classlabels_strings and classlabels_int64s must be set")
+    return strings or numbers
+
+
+SUFFIX = "_as_tensor"
+"""Suffix of the attributes that version 3 added."""
+
+UNUSED = "nodes_hitrates"
+"""Frequency of each node in training. It has no effect on results, so it may be dropped."""
+
+
+@adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
+def tensors_become_lists_of_floats(node: Node, out: Rewriter) -> None:
+    """Move tensors to the lists of the same names, if float represents their numbers."""
+    tensors = [name for name in node.attributes if name.endswith(SUFFIX)]
+    lists = {}
+    for name in tensors:
+        list_name = name.removesuffix(SUFFIX)
+        if list_name == UNUSED:
+            continue
+        values = tensor_of(node.attribute(name)).values
+        lists[list_name] = [*values]
+        if any(not _fits_float(value) for value in values):
+            raise CannotConvert(
+                f"{name} has numbers that float does not represent exactly",
+                remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
+            )
+    out.become(node, attributes={**node.without(*tensors), **lists})
+
+
+def _fits_float(value: float) -> bool:
+    try:
+        # NaN differs from itself, but float represents it.
+        return value != value or unpack("<f", pack("<f", value))[0] == value
+    except OverflowError:
+        return False

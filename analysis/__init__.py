@@ -1,0 +1,1 @@
+"""Reports about one model or two."""

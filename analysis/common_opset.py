@@ -1,0 +1,91 @@
+"""Highest opset to which several models can be converted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from opshift.analysis.reach import Reach, reach
+from opshift.converter.convert import plan_version
+from opshift.converter.report import Report
+from opshift.model.errors import OpshiftError, UsageError
+from opshift.model.files import model_of
+from opshift.registry.registry import Registry
+
+
+class NoCommonOpset(OpshiftError):
+    """The models cannot be converted to one opset.
+
+    Attributes:
+        reaches: reachable opsets of each model, in the order of the models.
+    """
+
+    def __init__(self, reaches: Sequence[Reach]) -> None:
+        self.reaches = tuple(reaches)
+        low = max(range(len(reaches)), key=lambda index: reaches[index].lowest)
+        high = min(range(len(reaches)), key=lambda index: reaches[index].highest)
+        bounds = (
+            f"models[{low}] stops at opset {reaches[low].lowest}, models[{high}] at {reaches[high].highest}"
+        )
+        reasons = (
+            *(node.below for node in reaches[low].nodes),
+            *(node.above for node in reaches[high].nodes),
+        )
+        why = next(filter(None, reasons), "")
+        super().__init__(f"the models have no opset in common: {bounds}{f': {why}' if why else ''}")
+
+
+@dataclass(frozen=True)
+class CommonOpset:
+    """Opsets that several models can share.
+
+    Attributes:
+        domain: domain of the opsets.
+        lowest, highest: inclusive range of opsets that all models reach.
+        reaches: reachable opsets of each model, in the order of the models.
+        reports: conversion of each model to `highest`; without changes if its opset is already `highest`.
+    """
+
+    domain: str
+    lowest: int
+    highest: int
+    reaches: tuple[Reach, ...]
+    reports: tuple[Report, ...]
+
+
+def common_opset(
+    models: Iterable[Any],
+    domain: str = "",
+    *,
+    allow: str | Iterable[str] = (),
+    registry: Registry | None = None,
+) -> CommonOpset:
+    """Return the highest opset of a domain that all models reach, with the conversion of each model.
+
+    A model reaches an opset if it can be converted to that opset and to every opset in between.
+
+    Args:
+        models: ModelProtos, their bytes, or paths.
+        domain: domain of the opsets; by default ai.onnx.
+        allow: inexact conversions to allow, see `convert_version`; by default all conversions are exact.
+        registry: operator definitions; by default the project's own.
+
+    Raises:
+        NoCommonOpset: no opset is reachable for all models; the error lists the limits of each model and
+            their reasons.
+        InvalidModel: a model is invalid, or does not import the domain.
+        UsageError: the list of models is empty.
+    """
+    loaded = [model_of(each)[0] for each in models]
+    if not loaded:
+        raise UsageError("no models are given", remedy="pass a list of models or paths")
+    allowed = [allow] if isinstance(allow, str) else list(allow)
+    reaches = tuple(reach(each, domain, allow=allowed, registry=registry) for each in loaded)
+    lowest = max(each.lowest for each in reaches)
+    highest = min(each.highest for each in reaches)
+    if lowest > highest:
+        raise NoCommonOpset(reaches)
+    canonical = reaches[0].domain
+    plans = (plan_version(each, {canonical: highest}, allow=allowed, registry=registry) for each in loaded)
+    return CommonOpset(canonical, lowest, highest, reaches, tuple(map(Report.of, plans)))

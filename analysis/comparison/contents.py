@@ -1,0 +1,141 @@
+"""Comparison of everything except the signature: opsets, IR version, graph, weights and metadata."""
+
+from __future__ import annotations
+
+import filecmp
+from collections.abc import Iterable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from opshift.analysis.comparison.result import Change
+from opshift.model.operator_ids import opset_imports
+
+EXTERNAL = 1
+"""`TensorProto.DataLocation`: the values are in an external data file."""
+
+IMAGE = "image."
+"""Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
+
+COMPUTED = ("node", "sparse_initializer", "quantization_annotation")
+"""Fields of GraphProto that results may depend on, besides initializers."""
+
+Folders = tuple[Path | None, Path | None]
+"""Folders of the two models, if they are files."""
+
+
+def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[Change]:
+    """Yield all changes except changes of the signature."""
+    yield from _version_changes(old, new)
+    yield from _meaning_changes(old, new)
+    if not _same_graph(old, new):
+        yield Change("GRAPH_CHANGED", "graph")
+    if _files_may_differ(_external_files(old) & _external_files(new), folders):
+        yield Change("WEIGHTS_UNKNOWN", "weights")
+    if not _same_metadata(old, new):
+        yield Change("METADATA_CHANGED", "metadata")
+
+
+def _version_changes(old: Any, new: Any) -> Iterator[Change]:
+    before, after = _highest_opsets(old), _highest_opsets(new)
+    for domain in {**before, **after}:
+        old_opset, new_opset = before.get(domain, 0), after.get(domain, 0)
+        if old_opset != new_opset:
+            kind = "RAISED" if new_opset > old_opset else "LOWERED"
+            yield Change(f"OPSET_{kind}", domain, str(old_opset or ""), str(new_opset or ""))
+    if old.ir_version != new.ir_version:
+        kind = "RAISED" if new.ir_version > old.ir_version else "LOWERED"
+        yield Change(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
+
+
+def _highest_opsets(model: Any) -> dict[str, int]:
+    """Return the highest opset of each domain that the model or one of its functions imports."""
+    found = opset_imports(model.opset_import, model.ir_version)
+    for function in model.functions:
+        for domain, opset in opset_imports(function.opset_import or model.opset_import).items():
+            found[domain] = max(opset, found.get(domain, 0))
+    return found
+
+
+def _meaning_changes(old: Any, new: Any) -> Iterator[Change]:
+    before, after = _image_metadata(old), _image_metadata(new)
+    for key in before.keys() & after.keys():
+        if before[key] != after[key]:
+            yield Change("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
+
+
+def _image_metadata(model: Any) -> dict[str, str]:
+    """Return the metadata of images in lower case, because keys and values are case-insensitive."""
+    props = {each.key.lower(): each.value.lower() for each in model.metadata_props}
+    return {key: value for key, value in props.items() if key.startswith(IMAGE)}
+
+
+def _external_files(model: Any) -> set[str]:
+    """Return the external data files of the main graph."""
+    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL)
+    return {entry.value for each in tensors for entry in each.external_data if entry.key == "location"}
+
+
+def _files_may_differ(names: set[str], folders: Folders) -> bool:
+    """Return whether files of the same names may differ in the two folders."""
+    old_folder, new_folder = folders
+    if old_folder is None or new_folder is None:
+        return bool(names)
+    try:
+        return not all(filecmp.cmp(old_folder / name, new_folder / name, shallow=False) for name in names)
+    except OSError:  # a missing file is not an error of this comparison
+        return True
+
+
+def _same_graph(old: Any, new: Any) -> bool:
+    # initializers of inputs are defaults, which are part of the signature
+    inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
+    old_weights, new_weights = (
+        [each for each in graph.initializer if each.name not in inputs] for graph in (old.graph, new.graph)
+    )
+    return (
+        _same(old_weights, new_weights)
+        and all(_same(getattr(old.graph, field), getattr(new.graph, field)) for field in COMPUTED)
+        and _same(old.functions, new.functions)
+        and _same(old.training_info, new.training_info)
+        and _same(old.configuration, new.configuration)
+    )
+
+
+def _same_metadata(old: Any, new: Any) -> bool:
+    texts = ("producer_name", "producer_version", "domain", "doc_string")
+    return (
+        all(getattr(old, field) == getattr(new, field) for field in texts)
+        and (old.graph.name, old.graph.doc_string) == (new.graph.name, new.graph.doc_string)
+        and _same(old.metadata_props, new.metadata_props)
+        and _same(old.graph.metadata_props, new.graph.metadata_props)
+        and _same(old.graph.value_info, new.graph.value_info)
+        and _same_value_texts(old, new)
+    )
+
+
+def _same_value_texts(old: Any, new: Any) -> bool:
+    """Return whether descriptive texts of inputs and outputs are equal, for those in both models."""
+    old_texts, new_texts = (
+        {
+            (role, value.name): (value.doc_string, value.type.denotation, _props(value))
+            for role, values in enumerate((model.graph.input, model.graph.output))
+            for value in values
+        }
+        for model in (old, new)
+    )
+    return all(old_texts[each] == new_texts[each] for each in old_texts.keys() & new_texts.keys())
+
+
+def _props(message: Any) -> list[tuple[str, str]]:
+    return [(each.key, each.value) for each in message.metadata_props]
+
+
+def _same(old: Iterable[Any], new: Iterable[Any]) -> bool:
+    """Return whether two lists of messages are equal, even if their classes differ."""
+    return all(
+        one is not None
+        and other is not None
+        and one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
+        for one, other in zip_longest(old, new)
+    )

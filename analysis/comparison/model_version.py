@@ -1,0 +1,128 @@
+"""`ModelProto.model_version`: a semantic version packed into 64 bits, or a simple number (ONNX Versioning).
+
+MAJOR occupies the upper 16 bits, MINOR the next 16 and PATCH the lower 32: 1.2.345 is 0x0001000200000159. If
+the upper 32 bits are zero, it is a simple number, so a semantic version cannot start with 0.0.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import IntEnum
+from typing import NamedTuple
+
+from opshift.model.errors import UsageError
+
+HIGHEST_PART = 0xFFFF
+"""Maximum of MAJOR and MINOR."""
+
+HIGHEST_PATCH = 0xFFFFFFFF
+"""Maximum of PATCH and of simple numbers."""
+
+SIGN = 1 << 63
+"""Sign bit of the field, which is an int64."""
+
+WHOLE = 1 << 64
+"""Number of 64-bit values, to convert between signed and unsigned numbers."""
+
+_SEMANTIC = re.compile(r"(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,9})", re.ASCII)
+
+_SIMPLE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
+
+_EXAMPLE = "write it as 1.2.345, with up to 65535.65535.4294967295, or as a simple number up to 4294967295"
+
+
+class Rise(IntEnum):
+    """Part of the version that increases, from none to MAJOR."""
+
+    NONE = 0
+    PATCH = 1
+    MINOR = 2
+    MAJOR = 3
+
+
+class SemVer(NamedTuple):
+    """Semantic version: MAJOR, MINOR and PATCH."""
+
+    major: int
+    minor: int
+    patch: int
+
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
+
+def pack_version(text: str) -> int:
+    """Return the value of `model_version` for a version such as `1.2.345` or a simple number such as `7`.
+
+    Versions from 32768.0.0 onwards are negative, because the field is signed.
+
+    Raises:
+        UsageError: the text is not a version, a part is too large, or it starts with 0.0.
+    """
+    if _SIMPLE.fullmatch(text) and int(text) <= HIGHEST_PATCH:
+        return int(text)
+    match = _SEMANTIC.fullmatch(text)
+    parts = SemVer(*map(int, match.groups())) if match else SemVer(0, 0, 0)
+    if max(parts.major, parts.minor) > HIGHEST_PART or parts.patch > HIGHEST_PATCH:
+        match = None
+    if match is None:
+        raise UsageError(f"{text!r} is not a model version", remedy=_EXAMPLE)
+    if parts.major == parts.minor == 0:
+        raise UsageError(
+            f"{text!r} is indistinguishable from a simple number when packed", remedy="start at 0.1.0"
+        )
+    packed = parts.major << 48 | parts.minor << 32 | parts.patch
+    return packed - WHOLE if packed >= SIGN else packed
+
+
+def unpack_version(packed: int) -> str:
+    """Return the text of a packed version, such as `1.2.345` or `7`.
+
+    Raises:
+        UsageError: the number has more than 64 bits.
+    """
+    if not -SIGN <= packed < WHOLE:
+        raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
+    return str(read_version(packed))
+
+
+def read_version(packed: int) -> SemVer | int:
+    """Return the semantic version or the simple number of a packed version."""
+    bits = packed % WHOLE
+    if bits <= HIGHEST_PATCH:
+        return bits
+    return SemVer(bits >> 48, bits >> 32 & HIGHEST_PART, bits & HIGHEST_PATCH)
+
+
+def rise_between(old: int, new: int) -> Rise | None:
+    """Return the part that increases between two packed versions; `None` if the new one is lower.
+
+    A step from a simple number, or to one, counts as a MAJOR increase.
+    """
+    before, after = read_version(old), read_version(new)
+    if new % WHOLE < old % WHOLE:
+        return None
+    if old == new:
+        return Rise.NONE
+    if isinstance(before, int) or isinstance(after, int):
+        return Rise.MAJOR
+    if after.major > before.major:
+        return Rise.MAJOR
+    return Rise.MINOR if after.minor > before.minor else Rise.PATCH
+
+
+def next_version(packed: int, rise: Rise) -> str:
+    """Return the lowest version that increases another by a given part.
+
+    A simple number increases by 1 for any part.
+    """
+    before = read_version(packed)
+    if isinstance(before, int):
+        return str(before + (rise > Rise.NONE))
+    steps = {
+        Rise.NONE: before,
+        Rise.PATCH: before._replace(patch=before.patch + 1),
+        Rise.MINOR: SemVer(before.major, before.minor + 1, 0),
+        Rise.MAJOR: SemVer(before.major + 1, 0, 0),
+    }
+    return str(steps[rise])

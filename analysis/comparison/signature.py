@@ -1,0 +1,84 @@
+"""Inputs and outputs of a graph, as callers see them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opshift.model.types import type_text
+
+Role = Literal["INPUT", "OUTPUT"]
+
+Dim = int | str | None
+"""Size or name of a dimension; `None` if it has neither."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """Input or output of a graph.
+
+    Attributes:
+        role, name, position: identity of the value.
+        type: type such as `tensor(float)`; empty if not declared.
+        dims: the dimensions; `None` if the rank is not declared.
+        denotations: denotations of the type and of each dimension; empty if not declared.
+        default: serialized initializer of an input; `None` if it has no default.
+    """
+
+    role: Role
+    name: str
+    position: int
+    type: str
+    dims: tuple[Dim, ...] | None
+    denotations: tuple[str, ...]
+    default: bytes | None
+
+    @property
+    def place(self) -> str:
+        """Name of the value in messages."""
+        return f"{self.role.lower()} {self.name!r}"
+
+
+def values_of(graph: Any, role: Role) -> dict[str, Value]:
+    """Return the inputs or outputs of a graph by name, in order."""
+    declared = graph.input if role == "INPUT" else graph.output
+    defaults = _defaults(graph) if role == "INPUT" else {}
+    return {
+        value.name: Value(
+            role,
+            value.name,
+            position,
+            type_text(value.type) or "",
+            _dims(value.type),
+            _denotations(value.type),
+            defaults[value.name].SerializeToString(deterministic=True) if value.name in defaults else None,
+        )
+        for position, value in enumerate(declared)
+    }
+
+
+def _defaults(graph: Any) -> Mapping[str, Any]:
+    sparse = {each.values.name: each for each in graph.sparse_initializer}
+    return sparse | {each.name: each for each in graph.initializer}
+
+
+def _shape(kind: Any) -> Any:
+    which = kind.WhichOneof("value")
+    if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
+        return None
+    return getattr(kind, which).shape
+
+
+def _dims(kind: Any) -> tuple[Dim, ...] | None:
+    shape = _shape(kind)
+    return None if shape is None else tuple(_dim(each) for each in shape.dim)
+
+
+def _dim(dim: Any) -> Dim:
+    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None
+
+
+def _denotations(kind: Any) -> tuple[str, ...]:
+    shape = _shape(kind)
+    return (kind.denotation, *(each.denotation for each in (shape.dim if shape is not None else ())))

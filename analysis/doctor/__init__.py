@@ -1,0 +1,1 @@
+"""Diagnose which opsets a model is valid for."""

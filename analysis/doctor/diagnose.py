@@ -1,0 +1,165 @@
+"""Diagnosis of a model: the opsets at which its nodes are valid, and the opset imports that it declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeLegality, Stamp, ranges
+from opshift.analysis.doctor.valid_opsets import Judge
+from opshift.converter.ir_version.change import needed_for
+from opshift.converter.ir_version.lower import least_version
+from opshift.converter.options import Concessions
+from opshift.converter.survey.survey import Surveyed, survey
+from opshift.inference.scope import Scope, Standing
+from opshift.model.errors import InvalidModel
+from opshift.model.files import model_of
+from opshift.model.fresh_names import Names
+from opshift.model.graphs import label
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, title
+from opshift.registry.ir_versions import ir_versions
+from opshift.registry.registry import Registry, default_registry
+
+EVERYTHING = Standing(has_step=True, has_graphs=True)
+"""Status that includes every node in the survey."""
+
+Judged = tuple[Node, NodeLegality, frozenset[int]]
+
+
+def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
+    """Determine the opsets at which each node is valid, and whether the declared versions match them.
+
+    A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,
+    its attributes and their values, and the types of its values that are known.
+
+    Args:
+        model: a ModelProto, serialized bytes, or a path; it is not changed.
+        registry: the operator definitions, if not the project's own.
+
+    Returns:
+        The declared and the fitting versions, and the valid opsets of each node.
+
+    Raises:
+        InvalidModel: the input is not a model, or is invalid at every opset.
+    """
+    source, _ = model_of(model)
+    try:
+        return _Doctor(source, registry or default_registry()).diagnosis()
+    except UnicodeDecodeError as error:
+        raise InvalidModel("a name in the model is not UTF-8 text") from error
+
+
+class _Doctor:
+    def __init__(self, model: Any, registry: Registry) -> None:
+        self._model = model
+        self._registry = registry
+        self._validity = Judge(registry)
+        # calls of the model's own functions have no operator definition
+        self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
+        self._nodes: list[NodeLegality] = []
+        self._unknown = 0
+
+    def diagnosis(self) -> Diagnosis:
+        model = self._model
+        opsets = _declared_opsets(model.opset_import, model.ir_version)
+        graph = self._survey(model.graph, "graph", opsets)
+        training = [
+            self._survey(getattr(info, part), f"training_info[{index}].{part}", opsets, graph.scope)
+            for index, info in enumerate(model.training_info)
+            for part in ("initialization", "algorithm")
+        ]
+        stamps = self._stamps("model", opsets, [graph, *training])
+        for each in model.functions:
+            imports = _declared_opsets(each.opset_import, model.ir_version) or opsets
+            place = f"function {title(each)}"
+            found = self._stamps(place, imports, [self._survey(each, place, imports)])
+            stamps += found if each.opset_import else []
+        return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
+
+    def _survey(
+        self, container: Any, path: str, opsets: Mapping[str, int], parent: Scope | None = None
+    ) -> Surveyed:
+        scope = Scope(container, opsets, self._registry, Names(), Concessions(), {}, parent)
+        return survey(scope, path, lambda proto, scope: EVERYTHING)
+
+    def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[Surveyed]) -> list[Stamp]:
+        """Return a stamp for each domain that the graphs or the function import or use."""
+        valid_opsets: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
+        for each in surveyed:
+            for node, scope, path in _nodes(each):
+                domain = canonical_domain(node.domain)
+                found = self._examine(node, scope, path, opsets.get(domain))
+                if found is not None:
+                    valid_opsets.setdefault(domain, set()).add(found)
+        return [self._stamp(place, domain, opsets, found) for domain, found in valid_opsets.items()]
+
+    def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> frozenset[int] | None:
+        domain = canonical_domain(node.domain)
+        is_call = (domain, node.op_type) in self._functions
+        found = None if is_call else self._validity.opsets(node, scope)
+        if found is None:
+            self._unknown += 1
+            return None
+        reason = ""
+        if opset is None:
+            reason = f"domain {domain} has no opset import"
+        elif opset not in found:
+            reason = self._validity.why_not(node, scope, opset)
+        self._nodes.append(NodeLegality(path, f"{domain}.{node.op_type}", ranges(found), reason))
+        return found
+
+    def _stamp(
+        self, place: str, domain: str, opsets: Mapping[str, int], valid_opsets: Iterable[frozenset[int]]
+    ) -> Stamp:
+        opset = opsets.get(domain)
+        if domain not in self._registry.domains():
+            return Stamp(place, domain, opset, (), opset)
+        published = frozenset(range(1, self._registry.newest_opset(domain) + 1))
+        common = published.intersection(*valid_opsets)
+        preferred = self._probable_opset(domain, opsets) if opset is None else opset
+        # of two opsets at the same distance, the newer one
+        fitting = min(common, key=lambda each: (abs(each - preferred), -each), default=None)
+        return Stamp(place, domain, opset, ranges(common), fitting)
+
+    def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
+        """Return the likely opset of a domain that is not imported, released with the declared versions."""
+        default = opsets.get(DEFAULT_DOMAIN)
+        newest, ir_version = self._registry.newest_opset(domain), self._model.ir_version
+        candidates = (
+            each
+            for each in self._registry.releases.onnx.values()
+            if (each.ir_version <= ir_version if default is None else each.opsets[DEFAULT_DOMAIN] <= default)
+        )
+        return max((each.opsets.get(domain, 1) for each in candidates), default=newest)
+
+    def _ir_stamp(self, stamps: list[Stamp]) -> IrStamp:
+        published, declared = ir_versions(), self._model.ir_version
+        needed = least_version(self._model, self._registry)
+        if 1 <= declared <= published.newest and needed <= max(declared, published.oldest):
+            return IrStamp(declared, needed, declared)
+        opsets = {each.domain: each.fitting for each in stamps if each.fitting is not None}
+        return IrStamp(declared, needed, max(needed, needed_for(opsets, self._registry.releases)))
+
+
+def _declared_opsets(imports: Any, ir_version: int) -> dict[str, int]:
+    """Return the opset imports by domain.
+
+    The first import of a domain counts. Before IR version 3, a model without imports has opset 1.
+    """
+    found: dict[str, int] = {}
+    for each in imports:
+        found.setdefault(canonical_domain(each.domain), each.version)
+    return found or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
+
+
+def _nodes(surveyed: Surveyed) -> Iterator[tuple[Node, Scope, str]]:
+    """Yield the nodes of a graph or function and of all nested subgraphs, with their scopes and labels."""
+    waiting = [surveyed]
+    while waiting:
+        current = waiting.pop()
+        for line in current.todo:
+            proto = current.scope.proto_of(line)
+            place = f"{current.path}, node {label(proto.name, proto.op_type, proto.output)}"
+            yield Node.of(proto), current.scope, place
+        waiting += reversed([each[3] for each in current.subgraphs])

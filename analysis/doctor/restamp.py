@@ -1,0 +1,71 @@
+"""Correction of opset imports and the IR version of a model, without any other change."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift.analysis.doctor.diagnose import diagnose
+from opshift.analysis.doctor.diagnosis import Diagnosis, Stamp
+from opshift.model.errors import InvalidModel
+from opshift.model.files import BYTES, model_of
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, title
+from opshift.registry.registry import Registry
+
+
+def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = None) -> Any:
+    """Return a model with opset imports and an IR version at which its nodes are valid.
+
+    The nodes are not changed: the model computes what they mean at these opsets.
+
+    Args:
+        model: a ModelProto, serialized bytes, or a path.
+        inplace: change the given ModelProto.
+        registry: the operator definitions, if not the project's own.
+
+    Returns:
+        A model of the same class; bytes for bytes, and the project's ModelProto for a path.
+
+    Raises:
+        InvalidModel: no opset of some domain is valid for all nodes.
+    """
+    source, owned = model_of(model)
+    diagnosis = diagnose(source, registry=registry)
+    require_curable(diagnosis)
+    result = source
+    if not owned and not inplace:
+        result = type(source)()
+        result.CopyFrom(source)
+    apply_stamps(diagnosis, result)
+    return result.SerializeToString() if isinstance(model, BYTES) else result
+
+
+def require_curable(diagnosis: Diagnosis) -> None:
+    """Check that each opset import can be corrected.
+
+    Raises:
+        InvalidModel: no opset of a domain is valid for all nodes.
+    """
+    for stamp in diagnosis.hopeless:
+        raise InvalidModel(
+            f"no opset of {stamp.domain} is valid for all nodes",
+            place=stamp.place,
+            remedy="run opshift doctor to list the valid opsets of each node",
+        )
+
+
+def apply_stamps(diagnosis: Diagnosis, model: Any) -> None:
+    """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
+    model.ir_version = diagnosis.ir_version.fitting
+    owners = {"model": model, **{f"function {title(each)}": each for each in model.functions}}
+    for stamp in diagnosis.stamps:
+        if not stamp.fits:
+            _write_import(owners[stamp.place].opset_import, stamp)
+
+
+def _write_import(imports: Any, stamp: Stamp) -> None:
+    existing = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
+    for each in existing or [imports.add()]:
+        # an empty domain is the default domain
+        if not existing and stamp.domain != DEFAULT_DOMAIN:
+            each.domain = stamp.domain
+        each.version = stamp.fitting

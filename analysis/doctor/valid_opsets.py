@@ -1,0 +1,147 @@
+"""Opsets at which a node is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from opshift.converter.rewrite.validation import require_sound
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
+from opshift.model.node import ATTRIBUTE_TYPES, Node
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.registry import Registry
+
+Types = tuple[str | None, ...]
+"""For each input and output: an element type, a type string, or `None` if it is unknown."""
+
+INT, STRING = 2, 3
+
+INTERNAL = "__"
+"""Prefix of attributes that tools add; they do not belong to any operator."""
+
+
+class Judge:
+    """Validity of nodes at the opsets of a registry.
+
+    Results are cached by the properties that validity depends on, because models repeat similar nodes.
+    """
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._cache: dict[Hashable, frozenset[int]] = {}
+
+    def opsets(self, node: Node, scope: Scope) -> frozenset[int] | None:
+        """Return the opsets at which a node is valid, or `None` if its domain is not in the registry."""
+        domain = canonical_domain(node.domain)
+        if domain not in self._registry.domains():
+            return None
+        types = _types(node, scope)
+        key = _cache_key(node, types)
+        if key not in self._cache:
+            valid = (
+                opset
+                for version, opsets in self._versions(node.op_type, domain)
+                if not fault(node, types, version)
+                for opset in opsets
+            )
+            self._cache[key] = frozenset(valid)
+        return self._cache[key]
+
+    def why_not(self, node: Node, scope: Scope, opset: int) -> str:
+        """Return the reason why a node is invalid at an opset; empty if it is valid."""
+        domain = canonical_domain(node.domain)
+        for version, opsets in self._versions(node.op_type, domain):
+            if opset in opsets:
+                return fault(node, _types(node, scope), version)
+        operator = self._registry.at(node.op_type, opset, domain)
+        reason = f"{node.op_type} is deprecated" if operator else f"{node.op_type} does not exist"
+        return f"{reason} in opset {opset} of {domain}"
+
+    def _versions(self, op_type: str, domain: str) -> Iterator[tuple[OperatorVersion, range]]:
+        """Yield the versions of an operator that models may use, each with its opsets.
+
+        A deprecated last version is skipped, because it may do nothing but deprecate the operator. Earlier
+        deprecated versions are included: models were written with them before their deprecation.
+        """
+        operator = self._registry.operator(op_type, domain)
+        versions = operator.versions if operator else ()
+        ends = [each.since_version for each in versions[1:]] + [self._registry.newest_opset(domain) + 1]
+        for version, end in zip(versions, ends, strict=False):
+            if version.deprecation and version is versions[-1]:
+                return
+            last = min(end, version.removal.removed_in) if version.removal else end
+            yield version, range(version.since_version, last)
+
+
+def fault(node: Node, types: Types, version: OperatorVersion) -> str:
+    """Return the first violation of an operator version's definition by a node; empty if it is valid."""
+    try:
+        require_sound(node, version)
+    except CannotConvert as error:
+        return error.reason
+    violations = chain(_attribute_violations(node, version), _value_violations(node, types, version))
+    return next(violations, "")
+
+
+def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]:
+    for name, attribute in node.attributes.items():
+        declared = version.attributes.get(name)
+        if declared is None:
+            if not name.startswith(INTERNAL):
+                yield f"{version.id} has no attribute {name!r}"
+        elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type]):
+            yield f"attribute {name!r} has the wrong type: {version.id} requires {declared.type}"
+        elif attribute.type in (INT, STRING) and not attribute.ref_attr_name:
+            value = attribute.i if attribute.type == INT else attribute.s.decode("utf-8", "replace")
+            if not declared.allows(value):
+                yield f"attribute {name!r} has the value {value!r}, which {version.id} does not allow"
+
+
+def _value_violations(node: Node, types: Types, version: OperatorVersion) -> Iterator[str]:
+    count = len(node.inputs)
+    yield from _parameter_violations(version.inputs, node.inputs, types[:count], version)
+    # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
+    if version.name != "Constant":
+        yield from _parameter_violations(version.outputs, node.outputs, types[count:], version)
+
+
+def _parameter_violations(
+    formals: tuple[Parameter, ...], names: Sequence[str], types: Types, version: OperatorVersion
+) -> Iterator[str]:
+    is_variadic = bool(formals) and formals[-1].option == "variadic"
+    if len(names) > len(formals) and not is_variadic:
+        yield f"the node has {len(names)} values where {version.id} allows at most {len(formals)}"
+        return
+    for position, (name, found) in enumerate(zip(names, types, strict=True)):
+        formal = formals[min(position, len(formals) - 1)]
+        type_string = f"tensor({found})" if found and "(" not in found else found
+        if not name and formal.option == "single":
+            yield f"{formal.name!r} is omitted, but {version.id} requires it"
+        elif type_string and type_string not in version.types_of(formal):
+            yield f"{name!r} is {type_string}, which {version.id} does not allow for {formal.name!r}"
+
+
+def _types(node: Node, scope: Scope) -> Types:
+    """Return the known types of a node's inputs and outputs.
+
+    Only declared types of outputs count, because inference of outputs depends on the opset to be determined.
+    """
+    inputs = (scope.element_type(name) if name else None for name in node.inputs)
+    return (*inputs, *map(scope.stated_type, node.outputs))
+
+
+def _cache_key(node: Node, types: Types) -> Hashable:
+    """Return the properties of a node that its validity depends on."""
+    present = tuple(map(bool, (*node.inputs, *node.outputs)))
+    attributes = tuple(map(_attribute_key, node.attributes.values()))
+    return (node.domain, node.op_type, len(node.inputs), present, types, attributes)
+
+
+def _attribute_key(attribute: Any) -> Hashable:
+    value = attribute.i if attribute.type == INT else attribute.s if attribute.type == STRING else None
+    # without a type, any field may hold the value, so the whole attribute counts
+    untyped = None if attribute.type else attribute.SerializeToString()
+    return (attribute.name, attribute.type, attribute.ref_attr_name, value, untyped)

@@ -1,0 +1,112 @@
+"""Reachable opsets: the lowest and highest opset that each node, and the whole model, can be converted to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from opshift.converter.convert import plan_version
+from opshift.converter.errors import Refusal
+from opshift.model.errors import InvalidModel
+from opshift.model.files import model_of
+from opshift.model.operator_ids import canonical_domain, opset_imports
+from opshift.registry.registry import Registry, default_registry
+
+
+@dataclass(frozen=True)
+class NodeReach:
+    """Node that cannot be converted to every opset.
+
+    Attributes:
+        place: label of the node, with its graph or function.
+        operator: its operator version.
+        lowest, highest: opsets that it can be converted to, without a gap from its own.
+        below, above: reasons why it cannot go beyond; empty at the ends of the domain's opsets.
+    """
+
+    place: str
+    operator: str
+    lowest: int
+    highest: int
+    below: str
+    above: str
+
+
+@dataclass(frozen=True)
+class Reach:
+    """Opsets of one domain that a model can be converted to.
+
+    Attributes:
+        domain: the domain.
+        opset: opset of the model.
+        lowest, highest: range of opsets that the whole model can be converted to.
+        nodes: nodes with limits, the most restrictive first.
+    """
+
+    domain: str
+    opset: int
+    lowest: int
+    highest: int
+    nodes: tuple[NodeReach, ...]
+
+    def binding(self) -> tuple[NodeReach, ...]:
+        """Return the nodes that limit the model, in either direction."""
+        return tuple(
+            each
+            for each in self.nodes
+            if (each.below and each.lowest == self.lowest) or (each.above and each.highest == self.highest)
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        return asdict(self)
+
+
+def reach(
+    model: Any, domain: str = "", *, allow: str | Iterable[str] = (), registry: Registry | None = None
+) -> Reach:
+    """Return the opsets of a domain that a model can be converted to, by planning for each of them.
+
+    Args:
+        model: a ModelProto, its bytes, or a path.
+        domain: domain of the opsets; by default ai.onnx.
+        allow: inexact conversions to allow, see `convert_version`.
+        registry: operator definitions; by default the project's own.
+
+    Raises:
+        InvalidModel: the model is invalid, or does not import the domain.
+    """
+    registry = registry or default_registry()
+    domain = canonical_domain(domain)
+    model, _ = model_of(model)
+    opset = opset_imports(model.opset_import, model.ir_version).get(domain)
+    if opset is None:
+        raise InvalidModel(f"the model does not import {domain}")
+    newest = registry.newest_opset(domain)
+    plans = {
+        target: plan_version(model, {domain: target}, allow=allow, registry=registry)
+        for target in range(1, newest + 1)
+    }
+    refusals_by_node: dict[str, dict[int, Refusal]] = {}
+    for target, plan in plans.items():
+        for refusal in plan.refusals:
+            refusals_by_node.setdefault(refusal.place, {})[target] = refusal
+    nodes = [_node_reach(place, refusals, opset, newest) for place, refusals in refusals_by_node.items()]
+    lowest = max((each.lowest for each in nodes), default=1)
+    highest = min((each.highest for each in nodes), default=newest)
+    nodes.sort(key=lambda each: (-each.lowest, each.highest))
+    return Reach(domain, opset, lowest, highest, tuple(nodes))
+
+
+def _node_reach(place: str, refusals: dict[int, Refusal], opset: int, newest: int) -> NodeReach:
+    lowest = highest = opset
+    while lowest > 1 and lowest - 1 not in refusals:
+        lowest -= 1
+    while highest < newest and highest + 1 not in refusals:
+        highest += 1
+    below, above = refusals.get(lowest - 1), refusals.get(highest + 1)
+    operator = next(iter(refusals.values())).operator
+    return NodeReach(
+        place, operator, lowest, highest, below.reason if below else "", above.reason if above else ""
+    )

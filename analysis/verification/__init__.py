@@ -1,0 +1,1 @@
+"""Run two models on the same inputs and compare the outputs."""

@@ -1,0 +1,103 @@
+"""Sizes of dynamic dimensions; dimensions with the same name get the same size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, product
+from typing import NamedTuple
+
+Dim = int | str | None
+
+MOST_LAYOUTS = 12
+"""Limit of attempts with different shapes."""
+
+
+class Sizes(NamedTuple):
+    """Sizes of dynamic dimensions.
+
+    Attributes:
+        leading: size of the first dimension of each input.
+        other: size of the next dimension.
+        step: difference between each further dimension and the one before it.
+    """
+
+    leading: int
+    other: int
+    step: int
+
+
+SIZES = (
+    Sizes(2, 3, 1),
+    Sizes(2, 3, 0),
+    Sizes(3, 3, 0),
+    Sizes(1, 1, 0),
+    Sizes(2, 8, 0),
+    Sizes(1, 64, 0),
+    Sizes(1, 224, 0),
+)
+"""Different sizes first; then equal sizes, for models that require them without declaring it; then larger
+sizes, for models that reduce them."""
+
+RANKS = (2, 1, 3, 4, 0)
+"""Ranks to try for inputs without a declared rank."""
+
+
+class Input(NamedTuple):
+    """Graph input.
+
+    Attributes:
+        name: name of the input.
+        type: type string.
+        element_type: element type; `None` if it is not a tensor.
+        dims: dimensions; `None` if the rank is not declared.
+    """
+
+    name: str
+    type: str
+    element_type: str | None
+    dims: tuple[Dim, ...] | None
+
+
+Layout = Mapping[str, tuple[int, ...]]
+"""Shape of each input."""
+
+_Key = int | str | tuple[str, int]
+
+
+def layouts(inputs: Sequence[Input], bound: Mapping[str, int]) -> Iterator[Layout]:
+    """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
+    ranks = RANKS if any(each.dims is None for each in inputs) else RANKS[:1]
+    candidates = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZES))
+    yield from islice(_distinct(candidates), MOST_LAYOUTS)
+
+
+def _distinct(candidates: Iterator[Layout]) -> Iterator[Layout]:
+    seen: list[Layout] = []
+    for each in candidates:
+        if each not in seen:
+            seen.append(each)
+            yield each
+
+
+def _layout(inputs: Sequence[Input], bound: Mapping[str, int], sizes: Sizes, rank: int) -> Layout:
+    keys = {each.name: _dimension_keys(each, rank) for each in inputs}
+    leading = {each[0] for each in keys.values() if each}
+    assigned: dict[_Key, int] = dict(bound.items())
+    other_count = 0
+    for key in (key for each in keys.values() for key in each):
+        if key in assigned:
+            continue
+        if isinstance(key, int):
+            assigned[key] = key
+        elif key in leading:
+            assigned[key] = sizes.leading
+        else:
+            assigned[key] = sizes.other + other_count * sizes.step
+            other_count += 1
+    return {name: tuple(assigned[key] for key in each) for name, each in keys.items()}
+
+
+def _dimension_keys(graph_input: Input, rank: int) -> tuple[_Key, ...]:
+    """Return a key for each dimension: its size, its name, or its position. Equal keys get equal sizes."""
+    dims = (None,) * rank if graph_input.dims is None else graph_input.dims
+    return tuple((graph_input.name, axis) if dim is None else dim for axis, dim in enumerate(dims))

@@ -1,0 +1,223 @@
+"""Execution of both models on the same inputs, and comparison of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from opshift.analysis.verification.compare import compare
+from opshift.analysis.verification.dimension_sizes import Input
+from opshift.analysis.verification.inputs import Drawn, Feeds, Given, draw, inputs_of, read_given
+from opshift.analysis.verification.result import (
+    CannotVerify,
+    InputUsed,
+    Runtime,
+    Verification,
+    VerificationFailed,
+)
+from opshift.analysis.verification.runtime_pairs import Pair, pairs_of
+from opshift.analysis.verification.runtimes import CannotRun, Source
+from opshift.model.types import shape_of
+from opshift.registry.registry import Registry
+
+NO_INPUTS = "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
+
+
+class Request(NamedTuple):
+    """Models to compare, and settings of the comparison.
+
+    Attributes:
+        original, converted: the models.
+        inputs: input values of the caller.
+        runtime: the runtime to use.
+        samples: the number of input sets to generate.
+        seed: seed of the generated inputs.
+        tolerance: tolerance instead of the defaults.
+    """
+
+    original: Source
+    converted: Source
+    inputs: Given
+    runtime: Runtime
+    samples: int
+    seed: int
+    tolerance: float | None
+
+
+class Ran(NamedTuple):
+    """Outputs of both models for the same samples.
+
+    Attributes:
+        pair: the runtimes of both models.
+        drawn: the inputs.
+        original: outputs of the original by sample.
+        converted: outputs of the converted model by sample; empty after a failure.
+        failure: the reason why the converted model does not run; empty if it runs.
+    """
+
+    pair: Pair
+    drawn: Drawn
+    original: list[list[Any]]
+    converted: list[list[Any]]
+    failure: str
+
+
+def execute(request: Request, registry: Registry) -> Verification:
+    """Run both models and compare their outputs.
+
+    If two different runtimes disagree, a runtime that runs both models decides, if there is one.
+
+    Raises:
+        CannotVerify: the original does not run with any generated inputs, or no runtime supports both models.
+        VerificationFailed: the converted model has other outputs, or does not run.
+        UsageError: the provided inputs do not match the model.
+    """
+    graph = request.original.model.graph
+    _require_same_names(request)
+    inputs = inputs_of(graph)
+    given = read_given(request.inputs, graph)
+    mixed_result: Verification | None = None
+    for ran in _conclusive_runs(request, inputs, given, registry):
+        verification = _verify_run(ran, inputs, given, request)
+        # a difference between two runtimes may be theirs, and not the conversion's
+        if verification.equal or not ran.pair.is_mixed:
+            return verification
+        mixed_result = mixed_result or verification
+    assert mixed_result is not None
+    return mixed_result
+
+
+def _verify_run(ran: Ran, inputs: tuple[Input, ...], given: Feeds, request: Request) -> Verification:
+    feeds = ran.drawn.samples[0]
+    used = tuple(_input_used(each, feeds[each.name], each.name in given) for each in inputs)
+    verification = Verification(ran.pair.names, len(ran.drawn.samples), request.seed, used, ())
+    if ran.failure:
+        raise VerificationFailed(verification, f"the converted model does not run: {ran.failure}")
+    outputs = tuple(
+        compare(
+            value.name,
+            _values_of_output(ran.original, i),
+            _values_of_output(ran.converted, i),
+            request.tolerance,
+        )
+        for i, value in enumerate(request.original.model.graph.output)
+    )
+    return replace(verification, outputs=outputs)
+
+
+def _require_same_names(request: Request) -> None:
+    original_names, converted_names = (
+        [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
+    )
+    if not original_names:
+        raise CannotVerify("the model has no outputs to compare")
+    if original_names != converted_names:
+        empty = Verification(("", ""), 0, request.seed, (), ())
+        raise VerificationFailed(
+            empty,
+            f"the outputs are named {', '.join(converted_names)} instead of {', '.join(original_names)}",
+        )
+
+
+def _conclusive_runs(
+    request: Request, inputs: tuple[Input, ...], given: Feeds, registry: Registry
+) -> Iterator[Ran]:
+    """Yield one run for each pair of runtimes.
+
+    The first conclusive run is preferred to the first run in which both models run.
+
+    Raises:
+        CannotVerify: both models never run with the same inputs.
+    """
+    reasons: list[str] = []
+    found = False
+    for pair in pairs_of(request.original, request.converted, request.runtime, registry, reasons):
+        ran = _most_conclusive_run(pair, request, inputs, given, reasons)
+        if ran is not None:
+            found = True
+            yield ran
+    if not found:
+        reasons_text = "; ".join(dict.fromkeys(reasons))
+        raise CannotVerify(
+            f"no inputs and runtimes were found with which both models run: {reasons_text}", remedy=NO_INPUTS
+        )
+
+
+def _most_conclusive_run(
+    pair: Pair, request: Request, inputs: tuple[Input, ...], given: Feeds, reasons: list[str]
+) -> Ran | None:
+    graph = request.original.model.graph
+    inconclusive: Ran | None = None
+    for ran in _run_samples(pair, draw(inputs, given, request.samples, request.seed), reasons):
+        # another runtime may only reject these inputs, which is not a failure of the model
+        if ran.failure and pair.may_disagree_on_inputs:
+            reasons.append(ran.failure)
+        elif fits(ran.original, graph.output) and (ran.failure or has_numbers(ran.original)):
+            return ran
+        else:
+            inconclusive = inconclusive or ran
+    return inconclusive
+
+
+def _run_samples(pair: Pair, candidates: Iterator[Drawn], reasons: list[str]) -> Iterator[Ran]:
+    """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
+    first = ""
+    has_run = False
+    for drawn in candidates:
+        try:
+            original = [pair.original.run(feeds) for feeds in drawn.samples]
+        except CannotRun as error:
+            first = first or error.reason
+            continue
+        has_run = True
+        try:
+            yield Ran(pair, drawn, original, [pair.converted.run(feeds) for feeds in drawn.samples], "")
+        except CannotRun as error:
+            yield Ran(pair, drawn, original, [], error.reason)
+    if not has_run:
+        reasons.append(first)
+
+
+def _values_of_output(outputs: list[list[Any]], position: int) -> list[Any]:
+    return [sample[position] for sample in outputs]
+
+
+def _input_used(declared: Input, value: Any, is_given: bool) -> InputUsed:
+    shape = value.shape if isinstance(value, np.ndarray) else None
+    return InputUsed(declared.name, declared.type, shape, is_given)
+
+
+Outputs = Sequence[Sequence[Any]]
+"""Outputs of the model for each sample."""
+
+
+def fits(outputs: Outputs, declared: Sequence[Any]) -> bool:
+    """Return whether the outputs have their declared sizes, which indicates suitable inputs."""
+    return all(
+        _has_declared_shape(value, one.type)
+        for sample in outputs
+        for value, one in zip(sample, declared, strict=True)
+    )
+
+
+def has_numbers(outputs: Outputs) -> bool:
+    """Return whether any output has an element that is neither infinite nor NaN."""
+    return any(_has_finite_values(value) for sample in outputs for value in sample)
+
+
+def _has_declared_shape(value: Any, kind: Any) -> bool:
+    stated = shape_of(kind)
+    if stated is None or not isinstance(value, np.ndarray):
+        return True
+    sizes = zip(stated, value.shape, strict=False)
+    return len(stated) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
+
+
+def _has_finite_values(value: Any) -> bool:
+    if isinstance(value, list | tuple | dict) or value is None:
+        return bool(value)
+    array = np.asarray(value)
+    return bool(np.isfinite(array).any()) if array.dtype.kind in "fc" else array.size > 0

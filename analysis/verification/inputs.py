@@ -1,0 +1,226 @@
+"""Inputs of both models: arrays of the caller, and generated arrays for the remaining inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+
+import numpy as np
+
+from opshift.analysis.verification.dimension_sizes import Dim, Input, Layout, layouts
+from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
+from opshift.analysis.verification.result import CannotVerify
+from opshift.model.errors import UsageError
+from opshift.model.types import element_type_of, type_text
+
+Feeds = Mapping[str, Any]
+
+Given = Mapping[str, Any] | str | os.PathLike[str] | None
+"""Input values by name, or the path of an .npz file with them."""
+
+UNREADABLE = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
+"""Errors that numpy raises for a missing or invalid file; AttributeError and TypeError for a file with a
+single array."""
+
+
+class Drawn(NamedTuple):
+    """Input sets of one attempt, and the shapes that they have in common."""
+
+    layout: Layout
+    samples: tuple[Feeds, ...]
+
+
+def inputs_of(graph: Any) -> tuple[Input, ...]:
+    """Return the graph inputs without a default value."""
+    defaults = {each.name for each in graph.initializer}
+    defaults |= {each.values.name for each in graph.sparse_initializer}
+    return tuple(_input(value) for value in graph.input if value.name not in defaults)
+
+
+def read_given(given: Given, graph: Any) -> Feeds:
+    """Return the caller's values, as arrays of the declared types.
+
+    Raises:
+        UsageError: the file cannot be read, a name is not an input, or a type does not match.
+    """
+    declared = {value.name: _input(value) for value in graph.input}
+    values = given if isinstance(given, Mapping) else _load_file(given) if given is not None else {}
+    for name in values:
+        if name not in declared:
+            raise UsageError(
+                f"{name!r} is not an input of the model",
+                remedy=f"the inputs are {', '.join(declared) or 'none'}",
+            )
+    return {name: _convert(value, declared[name]) for name, value in values.items()}
+
+
+def draw(inputs: Sequence[Input], given: Feeds, samples: int, seed: int) -> Iterator[Drawn]:
+    """Yield input sets with different shapes and ranges, until the caller finds one that the model accepts.
+
+    Args:
+        inputs: the inputs of the model.
+        given: values of the caller.
+        samples: the number of input sets of each attempt.
+        seed: seed of the generated values.
+
+    Raises:
+        CannotVerify: values of an input's type cannot be generated.
+    """
+    missing = [each for each in inputs if each.name not in given]
+    for each in missing:
+        if each.element_type is None:
+            raise CannotVerify(
+                f"no value can be generated for input {each.name!r} of type {each.type or 'unknown'}",
+                remedy=f"provide a value: inputs={{{each.name!r}: ...}}",
+            )
+    # integers and numerals may be indices or sizes, which models accept in small ranges only
+    ranges = RANGES if any(_has_range(each) for each in missing) else RANGES[:1]
+    for integer_range, layout in product(ranges, list(layouts(missing, _known_sizes(inputs, given)))):
+        indices = range(samples if missing else 1)
+        yield Drawn(
+            layout,
+            tuple(_generate_sample(missing, given, layout, each, integer_range, seed) for each in indices),
+        )
+
+
+def _generate_sample(
+    inputs: Sequence[Input],
+    given: Feeds,
+    layout: Layout,
+    sample: int,
+    integer_range: tuple[int, int],
+    seed: int,
+) -> Feeds:
+    # seeded for each sample, so that results do not depend on earlier attempts
+    random = np.random.default_rng([seed, sample])
+    generated = {
+        each.name: make(each.element_type or "", layout[each.name], sample, integer_range, random)
+        for each in inputs
+    }
+    return {**generated, **given}
+
+
+def _has_range(each: Input) -> bool:
+    return each.element_type is not None and ("int" in each.element_type or each.element_type == "string")
+
+
+def _known_sizes(inputs: Sequence[Input], given: Feeds) -> dict[str, int]:
+    """Return the sizes of named dimensions in the caller's arrays."""
+    return {
+        dim: size
+        for each in inputs
+        if each.name in given and isinstance(given[each.name], np.ndarray)
+        for dim, size in zip(each.dims or (), given[each.name].shape, strict=False)
+        if isinstance(dim, str)
+    }
+
+
+def _input(value: Any) -> Input:
+    kind = value.type
+    text = type_text(kind) or ""
+    if kind.WhichOneof("value") != "tensor_type":
+        return Input(value.name, text, None, None)
+    shape = kind.tensor_type.shape if kind.tensor_type.HasField("shape") else None
+    dims = None if shape is None else tuple(_dim(each) for each in shape.dim)
+    return Input(value.name, text, element_type_of(kind), dims)
+
+
+def _dim(dim: Any) -> Dim:
+    if dim.HasField("dim_value") and dim.dim_value >= 0:
+        return int(dim.dim_value)
+    return dim.dim_param or None
+
+
+def _load_file(path: str | os.PathLike[str]) -> Feeds:
+    try:
+        with np.load(Path(path), allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except UNREADABLE as error:
+        raise UsageError(
+            f"cannot be read as arrays: {error}", place=str(path), remedy="write it with numpy.savez"
+        ) from error
+
+
+def _convert(value: Any, declared: Input) -> Any:
+    """Return an array of the declared type; values that are not tensors stay unchanged."""
+    if declared.element_type is None:
+        return value
+    dtype = dtype_of(declared.element_type)
+    try:
+        array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else dtype)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"input {declared.name!r} is not an array: {error}", remedy="provide an array"
+        ) from error
+    if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
+        return array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
+    if array_element_type(array) != declared.element_type:
+        found = array_element_type(array)
+        raise UsageError(
+            f"input {declared.name!r} has the type {found} instead of {declared.element_type}",
+            remedy="convert the array",
+        )
+    return array.astype(dtype, copy=False)
+
+
+WORDS = ("", "a", "B", "opshift", "12", "-3.5")
+
+NUMERALS = ("0", "1")
+"""Strings for models that convert text to numbers."""
+
+RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
+"""Ranges of integers to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
+
+BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
+"""Full ranges of types that usually hold quantized values; tried before smaller ranges."""
+
+LARGEST = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
+"""Largest values of types that do not hold all integers in RANGES."""
+
+
+def make(
+    element_type: str,
+    shape: tuple[int, ...],
+    sample: int,
+    integer_range: tuple[int, int],
+    random: np.random.Generator,
+) -> Array:
+    """Return an array of random values.
+
+    Args:
+        element_type: the ONNX element type.
+        shape: the shape.
+        sample: index of the sample, which selects the distribution of floats.
+        integer_range: range of integers, an item of RANGES.
+        random: the generator.
+    """
+    values: Array
+    if element_type == "string":
+        values = random.choice(np.array(WORDS if integer_range == RANGES[0] else NUMERALS, object), shape)
+    elif element_type == "bool":
+        values = random.integers(0, 2, shape)
+    elif "int" in element_type:
+        values = random.integers(*_integer_limits(element_type, integer_range), shape, endpoint=True)
+    elif element_type.startswith("complex"):
+        values = _random_floats(shape, sample, random) + 1j * _random_floats(shape, sample, random)
+    else:
+        values = _random_floats(shape, sample, random)
+    return np.asarray(values, dtype_of(element_type))
+
+
+def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[int, int]:
+    if integer_range == RANGES[0] and element_type in BYTES:
+        return BYTES[element_type]
+    least, most = integer_range
+    return least, min(most, LARGEST.get(element_type, most))
+
+
+def _random_floats(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:
+    """Return floats around 0, halves with zeros, ties and equal values, or large floats, in turn."""
+    if sample % 3 == 1:
+        return np.asarray(random.integers(-8, 8, shape, endpoint=True) / 2)
+    return np.asarray(random.normal(0, 100 if sample % 3 else 1, shape))

@@ -1,0 +1,53 @@
+"""Numpy types of ONNX's element types."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from opshift.analysis.verification.result import CannotVerify
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PLAIN = {
+    "float": "float32", "double": "float64", "float16": "float16", "bool": "bool", "string": "object",
+    "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64",
+    "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
+    "complex64": "complex64", "complex128": "complex128",
+}  # fmt: skip
+"""Element types that numpy supports."""
+
+EXTENDED = {
+    "bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
+    "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu",
+    "float4e2m1": "float4_e2m1fn", "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn",
+    "int4": "int4", "uint4": "uint4", "int2": "int2", "uint2": "uint2",
+}  # fmt: skip
+"""Element types that ml_dtypes adds to numpy."""
+
+_ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**PLAIN, **EXTENDED}.items()}
+
+
+def dtype_of(element_type: str) -> np.dtype[Any]:
+    """Return the numpy type of an ONNX element type.
+
+    Raises:
+        CannotVerify: the type requires ml_dtypes, which is not installed or too old.
+    """
+    if element_type in PLAIN:
+        return np.dtype(PLAIN[element_type])
+    try:
+        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), EXTENDED[element_type]))
+    except (ImportError, AttributeError) as error:
+        reason = f"arrays of {element_type} require ml_dtypes in a newer version"
+        raise CannotVerify(reason, remedy="pip install --upgrade ml_dtypes") from error
+    return found
+
+
+def array_element_type(array: Array) -> str:
+    """Return the ONNX element type of an array, or numpy's name for types that ONNX does not have."""
+    if array.dtype.kind in "OSU":
+        return "string"
+    return _ELEMENT_TYPES.get(array.dtype.name, array.dtype.name)

@@ -1,0 +1,115 @@
+"""Detection of operators that onnx.reference evaluates as a different version.
+
+For many operators it implements only the newest version, and evaluates older nodes as that version, even if
+the meaning has changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from opshift.inference.constants import constant_node
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.model.tensors import read_tensor
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+from opshift.registry.steps import Answer, IgnoreAttribute
+
+NEWEST = 2**31
+"""Version of an implementation without a version number."""
+
+_VERSION_SUFFIX = re.compile(r"_(\d+)$")
+
+
+def unimplemented(model: Any, registry: Registry) -> Iterator[str]:
+    """Yield a reason for each operator that is evaluated as a newer version with a different meaning."""
+    functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
+    calls = {
+        (canonical_domain(node.domain), node.op_type, part.opsets.get(canonical_domain(node.domain), 0))
+        for part in parts_of(model)
+        for node in part.container.node
+    }
+    for domain, op_type, opset in sorted(calls):
+        operator = registry.at(op_type, opset, domain)
+        if operator is not None and (domain, op_type) not in functions:
+            yield from _changed_meanings(operator, _implemented_version(operator, opset), registry)
+
+
+def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Registry) -> Iterator[str]:
+    history = registry.operator(operator.name, operator.domain)
+    assert history is not None
+    for version in history.versions:
+        is_between = operator.since_version < version.since_version <= implemented
+        if is_between and version.step is not None and not _is_equivalent(version.step.up):
+            yield f"it evaluates {operator.id} as version {version.since_version}, which means something else"
+
+
+def _is_equivalent(up: Answer | None) -> bool:
+    """Return whether every node of the older version has the same results in the newer one."""
+    if isinstance(up, tuple):
+        return all(isinstance(verb, IgnoreAttribute) for verb in up)
+    return up in (None, "compatible")
+
+
+def _implemented_version(operator: OperatorVersion, opset: int) -> int:
+    """Return the version that the implementation evaluates."""
+    if operator.domain != DEFAULT_DOMAIN:
+        return NEWEST
+    from onnx.reference import ReferenceEvaluator
+    from onnx.reference.ops import load_op
+
+    try:
+        name = load_op("", operator.name, opset, evaluator_cls=ReferenceEvaluator).__name__
+    except Exception:  # missing, or dependent on the node: loading the model fails if it is missing
+        return operator.since_version
+    if name == "<lambda>":  # evaluates the function body of this version
+        return operator.since_version
+    match = _VERSION_SUFFIX.search(name)
+    return int(match[1]) if match else NEWEST
+
+
+class Part(NamedTuple):
+    """Graph or function, its opset imports, and the enclosing graph."""
+
+    container: Any
+    opsets: Mapping[str, int]
+    outer: Part | None = None
+
+    def constant(self, name: str) -> Tensor | None:
+        """Return the value of a Constant node, or of an initializer that callers cannot override."""
+        for initializer in getattr(self.container, "initializer", ()):
+            if initializer.name == name:
+                is_default = any(value.name == name for value in self.container.input)
+                return None if is_default else read_tensor(initializer)
+        for node in self.container.node:
+            if name in node.output:
+                return constant_node(Node.of(node)) if node.op_type == "Constant" else None
+        return self.outer.constant(name) if self.outer else None
+
+
+def parts_of(model: Any) -> Iterator[Part]:
+    """Yield the main graph, the functions, and all subgraphs.
+
+    Raises:
+        InvalidModel: opset imports are missing or contradict each other.
+    """
+    opsets = opset_imports(model.opset_import, model.ir_version)
+    pending = [Part(model.graph, opsets)]
+    for function in model.functions:
+        imports = function.opset_import or model.opset_import
+        pending.append(Part(function, opset_imports(imports, model.ir_version)))
+    while pending:
+        part = pending.pop()
+        pending += [Part(graph, part.opsets, part) for graph in _subgraphs(part.container)]
+        yield part
+
+
+def _subgraphs(container: Any) -> Iterator[Any]:
+    for node in container.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield attribute.g
+            yield from attribute.graphs

@@ -1,0 +1,193 @@
+"""Runtimes that execute models: onnxruntime without optimizations, and onnx.reference."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opshift.analysis.verification.inputs import Feeds
+from opshift.analysis.verification.numpy_types import EXTENDED
+from opshift.analysis.verification.reference_runtime import unimplemented
+from opshift.analysis.verification.result import Runtime
+from opshift.model.operator_ids import opset_imports
+from opshift.model.types import element_type_of
+from opshift.registry.registry import Registry
+from opshift.registry.releases import Release
+
+UNREGISTERED = "is not a registered function/op"
+"""Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
+
+LONGEST = 300
+"""Length limit of a runtime's error in messages."""
+
+
+class CannotRun(Exception):
+    """A runtime rejects a model or its inputs.
+
+    Attributes:
+        reason: error of the runtime.
+        unsupported: whether the runtime does not support the model, which may be valid nevertheless.
+    """
+
+    def __init__(self, reason: str, *, unsupported: bool = False) -> None:
+        self.reason = reason
+        self.unsupported = unsupported
+        super().__init__(reason)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Model, and the folder of its external data files."""
+
+    model: Any
+    folder: Path | None
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Model in a runtime.
+
+    Attributes:
+        name: the runtime and its version.
+        run: function from inputs by name to all outputs in order; raises CannotRun.
+        is_broken: whether the runtime rejects the model, so `run` always raises.
+    """
+
+    name: str
+    run: Callable[[Feeds], list[Any]]
+    is_broken: bool = False
+
+
+Opener = Callable[[Source, Registry], Runner]
+
+
+def openers(runtime: Runtime) -> tuple[Opener, ...]:
+    """Return the functions that load a model into the selected runtimes, in order of preference."""
+    return {
+        "auto": (open_onnxruntime, open_reference),
+        "onnxruntime": (open_onnxruntime,),
+        "reference": (open_reference,),
+    }[runtime]
+
+
+def open_onnxruntime(source: Source, registry: Registry) -> Runner:
+    """Load a model into onnxruntime on the CPU.
+
+    Raises:
+        CannotRun: onnxruntime is not installed, does not support the opsets, or rejects the model.
+    """
+    with _requiring("onnxruntime"):
+        import onnxruntime as ort
+    name = f"onnxruntime {ort.__version__}"
+    _require_supported(source.model, ort.__version__, registry)
+    _require_numpy_types(source.model)
+    options = ort.SessionOptions()
+    # errors are raised as exceptions, and the log would repeat them
+    options.log_severity_level = 4
+    # optimizations replace operators; the comparison is about the models as written
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    # waiting threads would otherwise occupy cores that other processes need
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    if source.folder is not None:
+        options.add_session_config_entry(
+            "session.model_external_initializers_file_folder_path", str(source.folder)
+        )
+    data = _serialize(source)
+    try:
+        session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime's errors have no common base class
+        unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED in str(error)
+        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
+    return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
+
+
+def open_reference(source: Source, registry: Registry) -> Runner:
+    """Load a model into onnx.reference.
+
+    Raises:
+        CannotRun: onnx is not installed, does not implement an operator version, or rejects the model.
+    """
+    with _requiring("onnx"):
+        import onnx
+        from onnx.external_data_helper import load_external_data_for_model
+        from onnx.reference import ReferenceEvaluator
+    name = f"onnx.reference {onnx.__version__}"
+    reason = next(unimplemented(source.model, registry), None)
+    if reason is not None:
+        raise CannotRun(f"{name}: {reason}", unsupported=True)
+    data = _serialize(source)
+    try:
+        model = onnx.load_model_from_string(data)
+        if source.folder is not None:
+            load_external_data_for_model(model, str(source.folder))
+        session = ReferenceEvaluator(model)
+    except Exception as error:  # implementations of operators raise any exception
+        raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
+    return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
+
+
+def _serialize(source: Source) -> bytes:
+    try:
+        return bytes(source.model.SerializeToString())
+    except Exception as error:  # the type of the error depends on protobuf's release
+        reason = "the model exceeds protobuf's limit of 2 GiB: store its weights as external data"
+        raise CannotRun(reason, unsupported=True) from error
+
+
+def _guarded(name: str, run: Callable[[Feeds], Any]) -> Callable[[Feeds], list[Any]]:
+    def guarded(feeds: Feeds) -> list[Any]:
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                return list(run(feeds))
+        except Exception as error:  # runtimes raise any exception
+            raise CannotRun(f"{name}: {_shorten(error)}") from error
+
+    return guarded
+
+
+@contextmanager
+def _requiring(package: str) -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        reason = f"{package} is not installed (pip install 'opshift[verify]')"
+        raise CannotRun(reason, unsupported=True) from error
+
+
+def _require_supported(model: Any, version: str, registry: Registry) -> None:
+    supported = _supported_release(version, registry)
+    imports = opset_imports(model.opset_import, model.ir_version)
+    unsupported = [
+        f"{name} {opset}" for name, opset in imports.items() if opset > supported.opsets.get(name, opset)
+    ]
+    if model.ir_version > supported.ir_version:
+        unsupported.append(f"IR version {model.ir_version}")
+    if unsupported:
+        raise CannotRun(f"onnxruntime {version} does not support {', '.join(unsupported)}", unsupported=True)
+
+
+def _supported_release(version: str, registry: Registry) -> Release:
+    """Return a release of onnxruntime, or the newest known one if the registry does not contain it."""
+    listed = registry.releases.onnxruntime
+    return listed.get(".".join(version.split(".")[:2]), list(listed.values())[-1])
+
+
+def _require_numpy_types(model: Any) -> None:
+    """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
+    for value in (*model.graph.input, *model.graph.output):
+        if element_type_of(value.type) in EXTENDED:
+            raise CannotRun(
+                f"onnxruntime cannot pass {element_type_of(value.type)} ({value.name!r}) to or from Python",
+                unsupported=True,
+            )
+
+
+def _shorten(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."

@@ -1,0 +1,136 @@
+"""Verification of a converted model against its original."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from opshift.analysis.verification.reference_runtime import Part, parts_of
+from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
+from opshift.model.errors import UsageError
+from opshift.model.files import model_of
+from opshift.model.graphs import label
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.registry import Registry, default_registry
+
+if TYPE_CHECKING:
+    from opshift.analysis.verification.runtimes import Source
+
+
+def verify(
+    original: Any,
+    converted: Any,
+    inputs: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    runtime: Runtime = "auto",
+    samples: int = 3,
+    seed: int = 0,
+    tolerance: float | None = None,
+    registry: Registry | None = None,
+) -> Verification:
+    """Run two models on the same inputs and compare all outputs.
+
+    Args:
+        original: a ModelProto of opshift or `onnx`, serialized bytes, or a path. External data files are
+            found relative to the path.
+        converted: a model in one of the same forms. Without a path, its external data files are expected in
+            the folder of the original.
+        inputs: arrays by input name, or the path of an .npz file with them. Other values are generated for
+            the types and shapes that the original declares; inputs with a default keep it.
+        runtime: `onnxruntime`, `reference` (onnx.reference), or `auto`: for each model, the first of these
+            that supports it.
+        samples: the number of input sets to generate.
+        seed: seed of the generated inputs.
+        tolerance: relative and absolute tolerance, instead of the defaults, for double, float, float16,
+            bfloat16 and complex types. Elements of all other types have to be equal. NaN equals NaN.
+        registry: the operator definitions, if not the project's own.
+
+    Returns:
+        The compared inputs and outputs, and their differences.
+
+    Raises:
+        VerificationFailed: the models differ, or the converted one does not run; contains the `verification`.
+        CannotVerify: the original generates random numbers or does not run, or a runtime is not installed.
+        UsageError: the provided inputs or the other arguments are invalid.
+        InvalidModel: one of them is not a model.
+    """
+    if runtime not in get_args(Runtime):
+        raise UsageError(
+            f"unknown runtime {runtime!r}", remedy=f"choose one of {', '.join(get_args(Runtime))}"
+        )
+    if samples < 1:
+        raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
+    registry = registry or default_registry()
+    try:
+        # numpy is an optional dependency
+        from opshift.analysis.verification.execution import Request, execute
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
+    first, second = _sources(original, converted)
+    require_repeatable(first.model)
+    request = Request(first, second, inputs, runtime, samples, seed, tolerance)
+    verification = execute(request, registry)
+    if not verification.equal:
+        raise VerificationFailed(verification)
+    return verification
+
+
+def _sources(original: Any, converted: Any) -> tuple[Source, Source]:
+    from opshift.analysis.verification.runtimes import Source
+
+    folder = _folder(original)
+    first = Source(model_of(original)[0], folder)
+    second = Source(model_of(converted)[0], _folder(converted) or folder)
+    return first, second
+
+
+def _folder(model: Any) -> Path | None:
+    is_path = isinstance(model, str | os.PathLike)
+    return Path(model).resolve().parent if is_path else None
+
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""Operators that generate random numbers; even a seed determines them for one runtime only."""
+
+WITHOUT_TRAINING = 7
+"""Since this version, Dropout has no training mode."""
+
+TRAINING_AS_INPUT = 12
+"""Since this version, an input of Dropout selects the training mode."""
+
+
+def require_repeatable(model: Any) -> None:
+    """Check that a model does not generate random numbers.
+
+    Raises:
+        CannotVerify: a node generates random numbers.
+    """
+    for part in parts_of(model):
+        for proto in part.container.node:
+            if canonical_domain(proto.domain) != DEFAULT_DOMAIN:
+                continue
+            if proto.op_type in RANDOM or (
+                proto.op_type == "Dropout" and _may_be_random(Node.of(proto), part)
+            ):
+                raise CannotVerify(
+                    f"{proto.op_type} generates random numbers, so the outputs of two runs differ",
+                    place=f"node {label(proto.name, proto.op_type, proto.output)}",
+                    remedy="compare the distributions of both models' outputs yourself",
+                )
+
+
+def _may_be_random(node: Node, part: Part) -> bool:
+    opset = part.opsets.get(DEFAULT_DOMAIN, 1)
+    if opset < WITHOUT_TRAINING:
+        return not node.attribute("is_test", 0)
+    if opset < TRAINING_AS_INPUT or not node.input(2):
+        return False
+    training = part.constant(node.input(2))
+    return training is None or any(training.values)

@@ -1,0 +1,1 @@
+"""The rules of ONNX's IR specification, checked over one model."""

@@ -1,0 +1,77 @@
+"""Check a model against the rules of the specification."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from opshift.checker.containers import Model, Source
+from opshift.checker.findings import Finding, IllegalModel, Level
+from opshift.checker.walk import Walk
+from opshift.model.errors import InvalidModel
+from opshift.model.files import collector_paused, model_of, read_bytes
+from opshift.registry.registry import Registry, default_registry
+
+NEWEST_FIELD = "configuration"
+"""Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
+
+READ = (str, os.PathLike, bytes, bytearray, memoryview)
+
+
+@collector_paused
+def check(
+    model: Any, *, registry: Registry | None = None, folder: str | os.PathLike[str] | None = None
+) -> tuple[Finding, ...]:
+    """Check a model against the rules of ONNX's IR specification and the definitions of its operators.
+
+    The time is proportional to the number of nodes. Elements of weights are not read, except the indices
+    of sparse tensors and the unused bits of 6-bit types.
+
+    Args:
+        model: a ModelProto (the project's or `onnx`'s), a serialized one, or a path. It is not modified.
+        registry: the operator definitions; the project's own by default.
+        folder: the folder of the model's external data; for a path, by default the folder of the file.
+            Without a folder, external data files are not checked.
+
+    Returns:
+        The findings, in the order of the model; a legal model has none of level `error`.
+
+    Raises:
+        InvalidModel: `model` is not a model, bytes or a path.
+    """
+    walk = Walk()
+    try:
+        proto, _ = model_of(model)
+    except InvalidModel as error:
+        if not isinstance(model, READ):
+            raise
+        walk.judge(Source(str(error.place) or "model", error.reason))
+        return tuple(walk.findings)
+    if not hasattr(proto, NEWEST_FIELD):
+        # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
+        proto = read_bytes(proto.SerializeToString())
+    if folder is None and isinstance(model, str | os.PathLike):
+        folder = Path(model).parent
+    try:
+        walk.run(Model(proto, registry or default_registry(), Path(folder) if folder is not None else None))
+    except UnicodeDecodeError:
+        # Some protobuf releases raise when a string field that is not UTF-8 is read.
+        walk.judge(Source("model", is_text=False))
+    return tuple(walk.findings)
+
+
+def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:
+    """Raise an error if a model breaks a rule of level `error`.
+
+    Args:
+        model: as for `check`.
+        registry: the operator definitions; the project's own by default.
+        when: the stage at which the model is checked, as a prefix of the error message.
+
+    Raises:
+        IllegalModel: the model breaks such a rule; the error lists all findings of this level.
+    """
+    errors = [finding for finding in check(model, registry=registry) if finding.level is Level.ERROR]
+    if errors:
+        raise IllegalModel(errors, when)

@@ -1,0 +1,239 @@
+"""Views of nodes, attributes, values and tensors for rules: each message with its place in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from opshift.checker.containers import Container, Model
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.graphs import label
+from opshift.model.offloaded_tensors import with_elements
+from opshift.model.tensors import DATA_FIELDS, count_of
+from opshift.registry.models import Attribute as Declared
+
+LONGEST_FORM = 64
+"""Maximum length in bytes of a string in a cache key: bounds the memory of the cache."""
+
+VALUE_FIELDS = {
+    "f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8, "tensors": 9,
+    "graphs": 10, "sparse_tensor": 11, "sparse_tensors": 12, "tp": 13, "type_protos": 14,
+}  # fmt: skip
+"""The fields of an AttributeProto that hold a value, each with its attribute type."""
+
+_PLAIN_FIELDS = frozenset(("f", "i", "s", "floats", "ints", "strings"))
+
+
+class Node:
+    """A NodeProto.
+
+    Attributes:
+        operator: its operator version, if the registry has it.
+        function: the FunctionProto that it calls.
+        error: the reason why its operator does not resolve.
+    """
+
+    __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
+
+    def __init__(self, proto: Any, container: Container) -> None:
+        self.proto = proto
+        self.container = container
+        self.operator, self.function, self.error = container.resolve(proto)
+        self.inputs: list[str] = proto.input[:]
+        self.outputs: list[str] = proto.output[:]
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        labelled = label(self.proto.name, self.proto.op_type, self.outputs)
+        return f"{self.container.place}, node {labelled}"
+
+
+class Call(NamedTuple):
+    """A node without the names of its values: nodes with the same cache key have the same problems."""
+
+    node: Node
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        return self.node.place
+
+    @property
+    def form(self) -> Hashable:
+        """Cache key: the properties that its rules read."""
+        node = self.node
+        proto = node.proto
+        return (
+            node.container.imports,
+            (proto.domain, proto.op_type, proto.overload),
+            tuple(map(bool, node.inputs)),
+            tuple(map(bool, node.outputs)),
+            tuple(attribute.name for attribute in proto.attribute),
+            node.container.key is None,
+        )
+
+
+class Placement(NamedTuple):
+    """A node with device configurations."""
+
+    node: Node
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the node in it."""
+        return self.node.place
+
+
+class Attribute:
+    """An AttributeProto of a node.
+
+    Attributes:
+        fields: the names of the fields with a value.
+    """
+
+    __slots__ = ("fields", "node", "proto")
+
+    def __init__(self, proto: Any, node: Node) -> None:
+        self.proto = proto
+        self.node = node
+        self.fields = [field.name for field, _ in proto.ListFields() if field.name in VALUE_FIELDS]
+
+    @property
+    def form(self) -> Hashable:
+        """Cache key: the properties that its rules read; `None` if a key would be large or costly."""
+        proto, operator = self.proto, self.node.operator
+        if not self.is_plain or proto.ref_attr_name or "strings" in self.fields:
+            return None
+        declared = operator.attributes.get(proto.name) if operator else None
+        value = None
+        # Rules read values of strings, and of attributes with a restricted set of values.
+        if "s" in self.fields or (self.fields and declared is not None and is_bounded(declared)):
+            content = getattr(proto, self.fields[0])
+            value = content if isinstance(content, int | float | bytes) else tuple(content)
+            if isinstance(value, bytes) and len(value) > LONGEST_FORM:
+                return None
+        return (id(operator), proto.name, proto.type, *self.fields, value)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether its value consists of numbers or strings, not of messages, or it has no value."""
+        return not self.fields or (len(self.fields) == 1 and self.fields[0] in _PLAIN_FIELDS)
+
+    def held(self, single: str, several: str) -> list[Any]:
+        """Return the messages in a single and in a repeated field."""
+        first = [getattr(self.proto, single)] if single in self.fields else []
+        return [*first, *getattr(self.proto, several)]
+
+    @property
+    def place(self) -> str:
+        """The node, and the attribute in it."""
+        return f"{self.node.place}, attribute {self.proto.name!r}"
+
+
+class Value(NamedTuple):
+    """A ValueInfoProto: an input or output of a graph, or an entry of `value_info`."""
+
+    proto: Any
+    container: Container
+    role: str
+
+    @property
+    def place(self) -> str:
+        """The graph or function, and the value in it."""
+        return f"{self.container.place}, {self.role} {self.proto.name!r}"
+
+
+class SparseTensor(NamedTuple):
+    """A SparseTensorProto, and the graph or attribute that holds it."""
+
+    proto: Any
+    owner: Container | Attribute
+    role: str
+    model: Model
+
+    @property
+    def place(self) -> str:
+        """The place of the owner, and the tensor in it."""
+        return f"{self.owner.place}, {self.role}{_quoted(self.proto.values.name)}"
+
+
+class Tensor(NamedTuple):
+    """A TensorProto, and the graph, attribute or sparse tensor that holds it."""
+
+    proto: Any
+    owner: Container | Attribute | SparseTensor
+    role: str
+    model: Model
+
+    @property
+    def place(self) -> str:
+        """The place of the owner, and the tensor in it."""
+        return f"{self.owner.place}, {self.role}{_quoted(self.proto.name)}"
+
+
+class Internal:
+    """A tensor with elements in the model.
+
+    Attributes:
+        kind: its element type, if it is valid.
+        count: the number of elements of its shape; `None` if the shape has a negative dimension.
+        filled_fields: the fields that hold elements, each with the number of its entries or bytes.
+    """
+
+    __slots__ = ("count", "kind", "proto", "tensor", "used")
+
+    def __init__(self, tensor: Tensor) -> None:
+        proto = with_elements(tensor.proto)
+        self.tensor = tensor
+        self.proto = proto
+        self.kind = BY_NUMBER.get(proto.data_type)
+        self.count = count_of(proto)
+        sizes = {name: len(getattr(proto, name)) for name in DATA_FIELDS}
+        self.used = {name: size for name, size in sizes.items() if size}
+        # Readers prefer raw_data to the typed fields, even if it is empty.
+        if self.used and proto.HasField("raw_data"):
+            self.used["raw_data"] = sizes["raw_data"]
+
+    @property
+    def place(self) -> str:
+        """The place of the owner, and the tensor in it."""
+        return self.tensor.place
+
+
+class External(NamedTuple):
+    """A tensor with elements in a separate file."""
+
+    tensor: Tensor
+
+    @property
+    def proto(self) -> Any:
+        """The TensorProto."""
+        return with_elements(self.tensor.proto)
+
+    @property
+    def place(self) -> str:
+        """The place of the owner, and the tensor in it."""
+        return self.tensor.place
+
+
+class Training(NamedTuple):
+    """A TrainingInfoProto, and its position in the model."""
+
+    proto: Any
+    position: int
+    model: Model
+
+    @property
+    def place(self) -> str:
+        """The entry of `training_info`."""
+        return f"training_info[{self.position}]"
+
+
+def is_bounded(declared: Declared) -> bool:
+    """Return whether a definition restricts the values of an attribute."""
+    return declared.values is not None or declared.minimum is not None or declared.maximum is not None
+
+
+def _quoted(name: str) -> str:
+    return f" {name!r}" if name else ""

@@ -1,0 +1,266 @@
+"""The model, its graphs and its functions, as rules receive them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opshift.converter.options import Concessions
+from opshift.inference.scope import Scope
+from opshift.model.fresh_names import Names
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.errors import ResolveError
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.checker.checked_nodes import Node
+
+Key = tuple[str, str, str]
+"""Identity of a function: canonical domain, name and overload."""
+
+
+class Source(NamedTuple):
+    """Model that could not be read, or only in part."""
+
+    place: str
+    error: str = ""
+    is_text: bool = True
+
+
+class Model:
+    """A ModelProto.
+
+    Attributes:
+        opsets: its opset imports; the first import of a domain wins.
+        functions: its functions by key; the first function with a key wins.
+        calls: the functions that the body of each function calls; complete after all functions are walked.
+        folder: the folder of its external data, if known.
+        passed_keys: cache keys of nodes, attributes and typed nodes that break no rule.
+    """
+
+    place = "model"
+
+    def __init__(self, proto: Any, registry: Registry, folder: Path | None = None) -> None:
+        self.proto = proto
+        self.registry = registry
+        self.folder = folder
+        self.ir_version: int = proto.ir_version
+        # Models of IR versions 1 and 2 have no opset imports: they use opset 1.
+        self.opsets = opsets_of(proto.opset_import) or ({DEFAULT_DOMAIN: 1} if self.ir_version < 3 else {})
+        self.functions: dict[Key, Any] = {}
+        for function in proto.functions:
+            self.functions.setdefault(function_key(function), function)
+        self.calls: dict[Key, set[Key]] = {key: set() for key in self.functions}
+        self.clean: set[Hashable] = set()
+        self._import_ids: dict[frozenset[tuple[str, int]], int] = {}
+        self._file_sizes: dict[Path, int] = {}
+
+    def number_of(self, opsets: Mapping[str, int]) -> int:
+        """Return a number that identifies a set of opset imports: a short part of cache keys."""
+        return self._import_ids.setdefault(frozenset(opsets.items()), len(self._import_ids))
+
+    @cached_property
+    def redefines_operators(self) -> bool:
+        """Whether a function replaces an operator, so that operator definitions do not imply types."""
+        domains = self.registry.domains()
+        return any(
+            self.registry.operator(name, domain) for domain, name, _ in self.functions if domain in domains
+        )
+
+    @cached_property
+    def all_opsets(self) -> Mapping[str, int]:
+        """The opset imports of the model, and of its functions for domains that the model does not import."""
+        opsets = dict(self.opsets)
+        for function in self.proto.functions:
+            opsets = {**opsets_of(function.opset_import), **opsets}
+        return opsets
+
+    def size_of(self, file: Path) -> int:
+        """Return the size of a file in bytes, cached: many tensors share one file."""
+        if file not in self._file_sizes:
+            self._file_sizes[file] = file.stat().st_size
+        return self._file_sizes[file]
+
+
+class Resolved(NamedTuple):
+    """Definition of a node: an operator, a function of the model, or neither.
+
+    Attributes:
+        operator: the operator version, if the registry has it.
+        function: the FunctionProto that the node calls.
+        error: the reason why an operator of a known domain does not resolve.
+    """
+
+    operator: OperatorVersion | None = None
+    function: Any = None
+    error: ResolveError | None = None
+
+
+class Container:
+    """A graph or function.
+
+    Attributes:
+        proto: the GraphProto or FunctionProto.
+        place: its name in messages.
+        opsets, imports_id: its opset imports, and the number that identifies them.
+        parent: the enclosing graph or function.
+        scope: its values; `known` has the outputs of the nodes before the current one.
+        key: the identity of the function, also for graphs nested in one; `None` outside functions.
+        read_names: the names that its nodes and nested graphs read.
+        is_invalid: whether a node before the current one, here, in a nested or in an enclosing graph,
+            breaks a rule.
+    """
+
+    def __init__(
+        self, proto: Any, place: str, model: Model, opsets: Mapping[str, int], parent: Container | None = None
+    ) -> None:
+        self.proto = proto
+        self.place = place
+        self.model = model
+        self.opsets = opsets
+        self.imports = model.number_of(opsets)
+        self.parent = parent
+        self.depth: int = parent.depth + 1 if parent else 0
+        self.key: Key | None = parent.key if parent else None
+        self.scope: Scope = (
+            parent.scope.child(proto)
+            if parent
+            else Scope(proto, opsets, model.registry, Names(), Concessions(), {})
+        )
+        self.used: set[str] = set()
+        self.is_broken: bool = parent.is_broken if parent else model.redefines_operators
+        # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
+        self._resolved: dict[Key, Resolved] = {} if parent is None else parent._resolved
+
+    def functions(self) -> Iterator[Function]:
+        """Yield the function that this container is or is nested in, if any."""
+        return (container for container in self.around() if isinstance(container, Function))
+
+    def around(self) -> Iterator[Container]:
+        """Yield this container and the enclosing ones, from the inside outwards."""
+        current: Container | None = self
+        while current is not None:
+            yield current
+            current = current.parent
+
+    def mark_broken(self) -> None:
+        """Record that a node breaks a rule, so that types inferred from here on are unreliable."""
+        for container in self.around():
+            container.is_broken = True
+
+    @cached_property
+    def made(self) -> frozenset[str]:
+        """The names that its nodes produce, regardless of their order."""
+        return frozenset(name for node in self.proto.node for name in node.output[:] if name)
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The names of its inputs."""
+        return frozenset(value.name for value in self.proto.input)
+
+    def add(self, node: Node) -> None:
+        """Record that a node is passed: its outputs are visible to the following nodes."""
+        self.used.update(node.inputs)
+        self.scope.known.update(node.outputs)
+        if node.function is not None and self.key in self.model.calls:
+            self.model.calls[self.key].add(called_key(node.proto))
+
+    def resolve(self, proto: Any) -> Resolved:
+        """Return the definition of a node, cached by domain, operator name and overload."""
+        key = called_key(proto)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(key)
+        return self._resolved[key]
+
+    def _resolve(self, key: Key) -> Resolved:
+        function = self.model.functions.get(key)
+        domain, op_type, _ = key
+        if function is not None:
+            return Resolved(function=function)
+        registry, opset = self.model.registry, self.opsets.get(domain)
+        # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
+        if opset is None or domain not in registry.domains() or opset > registry.newest_opset(domain):
+            return Resolved()
+        try:
+            return Resolved(registry.get_schema(op_type, opset, domain))
+        except ResolveError as error:
+            # The error is cached: without its traceback it does not keep the frames alive.
+            return Resolved(error=error.with_traceback(None))
+
+
+class Graph(Container):
+    """A GraphProto.
+
+    Attributes:
+        is_top: whether it is the main graph or a training graph, not an attribute of a node.
+        is_main: whether it is the main graph.
+    """
+
+    def __init__(
+        self,
+        proto: Any,
+        place: str,
+        model: Model,
+        opsets: Mapping[str, int],
+        parent: Container | None = None,
+        *,
+        is_top: bool = False,
+    ) -> None:
+        super().__init__(proto, place, model, opsets, parent)
+        self.is_top = is_top
+        self.is_main = is_top and parent is None
+
+    @cached_property
+    def initializers(self) -> list[str]:
+        """The names of its initializers, dense and sparse."""
+        sparse = (tensor.values.name for tensor in self.proto.sparse_initializer)
+        return [*(tensor.name for tensor in self.proto.initializer), *sparse]
+
+    @cached_property
+    def stated(self) -> Mapping[str, Any]:
+        """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
+        values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
+        return {value.name: value.type for value in values}
+
+
+class Function(Container):
+    """A FunctionProto."""
+
+    def __init__(self, proto: Any, model: Model) -> None:
+        opsets = opsets_of(proto.opset_import)
+        place = f"function {canonical_domain(proto.domain)}.{proto.name}"
+        super().__init__(proto, f"{place}:{proto.overload}" if proto.overload else place, model, opsets)
+        self.key = function_key(proto)
+
+    @cached_property
+    def inputs(self) -> frozenset[str]:
+        """The names of its inputs."""
+        return frozenset(self.proto.input)
+
+    @cached_property
+    def attributes(self) -> frozenset[str]:
+        """The names of its attributes, with and without a default."""
+        return frozenset(
+            (*self.proto.attribute, *(attribute.name for attribute in self.proto.attribute_proto))
+        )
+
+
+def opsets_of(imports: Any) -> dict[str, int]:
+    """Return the opset version of each canonical domain; the first import of a domain wins."""
+    opsets: dict[str, int] = {}
+    for entry in imports:
+        opsets.setdefault(canonical_domain(entry.domain), entry.version)
+    return opsets
+
+
+def function_key(function: Any) -> Key:
+    """Return the identity of a FunctionProto."""
+    return canonical_domain(function.domain), function.name, function.overload
+
+
+def called_key(node: Any) -> Key:
+    """Return the identity of the function that a NodeProto calls, if it calls one."""
+    return canonical_domain(node.domain), node.op_type, node.overload

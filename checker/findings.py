@@ -1,0 +1,101 @@
+"""Results of a check: the broken rule, its level, the place, the reason and the remedy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from opshift.model.errors import InvalidModel
+
+
+class Level(StrEnum):
+    """Severity of breaking a rule.
+
+    `error`    the model has no defined meaning, or runtimes or ONNX's own checker reject it.
+    `warning`  the specification forbids it, but runtimes accept it.
+    `info`     the specification advises against it.
+    """
+
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+    def includes(self, other: Level) -> bool:
+        """Return whether `other` is at least as severe as this level."""
+        return _MOST_SEVERE_FIRST.index(other) <= _MOST_SEVERE_FIRST.index(self)
+
+
+_MOST_SEVERE_FIRST = tuple(Level)
+
+ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
+
+
+class Flaw(NamedTuple):
+    """Problem with a remedy or place that differs from the default; otherwise a rule yields the reason only.
+
+    Attributes:
+        reason: the problem, in one sentence.
+        remedy: how to fix it, if not as the rule describes.
+        place: its place, if not that of the checked object.
+    """
+
+    reason: str
+    remedy: str = ""
+    place: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Violation of a rule by a part of a model.
+
+    Attributes:
+        rule: the rule's id, such as `node.input-count`.
+        level: the rule's level.
+        place: the graph or function, and the node, attribute, value or tensor in it.
+        reason: the problem, in one sentence.
+        remedy: how to fix it.
+    """
+
+    rule: str
+    level: Level
+    place: str
+    reason: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.level} {self.rule}: {self.place}: {self.reason} ({self.remedy})"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields, for `--format json`."""
+        return asdict(self)
+
+
+class IllegalModel(InvalidModel):
+    """Error for a model that breaks rules of level `error`.
+
+    Attributes:
+        findings: all findings of level `error`.
+    """
+
+    def __init__(self, findings: Sequence[Finding], when: str = "") -> None:
+        self.findings = tuple(findings)
+        first = self.findings[0]
+        more = f", and {len(self.findings) - 1} more" if len(self.findings) > 1 else ""
+        summary = f"{first.rule}: {first.reason}{more}"
+        super().__init__(f"{when}: {summary}" if when else summary, place=first.place, remedy=first.remedy)
+
+
+def repeated(kind: str, names: Iterable[str]) -> Iterator[str]:
+    """Yield a reason for each name that occurs more than once; empty names are allowed to repeat."""
+    for name, count in Counter(names).items():
+        if name and count > 1:
+            yield f"{count} {kind}s have the name {name!r}"
+
+
+def some(names: Sequence[str]) -> str:
+    """Return the first three names and the number of remaining ones."""
+    more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
+    return f"{', '.join(map(repr, names[:3]))}{more}"

@@ -1,0 +1,173 @@
+"""Features that IR versions added: the functions that find and rewrite them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import islice
+from typing import Any
+
+from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.tensor_finders import (
+    find_external_data,
+    find_sparse_attributes,
+    find_sparse_initializers,
+    find_standalone_initializers,
+)
+from opshift.checker.ir_features.type_finder import find_types
+from opshift.checker.ir_features.use import STANDALONE, Use, since
+from opshift.model.operator_ids import LocalFunction, canonical_domain, identity
+from opshift.registry.ir_versions import ir_versions
+
+ATTRIBUTE_DEFAULTS_OBSTACLE = (
+    "the default applies only to those calls of the enclosing function that omit its attribute"
+)
+
+ATTRIBUTE_DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
+
+Defaults = Mapping[LocalFunction, Mapping[str, Any]]
+
+
+def find_attribute_defaults(contents: Contents) -> Iterator[Use]:
+    """Yield functions with defaults, and calls that pass on an attribute that may be absent."""
+    for path, function in contents.functions:
+        if getattr(function, "attribute_proto", ()):
+            yield Use("attribute_defaults", path)
+    defaults = attribute_defaults(contents)
+    without_default = {path: set(function.attribute) for path, function in contents.functions}
+    for call in contents.calls if defaults else ():
+        for attribute in call.proto.attribute:
+            # The path of a call in a subgraph begins with the function that contains it.
+            may_be_absent = attribute.ref_attr_name in without_default.get(call.path.partition(" / ")[0], ())
+            if may_be_absent and attribute.name in defaults.get(called_function(call.proto), ()):
+                yield Use(
+                    "attribute_defaults", call.place, ATTRIBUTE_DEFAULTS_OBSTACLE, ATTRIBUTE_DEFAULTS_REMEDY
+                )
+
+
+def attribute_defaults(contents: Contents) -> Defaults:
+    """Return the default attributes of each function that has any."""
+    return {
+        identity(function): {attribute.name: attribute for attribute in function.attribute_proto}
+        for _, function in contents.functions
+        if getattr(function, "attribute_proto", ())
+    }
+
+
+def called_function(node: Any) -> LocalFunction:
+    """Return the identity of the function that a node may call."""
+    return LocalFunction(canonical_domain(node.domain), node.op_type, getattr(node, "overload", ""))
+
+
+def find_functions(contents: Contents) -> Iterator[Use]:
+    """Yield a use for each function."""
+    yield from (Use("functions", path) for path, _ in contents.functions)
+
+
+def find_function_value_info(contents: Contents) -> Iterator[Use]:
+    """Yield the functions with declared types of values."""
+    for path, function in contents.functions:
+        if getattr(function, "value_info", ()):
+            yield Use("function_values", path)
+
+
+def find_overloads(contents: Contents) -> Iterator[Use]:
+    """Yield functions and calls with an overload."""
+    for path, function in contents.functions:
+        if identity(function).overload:
+            yield Use("overloads", path)
+    yield from (Use("overloads", node.place) for node in contents.overloaded)
+
+
+def find_metadata(contents: Contents) -> Iterator[Use]:
+    """Yield the first message with metadata: all metadata can be moved, so that one place is enough."""
+    yield from (Use("metadata", place) for place, _ in islice(described_messages(contents), 1))
+
+
+def described_messages(contents: Contents) -> Iterator[tuple[str, Any]]:
+    """Yield the place of each message with metadata in the model, and the message."""
+    yield from ((node.place, node.proto) for node in contents.described)
+    # Message classes of an older `onnx` have no such field.
+    if not hasattr(contents.model.graph, "metadata_props"):
+        return
+    for path, container in (*contents.graphs, *contents.functions):
+        if container.metadata_props:
+            yield path, container
+    for path, value in contents.values:
+        if value.metadata_props:
+            yield f"{path}, value {value.name!r}", value
+    for holder, tensor in contents.tensors:
+        if tensor.metadata_props:
+            yield holder.place, tensor
+
+
+def find_quantization_annotations(contents: Contents) -> Iterator[Use]:
+    """Yield the graphs with annotations."""
+    yield from (
+        Use("quantization_annotations", path)
+        for path, graph in contents.graphs
+        if graph.quantization_annotation
+    )
+
+
+DEVICES_OBSTACLE = "they would be lost"
+
+DEVICES_REMEDY = "drop them with allow='drop-devices': they are hints that do not affect results"
+
+
+def find_device_configurations(contents: Contents) -> Iterator[Use]:
+    """Yield the model's configurations and the nodes that refer to them."""
+    if getattr(contents.model, "configuration", None):
+        yield Use("device_configurations", "model", DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
+    for node in contents.distributed:
+        yield Use("device_configurations", node.place, DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
+
+
+TRAINING_OBSTACLE = "it would be lost"
+
+TRAINING_REMEDY = "drop it with allow='drop-training': inference does not use it"
+
+
+def find_training_info(contents: Contents) -> Iterator[Use]:
+    """Yield every TrainingInfoProto."""
+    for index in range(len(contents.model.training_info)):
+        yield Use("training", f"training_info[{index}]", TRAINING_OBSTACLE, TRAINING_REMEDY, "drop-training")
+
+
+Find = Callable[[Contents], Iterator[Use]]
+
+Change = Callable[[Contents], None]
+
+FINDERS: dict[Find, tuple[str, ...]] = {
+    find_device_configurations: ("device_configurations",),
+    find_metadata: ("metadata",),
+    find_overloads: ("overloads",),
+    find_function_value_info: ("function_values",),
+    find_attribute_defaults: ("attribute_defaults",),
+    find_functions: ("functions",),
+    find_training_info: ("training",),
+    find_sparse_initializers: ("sparse_initializers",),
+    find_sparse_attributes: ("sparse_attributes",),
+    find_quantization_annotations: ("quantization_annotations",),
+    find_standalone_initializers: (STANDALONE,),
+    find_external_data: ("external_data",),
+    find_types: (
+        "opaque_types",
+        "optional_types",
+        "sparse_types",
+        "type_attributes",
+        *ir_versions().element_types,
+    ),
+}
+"""Functions that find uses, with the features and element types that each can find."""
+
+
+def uses_in(contents: Contents) -> Iterator[Use]:
+    """Yield uses of features that were added after IR version `contents.oldest`, up to `contents.newest`."""
+    span = range(contents.oldest + 1, contents.newest + 1)
+    for find, versions in _VERSIONS.items():
+        if not versions.isdisjoint(span):
+            yield from (use for use in find(contents) if since(use.feature) in span)
+
+
+_VERSIONS = {find: frozenset(map(since, features)) for find, features in FINDERS.items()}
+"""IR versions that added the features of each function."""

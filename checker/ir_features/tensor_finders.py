@@ -1,0 +1,104 @@
+"""Initializers: before IR version 4, each is the default of a graph input and stored in the model.
+
+In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
+its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
+floating-point tensors: other initializers move to the main graph, which subgraphs can read, if their name is
+unique.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+from opshift.checker.ir_features.contents import Contents, Initializer, sparse_in
+from opshift.checker.ir_features.use import STANDALONE, Use
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.tensors import EXTERNAL, read_tensor
+
+ELSEWHERE = "they must be stored in the model"
+
+LOAD = "store the weights in the model: load it with onnx.load, and save it with onnx.save"
+
+
+def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
+    """Yield the first initializer that is not a graph input."""
+    for path, graph in contents.graphs:
+        first = next(standalone_initializers(graph), None)
+        if first is not None:
+            yield Use(STANDALONE, Initializer(path, first).place)
+            return  # all initializers can be rewritten, so that one place is enough
+
+
+def find_external_data(contents: Contents) -> Iterator[Use]:
+    """Yield the tensors with external data."""
+    for holder, tensor in contents.tensors:
+        if tensor.data_location == EXTERNAL:
+            yield Use("external_data", holder.place, ELSEWHERE, LOAD)
+
+
+def standalone_initializers(graph: Any) -> Iterator[Any]:
+    """Yield the initializers of a graph that are not also inputs."""
+    inputs = {value.name for value in graph.input}
+    return (tensor for tensor in graph.initializer if tensor.name not in inputs)
+
+
+MOST_BYTES = 64 * 2**20
+"""Maximum size of a dense tensor that replaces a sparse one, because a few values can have a huge shape."""
+
+TOO_LARGE = f"as a dense tensor it would have more than {MOST_BYTES // 2**20} MiB"
+
+INCONSISTENT = "its values and indices do not fit its shape"
+
+UNREADABLE = "its values or indices have an unsupported type or are external data"
+
+ONLY_CONSTANTS = "the attribute accepts only sparse tensors"
+
+REMEDY = "replace it by a dense tensor"
+
+
+def find_sparse_initializers(contents: Contents) -> Iterator[Use]:
+    """Yield the sparse initializers."""
+    for path, graph in contents.graphs:
+        for sparse in graph.sparse_initializer:
+            place = Initializer(path, sparse.values).place
+            yield Use("sparse_initializers", place, _obstacle(sparse), REMEDY)
+
+
+def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
+    """Yield the attributes with sparse tensors; only that of Constant has a dense equivalent."""
+    for held in contents.attributes:
+        for sparse in sparse_in(held.attribute):
+            is_constant = held.node is not None and held.attribute.name == "sparse_value"
+            obstacle = _obstacle(sparse) if is_constant else ONLY_CONSTANTS
+            yield Use("sparse_attributes", held.place, obstacle, REMEDY)
+
+
+def _obstacle(sparse: Any) -> str:
+    kind = BY_NUMBER.get(sparse.values.data_type)
+    values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
+    if kind is None or not kind.code or values is None or indices is None:
+        return UNREADABLE
+    count = math.prod(sparse.dims)
+    if count * struct.calcsize(f"<{kind.code}") > MOST_BYTES:
+        return TOO_LARGE
+    rank = 1 if len(indices.dims) == 1 else len(sparse.dims)
+    is_complete = len(indices.values) == len(values.values) * rank
+    return "" if is_complete and all(0 <= each < count for each in sparse_positions(sparse)) else INCONSISTENT
+
+
+def sparse_positions(sparse: Any) -> Iterator[int]:
+    """Yield the row-major position of each value, from flat indices or from coordinates."""
+    indices = read_tensor(sparse.indices)
+    assert indices is not None
+    if len(indices.dims) == 1:
+        yield from indices.values
+        return
+    rank = len(sparse.dims)
+    strides = [*accumulate(reversed(sparse.dims[1:]), lambda a, b: a * b, initial=1)][::-1]
+    for start in range(0, len(indices.values), rank):
+        coordinates = indices.values[start : start + rank]
+        yield sum(c * stride for c, stride in zip(coordinates, strides, strict=True))

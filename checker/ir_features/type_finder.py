@@ -1,0 +1,71 @@
+"""Types that IR versions added: element types, and types of values other than dense tensors.
+
+Older IR versions have no equivalent of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from opshift.checker.ir_features.contents import INT, Contents
+from opshift.checker.ir_features.use import Use
+from opshift.model.element_types import BY_NUMBER
+from opshift.registry.ir_versions import ir_versions
+
+FEATURES = {
+    "sparse_tensor_type": "sparse_types",
+    "opaque_type": "opaque_types",
+    "optional_type": "optional_types",
+}
+"""Feature of each kind of TypeProto that an IR version added."""
+
+NOTHING = "it has no equivalent"
+
+REMEDY = "use another type in the framework that exports the model"
+
+
+def find_types(contents: Contents) -> Iterator[Use]:
+    """Yield every use of a newer type by a value, a tensor or an attribute."""
+    newer = _newer()
+    for path, value in contents.values:
+        yield from _uses_in_type(value.type, f"{path}, value {value.name!r}", newer)
+    for holder, tensor in contents.tensors:
+        if tensor.data_type in newer:
+            yield _element_type(newer[tensor.data_type], holder.place)
+    for held in contents.attributes:
+        if held.attribute.type == INT and held.attribute.i in newer:
+            yield _element_type(newer[held.attribute.i], held.place)
+        for declared in _types_in(held.attribute):
+            yield Use("type_attributes", held.place, NOTHING, REMEDY)
+            yield from _uses_in_type(declared, held.place, newer)
+
+
+@cache
+def _newer() -> dict[int, str]:
+    """Return the names of element types that the oldest IR version lacks, by number."""
+    return {
+        number: kind.name for number, kind in BY_NUMBER.items() if kind.name in ir_versions().element_types
+    }
+
+
+def _uses_in_type(declared: Any, place: str, newer: dict[int, str]) -> Iterator[Use]:
+    """Yield the uses of newer types by a TypeProto and the types nested in it."""
+    kind = declared.WhichOneof("value")
+    if kind in FEATURES:
+        yield Use(FEATURES[kind], place, NOTHING, REMEDY)
+    if kind in ("tensor_type", "sparse_tensor_type") and getattr(declared, kind).elem_type in newer:
+        yield _element_type(newer[getattr(declared, kind).elem_type], place)
+    elif kind in ("sequence_type", "optional_type"):
+        yield from _uses_in_type(getattr(declared, kind).elem_type, place, newer)
+    elif kind == "map_type":
+        yield from _uses_in_type(declared.map_type.value_type, place, newer)
+
+
+def _types_in(attribute: Any) -> list[Any]:
+    return [*([attribute.tp] if attribute.HasField("tp") else []), *attribute.type_protos]
+
+
+def _element_type(name: str, place: str) -> Use:
+    return Use(name, place, NOTHING, REMEDY)

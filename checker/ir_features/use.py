@@ -1,0 +1,38 @@
+"""Use of an IR feature by a model, and the obstacle to rewriting it for an older IR version."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from opshift.registry.steps import Concession
+
+INITIALIZERS_STAND_ALONE = 4
+"""First IR version in which an initializer does not have to be a graph input."""
+
+STANDALONE = "standalone_initializers"
+
+
+def since(feature: str) -> int:
+    """Return the first IR version with a feature or an element type."""
+    from opshift.registry.ir_versions import ir_versions
+
+    versions = ir_versions()
+    return versions.features.get(feature) or versions.element_types[feature]
+
+
+class Use(NamedTuple):
+    """One use of a feature.
+
+    Attributes:
+        feature: its name in `ir_versions.yaml`, or the name of an element type.
+        place: the graph or function, and the part of it that uses the feature.
+        obstacle: the reason why it cannot be rewritten for an older IR version; empty if it can.
+        remedy: how the user can remove the obstacle.
+        allowance: the value of `allow` with which it is dropped.
+    """
+
+    feature: str
+    place: str
+    obstacle: str = ""
+    remedy: str = ""
+    concession: Concession | None = None

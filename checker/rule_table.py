@@ -1,0 +1,101 @@
+"""Table of rules: functions that yield the problems of objects of their parameter's type."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from opshift.checker.findings import Finding, Flaw, Level
+from opshift.model.errors import OpshiftError
+
+Flaws = Iterable[str | Flaw]
+
+Judge = TypeVar("Judge", bound=Callable[[Any], Flaws])
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of the specification.
+
+    Attributes:
+        id: its id, such as `node.input-count`.
+        level: the severity of breaking it.
+        title: the requirement, in one sentence.
+        source: its source: a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of
+            onnx.proto.
+        remedy: how to fix a violation.
+        target_types: the classes of objects that it checks.
+        check: the function that yields the problems of one object.
+    """
+
+    id: str
+    level: Level
+    title: str
+    source: str
+    remedy: str
+    subjects: tuple[type, ...]
+    judge: Callable[[Any], Flaws]
+
+    def finding(self, target: Any, problem: str | Flaw) -> Finding:
+        """Return the finding for a problem of an object."""
+        reason, remedy, place = problem if isinstance(problem, Flaw) else (problem, "", "")
+        return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)
+
+
+_registered: dict[str, Rule] = {}
+
+
+class DuplicateRule(OpshiftError):
+    """Two rules have the same id."""
+
+
+def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Judge], Judge]:
+    """Register a function as a rule for the objects that its parameter's type names.
+
+    Args:
+        name: the id of the rule.
+        level: the severity of breaking it.
+        source: its source in the specification.
+        remedy: how to fix a violation; a problem can have its own.
+
+    Returns:
+        A decorator. The first line of the function's docstring becomes the title of the rule.
+
+    Raises:
+        DuplicateRule: a rule with this id exists.
+    """
+
+    def register(check: Judge) -> Judge:
+        if name in _registered:
+            raise DuplicateRule(f"two rules have the id {name}; rename one")
+        title = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
+        _registered[name] = Rule(name, level, title, source, remedy, _target_types(check), check)
+        return check
+
+    return register
+
+
+def _target_types(check: Callable[[Any], Flaws]) -> tuple[type, ...]:
+    hint = next(iter(get_type_hints(check).values()))
+    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
+
+
+@cache
+def rule_table() -> Mapping[str, Rule]:
+    """Return all rules by id, sorted; cached, because it imports every module of the package to find them."""
+    package = importlib.import_module("opshift.checker.rules")
+    for module in pkgutil.iter_modules(package.__path__, "opshift.checker.rules."):
+        importlib.import_module(module.name)
+    return MappingProxyType(dict(sorted(_registered.items())))
+
+
+@cache
+def rules_of(target: type) -> tuple[Rule, ...]:
+    """Return the rules for objects of a class; cached, because it is called for every object of a model."""
+    return tuple(entry for entry in rule_table().values() if target in entry.subjects)

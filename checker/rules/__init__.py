@@ -1,0 +1,1 @@
+"""Rules of the checker, one module for each subject."""

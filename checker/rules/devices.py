@@ -1,0 +1,78 @@
+"""Rules for multi-device configurations; runtimes may ignore all of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.checker.checked_nodes import Placement
+from opshift.checker.containers import Model
+from opshift.checker.findings import WARNING
+from opshift.checker.rule_table import Flaws, rule
+
+SOURCE = "IR: Multi-Device Configuration"
+
+
+@rule("device.name", WARNING, source=SOURCE, remedy="give each configuration a unique name")
+def name(model: Model) -> Flaws:
+    """A device configuration must have a unique name."""
+    for configuration_name, count in Counter(entry.name for entry in model.proto.configuration).items():
+        if not configuration_name:
+            yield "a device configuration has no name"
+        elif count > 1:
+            yield f"{count} device configurations have the name {configuration_name!r}"
+
+
+@rule("device.count", WARNING, source=SOURCE, remedy="set num_devices, and name all devices or none")
+def count(model: Model) -> Flaws:
+    """A device configuration must declare the number of its devices, and name all of them or none."""
+    for entry in model.proto.configuration:
+        if entry.num_devices < 1:
+            yield f"device configuration {entry.name!r} has {entry.num_devices} devices"
+        elif entry.device and len(entry.device) != entry.num_devices:
+            yield f"device configuration {entry.name!r} names {len(entry.device)} of {entry.num_devices}"
+
+
+@rule("device.configuration", WARNING, source=SOURCE, remedy="name a configuration of the model")
+def configuration(placement: Placement) -> Flaws:
+    """A node may only refer to device configurations of the model."""
+    known = {entry.name for entry in placement.node.container.model.proto.configuration}
+    for entry in placement.node.proto.device_configurations:
+        if entry.configuration_id not in known:
+            yield f"refers to device configuration {entry.configuration_id!r}, which the model does not have"
+
+
+@rule("device.tensor", WARNING, source=SOURCE, remedy="name an input or output of the node")
+def tensor(placement: Placement) -> Flaws:
+    """A node may only shard its own inputs and outputs."""
+    for spec in _shardings(placement):
+        if spec.tensor_name not in (*placement.node.inputs, *placement.node.outputs):
+            yield f"shards {spec.tensor_name!r}, which is not an input or output of the node"
+
+
+@rule("device.shards", WARNING, source=SOURCE, remedy="set the axis and the number of its shards")
+def shards(placement: Placement) -> Flaws:
+    """A sharding must specify its axis and the number of shards."""
+    for spec in _shardings(placement):
+        axes = [dim.axis if dim.HasField("axis") else None for dim in spec.sharded_dim]
+        if None in axes:
+            yield f"shards {spec.tensor_name!r} without an axis"
+        if any(part.num_shards < 1 for dim in spec.sharded_dim for part in dim.simple_sharding):
+            yield f"shards {spec.tensor_name!r} without a number of shards"
+
+
+@rule("device.axis", WARNING, source=SOURCE, remedy="specify an axis of the tensor")
+def axis(placement: Placement) -> Flaws:
+    """A sharded axis must be an axis of the tensor."""
+    container = placement.node.container
+    for spec in () if container.is_broken else _shardings(placement):
+        shape = container.scope.shape(spec.tensor_name)
+        for dim in spec.sharded_dim:
+            if shape is not None and not -len(shape) <= dim.axis < len(shape):
+                yield f"shards {spec.tensor_name!r}, which has {len(shape)} dimensions, along axis {dim.axis}"
+
+
+def _shardings(placement: Placement) -> Iterator[Any]:
+    for entry in placement.node.proto.device_configurations:
+        yield from entry.sharding_spec

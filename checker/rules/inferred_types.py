@@ -1,0 +1,77 @@
+"""Rules for the declared and inferred types of the inputs and outputs of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.checker.checked_values import Bound, Typed
+from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.rule_table import Flaws, rule
+from opshift.inference.infer_node import infer_types
+from opshift.model.node import Node as View
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.models import OperatorVersion
+
+SIGNATURE = "IR: Nodes; the operator's definition"
+
+CAST = "cast the value, or correct its declared type"
+
+
+@rule("type.input", ERROR, source=SIGNATURE, remedy=CAST)
+def input_type(typed: Typed) -> Flaws:
+    """An input of a node must have a type that its operator accepts."""
+    for formal, name, actual in typed.bound()[0]:
+        if actual not in typed.operator.types_of(formal):
+            yield f"input {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} does not accept"
+
+
+@rule("type.output", ERROR, source=SIGNATURE, remedy="correct the declared type of the value")
+def output_type(typed: Typed) -> Flaws:
+    """An output of a node must have a type that its operator can produce."""
+    if not _is_old_constant(typed.operator):
+        yield from _invalid_outputs(typed)
+
+
+@rule("type.constant", WARNING, source=SIGNATURE, remedy="make it an initializer, or raise the opset to 9")
+def old_constant(typed: Typed) -> Flaws:
+    """A Constant should be floating-point before opset 9; exporters and runtimes support more types."""
+    if _is_old_constant(typed.operator):
+        yield from _invalid_outputs(typed)
+
+
+@rule("type.variable", ERROR, source=SIGNATURE, remedy=CAST)
+def variable(typed: Typed) -> Flaws:
+    """All values bound to a type variable of the operator must have the same type."""
+    first: dict[str, Bound] = {}
+    inputs, outputs = typed.bound()
+    for value in (*inputs, *outputs):
+        if value.formal.homogeneous and value.formal.type in typed.operator.type_constraints:
+            other = first.setdefault(value.formal.type, value)
+            if other.type != value.type:
+                yield (
+                    f"{other.name!r} is {other.type} and {value.name!r} is {value.type};"
+                    f" {value.formal.type} of {typed.operator.id} requires the same type for both"
+                )
+
+
+@rule("type.named", ERROR, source=SIGNATURE, remedy="correct the attribute, or the declared type")
+def named(typed: Typed) -> Flaws:
+    """An output must have the type that an attribute of its node specifies."""
+    formals = [output for output in typed.operator.outputs if output.type_attribute]
+    if formals:
+        view = View.of(typed.node.proto)
+        inferred = infer_types(view, typed.operator, typed.node.container.scope)
+        rows = zip(typed.operator.outputs, typed.node.outputs, typed.outputs, inferred, strict=False)
+        for formal, name, actual, expected in rows:
+            if formal in formals and actual and expected and actual != expected:
+                yield f"{name!r} is {actual}; attribute {formal.type_attribute!r} specifies {expected}"
+
+
+def _invalid_outputs(typed: Typed) -> Iterator[str]:
+    for formal, name, actual in typed.bound()[1]:
+        if actual not in typed.operator.types_of(formal):
+            yield f"output {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} cannot produce"
+
+
+def _is_old_constant(operator: OperatorVersion) -> bool:
+    return (operator.domain, operator.name) == (DEFAULT_DOMAIN, "Constant") and operator.since_version < 9

@@ -1,0 +1,112 @@
+"""Rules for initializers: their names, and the types and shapes that the graph declares for them."""
+
+from __future__ import annotations
+
+from opshift.checker.containers import Graph
+from opshift.checker.findings import ERROR, INFO, WARNING, repeated, some
+from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE
+from opshift.checker.rule_table import Flaws, rule
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.types import element_type_of, shape_of
+
+
+@rule(
+    "initializer.name",
+    ERROR,
+    source="onnx.proto: GraphProto.initializer",
+    remedy="give it the name that nodes read, or remove it",
+)
+def initializer_name(graph: Graph) -> Flaws:
+    """An initializer must have a name."""
+    unnamed = sum(not name for name in graph.initializers)
+    if unnamed:
+        yield f"{unnamed} of {len(graph.initializers)} initializers have no name"
+
+
+@rule("initializer.unique", ERROR, source="onnx.proto: GraphProto.initializer", remedy="keep one of them")
+def initializer_unique(graph: Graph) -> Flaws:
+    """The initializers of a graph, dense and sparse, must have unique names."""
+    yield from repeated("initializer", graph.initializers)
+
+
+@rule(
+    "initializer.is-input",
+    ERROR,
+    source="IR: Names Within a Graph; onnx.proto: Version",
+    remedy="add it to the inputs of the graph, or raise ir_version to 4",
+)
+def initializer_is_input(graph: Graph) -> Flaws:
+    """An initializer must be a graph input, before IR version 4."""
+    if graph.model.ir_version < INITIALIZERS_STAND_ALONE:
+        for name in graph.initializers:
+            if name and name not in graph.inputs:
+                yield f"initializer {name!r} is not an input"
+
+
+@rule(
+    "initializer.is-no-input",
+    WARNING,
+    source="IR: Names Within a Graph",
+    remedy="remove it from the inputs or from the initializers",
+)
+def initializer_is_no_input(graph: Graph) -> Flaws:
+    """An initializer of a subgraph must not be an input of the subgraph, since IR version 4."""
+    if not graph.is_top and graph.model.ir_version >= INITIALIZERS_STAND_ALONE:
+        for name in graph.initializers:
+            if name in graph.inputs:
+                yield f"{name!r} is an initializer and an input"
+
+
+@rule(
+    "initializer.type",
+    ERROR,
+    source="IR: Graphs",
+    remedy="correct the declared type, or the initializer",
+)
+def initializer_type(graph: Graph) -> Flaws:
+    """An initializer must have the element type that the graph declares for it."""
+    for tensor in graph.proto.initializer:
+        declared = graph.stated.get(tensor.name)
+        if declared is None or tensor.data_type not in BY_NUMBER:
+            continue
+        actual, expected = BY_NUMBER[tensor.data_type].name, element_type_of(declared)
+        if expected is not None and expected != actual:
+            yield f"initializer {tensor.name!r} is {actual}, but is declared as {expected}"
+
+
+@rule(
+    "initializer.shape",
+    ERROR,
+    source="IR: Graphs",
+    remedy="correct the declared shape, or the initializer",
+)
+def initializer_shape(graph: Graph) -> Flaws:
+    """An initializer must have the shape that the graph declares for it."""
+    for tensor in graph.proto.initializer:
+        declared = graph.stated.get(tensor.name)
+        expected = shape_of(declared) if declared is not None else None
+        if expected is not None and not _fits(tuple(tensor.dims), expected):
+            yield (
+                f"initializer {tensor.name!r} has the shape {list(tensor.dims)}, but is declared as "
+                f"{_shape_text(expected)}"
+            )
+
+
+@rule("initializer.unused", INFO, source="IR: Graphs", remedy="remove it")
+def initializer_unused(graph: Graph) -> Flaws:
+    """An initializer should be read by a node or returned by the graph."""
+    read = graph.used.union(output.name for output in graph.proto.output)
+    unused = [name for name in graph.initializers if name not in read]
+    # Bindings of training graphs update initializers by name.
+    if unused and not graph.model.proto.training_info:
+        yield f"has unused initializers: {some(unused)}"
+
+
+def _fits(dims: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
+    return len(dims) == len(declared) and all(
+        b is None or b < 0 or a == b for a, b in zip(dims, declared, strict=True)
+    )
+
+
+def _shape_text(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"

@@ -1,0 +1,125 @@
+"""Rules for the model as a whole: its version, its graph, its metadata and its strings."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from opshift.checker.checked_nodes import Attribute, Node, Tensor, Value
+from opshift.checker.containers import Function, Graph, Model, Source
+from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.rule_table import Flaws, rule
+
+SEND_AGAIN = "check that it is the right file and was copied completely"
+
+
+@rule("model.readable", ERROR, source="onnx.proto: ModelProto", remedy=SEND_AGAIN)
+def readable(source: Source) -> Flaws:
+    """The bytes must be a single serialized model."""
+    if source.error:
+        yield source.error
+
+
+@rule(
+    "model.text",
+    ERROR,
+    source="onnx.proto: all fields of type string",
+    remedy="use names that are valid UTF-8; the file may be damaged",
+)
+def text(found: Source | Node | Attribute | Value | Tensor) -> Flaws:
+    """Names must be valid UTF-8."""
+    if not _is_text(found):
+        yield "has a name that is not valid UTF-8"
+
+
+@rule(
+    "model.ir-version",
+    ERROR,
+    source="IR: Models",
+    remedy="set ir_version to that of the release with its opsets",
+)
+def ir_version(model: Model) -> Flaws:
+    """A model must have a positive IR version."""
+    if model.ir_version < 1:
+        yield (
+            f"ir_version is {model.ir_version}; expected 1 or more"
+            if model.proto.HasField("ir_version")
+            else "has no ir_version"
+        )
+
+
+@rule(
+    "model.ir-version-known",
+    ERROR,
+    source="IR: ONNX Versioning",
+    remedy="check that the file is intact; if it is, update opshift",
+)
+def ir_version_known(model: Model) -> Flaws:
+    """The IR version must exist."""
+    newest = max(release.ir_version for release in model.registry.releases.onnx.values())
+    if model.ir_version > newest:
+        yield f"IR version {model.ir_version} is unknown; the newest known version is {newest}"
+
+
+@rule(
+    "model.ir-version-of-opset",
+    WARNING,
+    source="Versioning: Released Versions",
+    remedy="raise ir_version, unless a runtime that must read the model supports the opset only",
+)
+def ir_version_of_opset(model: Model) -> Flaws:
+    """The IR version should not be older than that of the release that introduced the opset."""
+    for domain, opset in model.opsets.items():
+        release = model.registry.releases.first_with(domain, opset)
+        if release and 1 <= model.ir_version < release.ir_version:
+            introduced = f"opset {opset} of {domain} was introduced with IR version {release.ir_version}"
+            yield f"{introduced}; the model has IR version {model.ir_version}"
+
+
+@rule("model.graph", ERROR, source="IR: Models", remedy="check that it is the right file")
+def graph(model: Model) -> Flaws:
+    """A model must have a graph."""
+    if not model.proto.HasField("graph"):
+        yield "has no graph"
+
+
+@rule(
+    "model.metadata",
+    ERROR,
+    source="IR: Optional Metadata",
+    remedy="keep one entry for each key",
+)
+def metadata(model: Model) -> Flaws:
+    """The keys of the model's metadata must be unique."""
+    for key, count in Counter(entry.key for entry in model.proto.metadata_props).items():
+        if count > 1:
+            yield f"has {count} metadata entries for {key!r}"
+
+
+@rule("metadata.unique", WARNING, source="IR: Other Metadata", remedy="keep one entry for each key")
+def metadata_unique(found: Graph | Function | Node | Value | Tensor) -> Flaws:
+    """The metadata keys of a graph, function, node, value or tensor should be unique."""
+    entries = found.proto.metadata_props
+    if len(entries) > 1:
+        for key, count in Counter(entry.key for entry in entries).items():
+            if count > 1:
+                yield f"has {count} metadata entries for {key!r}"
+
+
+def _is_text(found: Source | Node | Attribute | Value | Tensor) -> bool:
+    """Return whether all names are text.
+
+    Some protobuf releases return the bytes of strings that are not UTF-8; others raise an error, which ends
+    the check with a finding of this rule.
+    """
+    if isinstance(found, Source):
+        return found.is_text
+    proto = found.proto
+    if not isinstance(found, Node):
+        return isinstance(proto.name, str)
+    names = (proto.name, proto.op_type, proto.domain, *found.inputs, *found.outputs)
+    try:
+        # This runs for every node: one join checks the types of all names at once.
+        "".join(names)
+    except TypeError:
+        return False
+    return True

@@ -1,0 +1,86 @@
+"""Rules for the values that nodes read and produce: each value is produced once, before it is read."""
+
+from __future__ import annotations
+
+from opshift.checker.checked_nodes import Node
+from opshift.checker.containers import Graph
+from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.rule_table import Flaws, rule
+
+
+@rule(
+    "value.order",
+    ERROR,
+    source="IR: Nodes",
+    remedy="sort the nodes topologically; if that is impossible, they form a cycle",
+)
+def order(node: Node) -> Flaws:
+    """A node must only read outputs of earlier nodes."""
+    for name in _unknown_inputs(node):
+        if any(name in container.made for container in node.container.around()):
+            yield f"input {name!r} is the output of a later node"
+
+
+@rule(
+    "value.unknown",
+    ERROR,
+    source="IR: Names Within a Graph",
+    remedy="correct the name, or add the missing value; functions cannot read values of the graph",
+)
+def unknown(node: Node) -> Flaws:
+    """An input must be a node output, a graph input or an initializer of this graph or an enclosing one."""
+    for name in _unknown_inputs(node):
+        if not any(name in container.made for container in node.container.around()):
+            yield f"input {name!r} is not a node output, graph input or initializer"
+
+
+@rule(
+    "value.unique",
+    ERROR,
+    source="IR: Names Within a Graph",
+    remedy="rename one of the two values, and the inputs that read it",
+)
+def unique(node: Node) -> Flaws:
+    """A value must be produced only once in a graph."""
+    known = node.container.scope.known
+    for position, name in enumerate(node.outputs):
+        if name and (name in known or name in node.outputs[:position]):
+            yield f"output {name!r} has the name of another value"
+
+
+@rule(
+    "value.shadowing",
+    ERROR,
+    source="IR: Names Within a Graph",
+    remedy="rename the value in the subgraph",
+)
+def shadowing(node: Node) -> Flaws:
+    """A node output in a subgraph must not have the name of a visible value of an enclosing graph."""
+    parent = node.container.parent
+    if parent is not None:
+        for name in node.outputs:
+            if name and name not in node.container.scope.known and parent.scope.sees(name):
+                yield f"output {name!r} has the name of a value of an enclosing graph"
+
+
+@rule(
+    "value.shadowing-input",
+    WARNING,
+    source="IR: Names Within a Graph",
+    remedy="rename the value in the subgraph",
+)
+def shadowing_input(graph: Graph) -> Flaws:
+    """An input or initializer of a subgraph should not have the name of a value of an enclosing graph."""
+    if graph.parent is not None:
+        # Damaged models can have names that are bytes, which do not compare with strings.
+        for name in sorted(graph.inputs.union(graph.initializers), key=str):
+            if name and graph.parent.scope.sees(name):
+                yield f"{name!r} has the name of a value of an enclosing graph"
+
+
+def _unknown_inputs(node: Node) -> list[str]:
+    scope = node.container.scope
+    # Fast path: nearly all inputs are values of the same graph.
+    if scope.known.issuperset(node.inputs):
+        return []
+    return [name for name in node.inputs if not scope.sees(name)]

@@ -1,0 +1,99 @@
+"""Rules for sparse tensors: one dimension of values, and an index for each of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+from opshift.checker.checked_nodes import SparseTensor
+from opshift.checker.findings import ERROR
+from opshift.checker.rule_table import Flaws, rule
+from opshift.model.tensors import read_tensor
+
+SOURCE = "onnx.proto: SparseTensorProto"
+
+INT64 = 7
+"""`TensorProto.INT64`."""
+
+
+@rule("sparse.values", ERROR, source=SOURCE, remedy="provide the values as a tensor of one dimension")
+def values(sparse: SparseTensor) -> Flaws:
+    """The values of a sparse tensor must be a tensor of one dimension."""
+    if not sparse.proto.HasField("values"):
+        yield "has no values"
+    elif len(sparse.proto.values.dims) != 1:
+        yield f"has values of the shape {list(sparse.proto.values.dims)}; expected one dimension"
+
+
+@rule("sparse.dims", ERROR, source=SOURCE, remedy="set dims to the shape of the dense tensor")
+def dims(sparse: SparseTensor) -> Flaws:
+    """A sparse tensor must have at least one dimension, and all dimensions must be positive."""
+    shape = list(sparse.proto.dims)
+    if not shape or min(shape) <= 0:
+        yield f"has the shape {shape}; expected positive dimensions"
+
+
+@rule(
+    "sparse.indices",
+    ERROR,
+    source=SOURCE,
+    remedy="provide one index, or one row of coordinates, for each value",
+)
+def indices(sparse: SparseTensor) -> Flaws:
+    """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
+    proto, count = sparse.proto, _count(sparse)
+    if not proto.HasField("indices"):
+        if count:
+            yield f"has {count} values and no indices"
+        return
+    if proto.indices.data_type != INT64:
+        yield "has indices that are not int64"
+    shape = list(proto.indices.dims)
+    if count is not None and shape not in ([count], [count, len(proto.dims)]):
+        yield f"has indices of the shape {shape} for {count} values in {len(proto.dims)} dimensions"
+
+
+@rule("sparse.order", ERROR, source=SOURCE, remedy="sort the values by index, and keep each index once")
+def order(sparse: SparseTensor) -> Flaws:
+    """The indices of a sparse tensor must be in its shape, and strictly ascending."""
+    positions = _flat_positions(sparse.proto)
+    if positions is not None:
+        size = math.prod(sparse.proto.dims)
+        if any(position is None or not 0 <= position < size for position in positions):
+            yield "has an index outside its shape"
+        elif any(one >= other for one, other in pairwise(positions) if one is not None and other is not None):
+            yield "has indices that are not strictly ascending"
+
+
+def _count(sparse: SparseTensor) -> int | None:
+    shape = sparse.proto.values.dims
+    return shape[0] if len(shape) == 1 else None
+
+
+def _flat_positions(proto: Any) -> Sequence[int | None] | None:
+    """Return the row-major position of each index.
+
+    A position is `None` where coordinates are outside the shape. The result is `None` if the indices cannot
+    be read.
+    """
+    tensor = read_tensor(proto.indices) if proto.HasField("indices") else None
+    if tensor is None or tensor.element_type != "int64":
+        return None
+    if len(tensor.dims) == 1:
+        return tensor.values
+    rank = len(proto.dims)
+    if len(tensor.dims) != 2 or tensor.dims[1] != rank or not rank:
+        return None
+    rows = (tensor.values[start : start + rank] for start in range(0, len(tensor.values), rank))
+    return [_flat_position(row, proto.dims) for row in rows]
+
+
+def _flat_position(row: Sequence[int], dims: Sequence[int]) -> int | None:
+    position = 0
+    for index, dim in zip(row, dims, strict=True):
+        if not 0 <= index < dim:
+            return None
+        position = position * dim + index
+    return position

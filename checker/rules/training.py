@@ -1,0 +1,66 @@
+"""Rules for training information: the bindings from initializers to outputs of the training graphs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.checker.checked_nodes import Training
+from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.rule_table import Flaws, rule
+
+SOURCE = "IR: Training Related Information"
+
+
+@rule("training.binding-unique", ERROR, source=SOURCE, remedy="keep one binding for each initializer")
+def binding_unique(training: Training) -> Flaws:
+    """An initializer must be bound only once in each step."""
+    for field, bindings, _ in _bindings(training):
+        for key, count in Counter(binding.key for binding in bindings).items():
+            if count > 1:
+                yield f"{field} has {count} entries for {key!r}"
+
+
+@rule(
+    "training.binding-key", ERROR, source=SOURCE, remedy="name an initializer of the model or the algorithm"
+)
+def binding_key(training: Training) -> Flaws:
+    """A binding must update an initializer of the main graph or of the algorithm."""
+    graphs = (training.model.proto.graph, training.proto.algorithm)
+    initializers = {tensor.name for graph in graphs for tensor in graph.initializer}
+    for field, bindings, _ in _bindings(training):
+        for binding in bindings:
+            if binding.key not in initializers:
+                yield f"{field} updates {binding.key!r}, which is not an initializer"
+
+
+@rule("training.binding-value", ERROR, source=SOURCE, remedy="name an output of the graph of the step")
+def binding_value(training: Training) -> Flaws:
+    """The new value of a binding must be an output of the step."""
+    for field, bindings, outputs in _bindings(training):
+        for binding in bindings:
+            if binding.value not in outputs:
+                yield f"{field} sets {binding.key!r} to {binding.value!r}, which is not an output of the step"
+
+
+@rule(
+    "training.initialization",
+    WARNING,
+    source="onnx.proto: TrainingInfoProto.initialization",
+    remedy="replace the inputs by initializers",
+)
+def initialization(training: Training) -> Flaws:
+    """The initialization graph should not have inputs."""
+    inputs = training.proto.initialization.input
+    if inputs:
+        yield f"the initialization has {len(inputs)} inputs"
+
+
+def _bindings(training: Training) -> Iterator[tuple[str, Any, set[str]]]:
+    """Yield the name of each field of bindings, its entries, and the outputs that they may refer to."""
+    proto = training.proto
+    initial = {value.name for value in proto.initialization.output}
+    yield "initialization_binding", proto.initialization_binding, initial
+    outputs = (*proto.algorithm.output, *training.model.proto.graph.output)
+    yield "update_binding", proto.update_binding, {value.name for value in outputs}

@@ -1,1 +1,0 @@
-"""Diagnosis and repair of wrong opset imports and IR versions."""

@@ -1,0 +1,1 @@
+"""Local functions: specialization, inlining and attribute references."""

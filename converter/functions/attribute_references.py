@@ -1,0 +1,91 @@
+"""Attribute references of rewritten nodes in functions, and checks that a rewrite is valid for every call."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from opshift.converter.rewrite.rewrite_node import Rewritten, Written
+from opshift.converter.rewrite_cache.cached_rewrite import Result
+from opshift.inference.call_facts import View
+from opshift.inference.function_scope import CallScope
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain
+from opshift.registry.models import OperatorVersion
+
+
+@overload
+def settled(node: Node, proto: Any, result: Rewritten, scope: CallScope) -> tuple[Node, Rewritten]: ...
+
+
+@overload
+def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[Node, Result]: ...
+
+
+def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[Node, Result]:
+    """Return the original node and its rewrite, with references to attributes of the call restored.
+
+    Args:
+        node: the node that was rewritten, possibly with the attributes that the calls provide.
+        proto: its NodeProto.
+        result: its rewrite.
+        scope: scope of the node.
+
+    Raises:
+        CannotConvert: only some calls provide an input or attribute of the node, or a new node would call a
+            function of the model by mistake.
+    """
+    original = node.original if isinstance(node, View) else node
+    if isinstance(node, View):
+        assert isinstance(result, Rewritten), "rewrites of resolved nodes are not cached"
+        result = _restore(node, result)
+    if result.is_same_as(original):
+        return original, result
+    callers = scope.functions.callers_of(scope)
+    missing = callers.unsettled(original, scope) if callers else ""
+    if missing:
+        raise CannotConvert(
+            f"{missing} is provided by some calls of the function, but not by all",
+            remedy="provide it in every call, or omit it in every call",
+        )
+    _require_no_function(proto, result, scope)
+    return original, result
+
+
+def _restore(view: View, result: Rewritten) -> Rewritten:
+    """Restore the references in attributes that steps passed on unchanged, or the whole original node."""
+    if result.is_same_as(view) and _supports(view.original, result.nodes[0].operator):
+        return result._replace(nodes=(result.nodes[0]._replace(node=view.original),))
+    references = view.references()
+    return result._replace(nodes=tuple(_with_references(each, references) for each in result.nodes))
+
+
+def _supports(node: Node, operator: OperatorVersion) -> bool:
+    """Whether an operator version supports all inputs and attributes of a node."""
+    return len(node.inputs) <= operator.max_input and node.attributes.keys() <= operator.attributes.keys()
+
+
+def _require_no_function(proto: Any, result: Result, scope: CallScope) -> None:
+    overload = getattr(proto, "overload", "")
+    emitted = [
+        LocalFunction(
+            canonical_domain(each.node.domain), each.node.op_type, overload if each.successor else ""
+        )
+        for each in result.nodes
+    ]
+    if scope.new_constants:
+        emitted.append(LocalFunction(DEFAULT_DOMAIN, "Constant"))
+    shadowed = next((each for each in emitted if scope.functions.has(each)), None)
+    if shadowed is not None:
+        raise CannotConvert(
+            f"it needs the operator {shadowed.name}, but a function of the model has that name",
+            remedy=f"rename the function {shadowed.domain}.{shadowed.name}",
+        )
+
+
+def _with_references(emitted: Written, references: dict[int, Any]) -> Written:
+    node = emitted.node
+    if not any(id(value) in references for value in node.attributes.values()):
+        return emitted
+    kept = {name: references.get(id(value), value) for name, value in node.attributes.items()}
+    return emitted._replace(node=node.with_(attributes=kept))

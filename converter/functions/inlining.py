@@ -1,0 +1,177 @@
+"""Inlining: replace the calls of local functions by the nodes of the functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
+from typing import Any
+
+from opshift.converter.functions.inlined_call import Instance
+from opshift.model.fresh_names import Names
+from opshift.model.graphs import graphs_of
+from opshift.model.operator_ids import LocalFunction, canonical_domain, identity
+from opshift.registry.registry import Registry
+
+MOST_NODES = 1_000_000
+"""Maximum number of nodes after inlining.
+
+More than any real model has; functions that call each other twice grow exponentially.
+"""
+
+STRIDE = 1 << 32
+"""Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
+
+
+def inline_functions(model: Any) -> None:
+    """Replace every call of a local function by the nodes of the function, then remove the functions.
+
+    Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
+    """
+    inliner = _Inliner(model)
+    for graph in _root_graphs(model):
+        inliner.inline(graph)
+    imports = model.opset_import
+    for function in model.functions:
+        for each in function.opset_import:
+            _add_import(imports, each.domain, each.version)
+    if inliner.needs_identity:
+        _add_import(imports, "", 1)
+    del model.functions[:]
+
+
+def inlining_obstacles(
+    model: Any, opsets: Mapping[str, int], targets: Mapping[str, int], registry: Registry
+) -> Iterator[tuple[Any, str]]:
+    """Yield each function that cannot be inlined, with the reason.
+
+    Args:
+        model: the model; its functions must not be recursive.
+        opsets: opset imports of its graphs.
+        targets: opsets to which domains are converted before inlining.
+        registry: operator definitions.
+    """
+    imported = {**opsets, **targets}
+    for function in model.functions:
+        own = {canonical_domain(each.domain): each.version for each in function.opset_import}
+        for domain, opset in own.items():
+            opset = targets.get(domain, opset)
+            graph_opset = imported.setdefault(domain, opset)
+            if graph_opset != opset and not _are_equivalent(function, domain, opset, graph_opset, registry):
+                yield (
+                    function,
+                    f"it is written for opset {opset} of {domain}, the graph for opset {graph_opset}",
+                )
+    total = _inlined_size(model)
+    if total > MOST_NODES:
+        yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MOST_NODES:,}"
+
+
+def _root_graphs(model: Any) -> Iterator[Any]:
+    yield model.graph
+    for info in model.training_info:
+        yield from (info.initialization, info.algorithm)
+
+
+def _add_import(imports: Any, domain: str, version: int) -> None:
+    if all(canonical_domain(each.domain) != canonical_domain(domain) for each in imports):
+        imports.add(domain=domain, version=version)
+
+
+def _are_equivalent(function: Any, domain: str, opset: int, graph_opset: int, registry: Registry) -> bool:
+    """Whether the operators of a domain that a function uses have the same versions at two opsets."""
+    used = {node.op_type for node in _all_nodes(function.node) if canonical_domain(node.domain) == domain}
+    found = [(registry.at(name, opset, domain), registry.at(name, graph_opset, domain)) for name in used]
+    return all(one is another and one is not None for one, another in found)
+
+
+def _all_nodes(nodes: Any) -> Iterator[Any]:
+    waiting = [nodes]
+    while waiting:
+        for node in waiting.pop():
+            yield node
+            waiting += [graph.node for graph in graphs_of(node)]
+
+
+def _function_id(node: Any) -> LocalFunction:
+    return LocalFunction(canonical_domain(node.domain), node.op_type, getattr(node, "overload", ""))
+
+
+class _Inliner:
+    """Inliner of one model: its functions and value names."""
+
+    def __init__(self, model: Any) -> None:
+        self._functions = {identity(each): each for each in model.functions}
+        self._names = Names()
+        self._names.sets.append(set(_value_names(model)))
+        self.needs_identity = False
+
+    def inline(self, top: Any) -> None:
+        """Replace the calls in a graph and its subgraphs."""
+        waiting = [top]
+        while waiting:
+            graph = waiting.pop()
+            nodes = graph.node
+            count = len(nodes)
+            keys = [position * STRIDE for position in range(count)]
+            for position in range(count):
+                if _function_id(nodes[position]) in self._functions:
+                    keys += self._replace(graph, position)
+            if len(keys) > count:
+                order = iter(keys)
+                nodes.sort(key=lambda _, order=order: next(order))
+            waiting += [inner for node in nodes for inner in graphs_of(node)]
+
+    def _replace(self, graph: Any, position: int) -> list[int]:
+        """Replace a call: write one node over it, append the others, and return their sort keys."""
+        call = graph.node[position]
+        new_nodes = self._expand(call, graph)
+        first = next(filter(None, call.output), None)
+        main = next((index for index, node in enumerate(new_nodes) if first in node.output), 0)
+        for index, node in enumerate(new_nodes):
+            if index != main:
+                graph.node.append(node)
+        if new_nodes:
+            call.CopyFrom(new_nodes[main])
+        else:
+            call.Clear()
+        return [position * STRIDE + index - main for index in range(len(new_nodes)) if index != main]
+
+    def _expand(self, call: Any, graph: Any) -> list[Any]:
+        """Return the nodes of a call, with nested calls expanded."""
+        waiting, done = [call], []
+        while waiting:
+            node = waiting.pop()
+            function = self._functions.get(_function_id(node))
+            if function is None:
+                done.append(node)
+                continue
+            instance = Instance(node, function, self._names.fresh)
+            self.needs_identity = self.needs_identity or instance.has_identity
+            graph.value_info.extend(instance.value_info)
+            waiting += reversed(instance.nodes)
+        return done
+
+
+def _value_names(model: Any) -> Iterator[str]:
+    waiting = list(_root_graphs(model))
+    while waiting:
+        graph = waiting.pop()
+        sparse = (one.values for one in graph.sparse_initializer)
+        for each in (*graph.input, *graph.initializer, *graph.value_info, *sparse):
+            yield each.name
+        for node in graph.node:
+            yield from node.output
+            waiting += graphs_of(node)
+
+
+def _inlined_size(model: Any) -> int:
+    """Return the number of nodes that the graphs of a model have after inlining."""
+    functions = {identity(each): each for each in model.functions}
+    sizes: dict[LocalFunction, int] = {}
+    graph = {name: {_function_id(node) for node in _all_nodes(each.node)} for name, each in functions.items()}
+    for name in TopologicalSorter(graph).static_order():
+        nodes = _all_nodes(functions[name].node) if name in functions else ()
+        sizes[name] = sum(sizes[_function_id(node)] for node in nodes) if name in functions else 1
+    return sum(
+        sizes.get(_function_id(node), 1) for top in _root_graphs(model) for node in _all_nodes(top.node)
+    )

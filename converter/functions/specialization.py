@@ -1,0 +1,155 @@
+"""Specialization of local functions: convert a function once for all calls, or once per group of calls.
+
+A function is converted once, with the facts on which all its calls agree. Where that is not enough, it is
+specialized: calls that differ in a fact that a step queried get a separate copy of the function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+
+from opshift.converter.survey.survey import Surveyed
+from opshift.inference.call_facts import Asked, Call, Callers
+from opshift.inference.function_scope import CallScope, Functions
+from opshift.inference.scope import Scope
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import label
+from opshift.model.operator_ids import title
+
+Splits = Mapping[int, frozenset[Asked]]
+"""Facts that distinguish the calls of a function, by the position of the function in the model."""
+
+
+@dataclass(eq=False)
+class Body:
+    """A function, or one of its copies, to convert.
+
+    Attributes:
+        index: position of the function in the model.
+        surveyed: survey of its nodes.
+        outgoing_calls: positions of the functions that it calls, each with the call.
+        call_sites: calls that it is converted for; empty if the function is unreachable.
+        name: name of a copy; empty for the function itself.
+    """
+
+    index: int
+    surveyed: Surveyed
+    made: list[tuple[int, Call]]
+    calls: list[Call] = field(default_factory=list)
+    name: str = ""
+
+
+def arrange(
+    functions: Functions, outer: list[tuple[int, Call]], survey: Callable[[int, str], Body], splits: Splits
+) -> list[Body]:
+    """Return the function versions to convert: every function in the order of the model, then the copies.
+
+    Args:
+        functions: function table of the model.
+        outer: calls from graphs, each with the position of the function.
+        survey: function that surveys the nodes of a function; its second argument is a text for messages that
+            names a caller of the copy.
+        splits: facts that distinguish the calls of each function to specialize.
+
+    Raises:
+        InvalidModel: a function calls itself, directly or through other functions.
+    """
+    base = [survey(index, "") for index in range(len(functions.protos))]
+    copies: list[Body] = []
+    calls: dict[int, list[Call]] = {}
+    _collect_calls(outer, calls)
+    # Callers first: the calls of a function are complete only when all its callers have been specialized.
+    for index in _callers_first(functions, base):
+        groups = _groups(functions, index, calls.get(index, []), splits.get(index, frozenset()))
+        bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
+        base[index] = bodies[0]
+        copies += bodies[1:]
+        for body, group in zip(bodies, groups, strict=True):
+            _attach_calls(body, Callers(functions, index, group))
+            if group:
+                _collect_calls(body.made, calls)
+    return [*base, *copies]
+
+
+def _caller_text(calls: list[Call]) -> str:
+    proto = calls[0].proto
+    return f", called by {label(proto.name, proto.op_type, proto.output)}"
+
+
+def _attach_calls(body: Body, callers: Callers) -> None:
+    body.calls = list(callers.calls)
+    assert isinstance(body.surveyed.scope, CallScope)
+    body.surveyed.scope.callers = callers
+
+
+def _collect_calls(made: list[tuple[int, Call]], calls: dict[int, list[Call]]) -> None:
+    for index, call in made:
+        calls.setdefault(index, []).append(call)
+
+
+def _callers_first(functions: Functions, bodies: Sequence[Body]) -> Iterable[int]:
+    sorter: TopologicalSorter[int] = TopologicalSorter({body.index: () for body in bodies})
+    for body in bodies:
+        for called, _ in body.made:
+            sorter.add(called, body.index)
+    try:
+        return list(sorter.static_order())
+    except CycleError as error:
+        names = [title(functions.protos[index]) for index in error.args[1]]
+        raise InvalidModel(
+            f"functions call themselves: {' -> '.join(names)}",
+            place=f"function {names[0]}",
+            remedy="replace the recursion by a Loop",
+        ) from error
+
+
+def _groups(functions: Functions, index: int, calls: list[Call], split: frozenset[Asked]) -> list[list[Call]]:
+    if not split:
+        return [calls]
+    callers = Callers(functions, index, calls)
+    asked = sorted(split)
+    groups: dict[object, list[Call]] = {}
+    for call in calls:
+        groups.setdefault(callers.key(call, asked), []).append(call)
+    return list(groups.values()) or [[]]  # a function without calls is still converted
+
+
+def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) -> Splits:
+    """Extend the specializations by the facts that may have caused refusals.
+
+    These are the facts on which the calls of the functions with refused nodes disagree, and the calls of the
+    functions that call them. Shapes distinguish calls only as a last resort, to keep the
+    number of copies low.
+
+    Args:
+        functions: function table of the model.
+        refused: scopes with refused nodes.
+        splits: specializations so far.
+    """
+    differing: dict[int, set[Asked]] = {}
+    for callers in _with_calling_functions(functions, refused):
+        new = callers.disagreed - splits.get(callers.index, frozenset())
+        differing.setdefault(callers.index, set()).update(new)
+    no_shapes = {
+        index: {each for each in found if each.kind != "shape"} for index, found in differing.items()
+    }
+    chosen = {**splits}
+    for index, found in (no_shapes if any(no_shapes.values()) else differing).items():
+        if found:
+            chosen[index] = splits.get(index, frozenset()) | found
+    return chosen
+
+
+def _with_calling_functions(functions: Functions, scopes: Iterable[Scope]) -> Iterator[Callers]:
+    """Yield the call facts of the functions of some scopes and of all functions that call them, each once."""
+    waiting = [functions.callers_of(scope) for scope in scopes]
+    seen: set[int] = set()
+    while waiting:
+        callers = waiting.pop()
+        if callers is None or id(callers) in seen:
+            continue
+        seen.add(id(callers))
+        yield callers
+        waiting += [functions.callers_of(call.scope) for call in callers.calls]

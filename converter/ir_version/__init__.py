@@ -1,0 +1,1 @@
+"""Choose the IR version and rewrite what it cannot express."""

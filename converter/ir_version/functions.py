@@ -1,0 +1,97 @@
+"""Defaults of function attributes (IR version 9); in older versions, every call sets each attribute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from graphlib import CycleError
+
+from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.finders import attribute_defaults, called_function
+from opshift.checker.ir_features.use import Use
+from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
+from opshift.model.operator_ids import LocalFunction, canonical_domain, identity, opset_imports
+
+
+def write_default_attributes(contents: Contents) -> None:
+    """Write the defaults into the calls that omit the attributes."""
+    defaults = attribute_defaults(contents)
+    for call in contents.calls:
+        present = {attribute.name for attribute in call.proto.attribute}
+        for name, default in defaults.get(called_function(call.proto), {}).items():
+            if name not in present:
+                call.proto.attribute.add().CopyFrom(default)
+    for _, function in contents.functions:
+        function.attribute.extend(attribute.name for attribute in function.attribute_proto)
+        function.ClearField("attribute_proto")
+
+
+CIRCLE = "it calls itself, directly or through other functions, and cannot be inlined"
+
+
+def inline_all_functions(contents: Contents) -> None:
+    """Replace every call by the nodes of its function."""
+    inline_functions(contents.model)
+
+
+FUNCTIONS_REMEDY = "inline the functions in the exporter"
+
+
+def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
+    """Yield the uses of IR features, those of functions with the reason why calls cannot be inlined."""
+    obstacles = _obstacles(contents) if contents.functions else {}
+    functions = {path: identity(function) for path, function in contents.functions}
+    for use in uses:
+        if use.feature == "functions":
+            yield use._replace(obstacle=obstacles.get(functions[use.place], ""), remedy=FUNCTIONS_REMEDY)
+        else:
+            yield use
+
+
+def _obstacles(contents: Contents) -> dict[LocalFunction, str]:
+    model = contents.model
+    opsets = opset_imports(model.opset_import, model.ir_version)
+    try:
+        obstacles = inlining_obstacles(model, opsets, contents.targets, contents.registry)
+        return {identity(function): reason for function, reason in obstacles}
+    except CycleError as error:
+        return dict.fromkeys(error.args[1], CIRCLE)
+
+
+def move_function_value_info(contents: Contents) -> None:
+    """Move every type to the main graph's value_info, with the name `domain::function/value`."""
+    values = contents.model.graph.value_info
+    for _, function in contents.functions:
+        for value in function.value_info:
+            moved = values.add()
+            moved.CopyFrom(value)
+            moved.name = f"{function.domain}::{function.name}/{value.name}"
+        function.ClearField("value_info")
+
+
+def rename_overloads(contents: Contents) -> None:
+    """Give each overloaded function a unique name, and update its calls."""
+    names = _new_names(contents)
+    for _, function in contents.functions:
+        if function.overload:
+            function.name = names[identity(function)]
+            function.ClearField("overload")
+    for call in contents.overloaded:
+        node = call.proto
+        called = LocalFunction(canonical_domain(node.domain), node.op_type, node.overload)
+        node.op_type = names.get(called, node.op_type)
+        node.ClearField("overload")
+
+
+def _new_names(contents: Contents) -> dict[LocalFunction, str]:
+    functions = [identity(function.proto) for function in contents.functions]
+    used = {(function.domain, function.name) for function in functions}
+    new_names: dict[LocalFunction, str] = {}
+    for function in functions:
+        if not function.overload:
+            continue
+        name = f"{function.name}_{function.overload}"
+        while (function.domain, name) in used:
+            name += "_"
+        used.add((function.domain, name))
+        new_names[function] = name
+    return new_names

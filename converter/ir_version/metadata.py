@@ -1,0 +1,75 @@
+"""Metadata of graphs, nodes, values, tensors and functions (IR version 10).
+
+Models have metadata in all IR versions: the entries move there, with keys that name their origin.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift.checker.ir_features.contents import Contents
+from opshift.checker.ir_features.finders import described_messages
+
+
+def move_metadata_to_model(contents: Contents) -> None:
+    """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
+    props = contents.model.metadata_props
+    used_keys = {entry.key for entry in props}
+    for place, message in list(described_messages(contents)):
+        for entry in message.metadata_props:
+            add_entry(props, used_keys, f"{place}: {entry.key}", entry.value)
+        message.ClearField("metadata_props")
+
+
+def drop_metadata(contents: Contents) -> None:
+    """Remove all metadata except the model's own."""
+    for _, message in list(described_messages(contents)):
+        message.ClearField("metadata_props")
+
+
+def add_entry(props: Any, used_keys: set[str], key: str, value: str) -> None:
+    """Add an entry to the model's metadata, with a number after the key if the key is in use.
+
+    Args:
+        props: the model's `metadata_props`.
+        used_keys: the keys in use; the new key is added.
+        key: the preferred key.
+        value: the value of the entry.
+    """
+    unique_key, number = key, 1
+    while unique_key in used_keys:
+        number += 1
+        unique_key = f"{key} ({number})"
+    used_keys.add(unique_key)
+    props.add(key=unique_key, value=value)
+
+
+def move_quantization_annotations_to_model(contents: Contents) -> None:
+    """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
+    props = contents.model.metadata_props
+    used_keys = {entry.key for entry in props}
+    for path, graph in contents.graphs:
+        for annotation in graph.quantization_annotation:
+            for entry in annotation.quant_parameter_tensor_names:
+                key = f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}"
+                add_entry(props, used_keys, key, entry.value)
+        graph.ClearField("quantization_annotation")
+
+
+def drop_quantization_annotations(contents: Contents) -> None:
+    """Remove all quantization annotations."""
+    for _, graph in contents.graphs:
+        graph.ClearField("quantization_annotation")
+
+
+def drop_device_configurations(contents: Contents) -> None:
+    """Remove all device configurations."""
+    contents.model.ClearField("configuration")
+    for node in contents.distributed:
+        node.proto.ClearField("device_configurations")
+
+
+def drop_training_info(contents: Contents) -> None:
+    """Remove all training information, also from the contents that later rewrites read."""
+    contents.model.ClearField("training_info")
+    contents.graphs = [graph for graph in contents.graphs if not graph.path.startswith("training_info[")]

@@ -1,0 +1,122 @@
+"""Initializers: before IR version 4, each is the default of a graph input and stored in the model.
+
+In the main graph, initializers become inputs after the existing ones. The inputs of a subgraph are those that
+its node passes, so that its initializers become Constant nodes. Before opset 9, Constant produces only
+floating-point tensors: other initializers move to the main graph, which subgraphs can read, if their name is
+unique.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.checker.ir_features.contents import TENSOR, Contents
+from opshift.checker.ir_features.tensor_finders import sparse_positions, standalone_initializers
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.tensors import read_tensor
+
+ANY_CONSTANT = 9
+"""First opset in which a Constant can have any element type."""
+
+FLOATS = (1, 10, 11)
+"""Element types of Constant before opset 9: float, float16 and double."""
+
+
+def add_initializers_as_inputs(contents: Contents) -> None:
+    """Turn initializers into inputs in the main graph, and into Constant nodes in subgraphs."""
+    _move_non_floats_to_main_graph(contents)
+    for path, graph in contents.graphs:
+        standalone = list(standalone_initializers(graph))
+        if path == "graph":
+            for initializer in standalone:
+                _add_input(graph, initializer)
+        elif standalone:
+            _add_constants(graph, standalone)
+
+
+def _move_non_floats_to_main_graph(contents: Contents) -> None:
+    opsets = {canonical_domain(entry.domain): entry.version for entry in contents.model.opset_import}
+    if opsets.get(DEFAULT_DOMAIN, ANY_CONSTANT) >= ANY_CONSTANT:
+        return
+    main = contents.model.graph
+    counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
+    for _, graph in contents.graphs:
+        standalone = {tensor.name for tensor in standalone_initializers(graph)} if graph is not main else ()
+        # In reverse, so that a deletion does not change the indices of the remaining initializers.
+        for index in reversed(range(len(graph.initializer))):
+            tensor = graph.initializer[index]
+            if tensor.name in standalone and tensor.data_type not in FLOATS and counts[tensor.name] == 1:
+                main.initializer.add().CopyFrom(tensor)
+                del graph.initializer[index]
+
+
+def _names(graph: Any) -> Iterator[str]:
+    yield from (named.name for named in (*graph.input, *graph.initializer))
+    yield from (name for node in graph.node for name in node.output)
+
+
+def _add_input(graph: Any, initializer: Any) -> None:
+    value = graph.input.add()
+    value.name = initializer.name
+    value.type.tensor_type.elem_type = initializer.data_type
+    shape = value.type.tensor_type.shape
+    # A scalar has a shape without dimensions, which would otherwise be absent.
+    shape.SetInParent()
+    for size in initializer.dims:
+        shape.dim.add().dim_value = size
+
+
+def _add_constants(graph: Any, initializers: list[Any]) -> None:
+    count = len(graph.node)
+    for initializer in initializers:
+        node = graph.node.add()
+        node.op_type = "Constant"
+        node.output.append(initializer.name)
+        attribute = node.attribute.add()
+        attribute.name, attribute.type = "value", TENSOR
+        attribute.t.CopyFrom(initializer)
+        attribute.t.ClearField("name")
+    names = {initializer.name for initializer in initializers}
+    replaced = [index for index, tensor in enumerate(graph.initializer) if tensor.name in names]
+    for index in reversed(replaced):
+        del graph.initializer[index]
+    # Sort the new nodes to the front, before the nodes that read them; the order of the others is kept.
+    keys = iter([*range(count), *(-1 for _ in initializers)])
+    graph.node.sort(key=lambda _: next(keys))
+
+
+def densify_initializers(contents: Contents) -> None:
+    """Replace every sparse initializer by a dense one of the same name."""
+    for _, graph in contents.graphs:
+        for sparse in graph.sparse_initializer:
+            _write_dense(sparse, graph.initializer.add())
+        graph.ClearField("sparse_initializer")
+
+
+def densify_attributes(contents: Contents) -> None:
+    """Replace the `sparse_value` of every Constant by a dense `value`."""
+    for held in contents.attributes:
+        if held.attribute.HasField("sparse_tensor"):
+            _write_dense(held.attribute.sparse_tensor, held.attribute.t)
+            held.attribute.ClearField("sparse_tensor")
+            held.attribute.name, held.attribute.type = "value", TENSOR
+
+
+def _write_dense(sparse: Any, dense: Any) -> None:
+    """Fill an empty TensorProto with zeros and the values of a sparse tensor."""
+    kind = BY_NUMBER[sparse.values.data_type]
+    values = read_tensor(sparse.values)
+    assert values is not None
+    width = struct.calcsize(f"<{kind.code}")
+    payload = bytearray(math.prod(sparse.dims) * width)
+    for position, value in zip(sparse_positions(sparse), values.values, strict=True):
+        struct.pack_into(f"<{kind.code}", payload, position * width, value)
+    dense.name = sparse.values.name
+    dense.data_type = kind.number
+    dense.dims.extend(sparse.dims)
+    dense.raw_data = bytes(payload)

@@ -1,1 +1,0 @@
-"""Checker of the rules of ONNX's IR specification."""

@@ -1,0 +1,42 @@
+"""Inexact conversions that the caller allows, and their use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import get_args
+
+from opshift.model.errors import UsageError
+from opshift.registry.steps import Concession
+
+KINDS: tuple[Concession, ...] = get_args(Concession)
+
+
+class Concessions:
+    """Kinds of inexact conversion that the caller allows.
+
+    Attributes:
+        used: each use of an allowance, as its kind and reason, in order.
+
+    Raises:
+        UsageError: a kind to allow does not exist.
+    """
+
+    def __init__(self, allowed: Iterable[str] = ()) -> None:
+        self._allowed = frozenset([allowed] if isinstance(allowed, str) else allowed)
+        unknown = sorted(self._allowed - set(KINDS))
+        if unknown:
+            raise UsageError(
+                f"unknown allow value {unknown[0]!r}", remedy=f"the allowed values are {', '.join(KINDS)}"
+            )
+        self.used: list[tuple[Concession, str]] = []
+
+    def allows(self, kind: Concession) -> bool:
+        """Return whether a kind is allowed."""
+        return kind in self._allowed
+
+    def concede(self, kind: Concession, reason: str) -> bool:
+        """Return whether a kind is allowed; if so, record its use with the reason."""
+        if kind not in self._allowed:
+            return False
+        self.used.append((kind, reason))
+        return True

@@ -1,0 +1,1 @@
+"""Decide what a conversion changes and collect every refusal."""

@@ -1,0 +1,286 @@
+"""Planner: compute the rewrite of every node, or all reasons for refusal, before the model is modified."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opshift.converter.errors import Refusal
+from opshift.converter.ir_version.change import change_ir_version
+from opshift.converter.options import Concessions
+from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
+from opshift.converter.rewrite_cache.cache import Alike
+from opshift.converter.survey.node_analysis import Standings
+from opshift.converter.survey.survey import Surveyed, survey
+from opshift.converter.target import Target
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert, InvalidModel
+from opshift.model.fresh_names import Names
+from opshift.model.graphs import Line, label
+from opshift.model.node import Node
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.registry.errors import ResolveError
+from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.converter.functions.specialization import Body, Splits
+    from opshift.converter.reversible.history import History
+    from opshift.converter.rewrite_cache.cached_rewrite import Result
+    from opshift.inference.function_scope import Functions
+
+
+class Planner:
+    """Planner of one conversion.
+
+    Args:
+        model: the model, which is not modified.
+        target: opsets and IR version to convert to.
+        registry: operator definitions.
+        allow: inexact conversions to allow.
+        specializations: facts that distinguish the calls of each function to specialize.
+        history: record of earlier conversions; `None` without one.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        target: Target,
+        registry: Registry,
+        allow: str | Iterable[str] = (),
+        specializations: Splits | None = None,
+        history: History | None = None,
+    ) -> None:
+        self._model = model
+        self._registry = registry
+        self._target = target
+        self._names = Names()
+        self._history = history
+        self._allow = allow if isinstance(allow, str) else tuple(allow)
+        self._allowances = Concessions(self._allow)
+        self._functions = _functions(model, registry) if model.functions else None
+        self._specializations = specializations or {}
+        self._redirected_calls: dict[Scope, list[tuple[Any, str]]] = {}
+        self._node_analysis = Standings(model, registry, target.opsets, self._functions)
+        self._refusals: list[Refusal] = []
+        self._refused_scopes: list[Scope] = []
+
+    def plan(self) -> Plan:
+        """Survey every node once, rewrite the affected nodes, and return the plan.
+
+        Raises:
+            InvalidModel: the structure of the model is invalid.
+        """
+        model = self._model
+        if not model.HasField("graph"):
+            raise InvalidModel(
+                "this is not a model: it has no graph", remedy="check that it is the right file"
+            )
+        imports = opset_imports(model.opset_import, model.ir_version)
+        graph = self._survey(model.graph, imports, "graph")
+        training = [
+            self._survey(getattr(info, part), imports, f"training_info[{index}].{part}", graph.scope)
+            for index, info in enumerate(model.training_info)
+            for part in ("initialization", "algorithm")
+        ]
+        versions = self._function_versions()
+        self._node_analysis.settle((graph, *training, *(body.surveyed for body in versions)))
+        if self._history:
+            # Before the first fresh name, which must differ from the names that the history restores.
+            self._history.reserve(self._names)
+        plan = self._build_plan(imports, graph, training, versions)
+        specializations = self._refined_specializations() if self._refused_scopes else self._specializations
+        if specializations == self._specializations:
+            return plan
+        # Plan again with the refused functions specialized. This ends, because specializations only grow.
+        return Planner(
+            model, self._target, self._registry, self._allow, specializations, self._history
+        ).plan()
+
+    def _build_plan(
+        self,
+        imports: Mapping[str, int],
+        graph: Surveyed,
+        training: list[Surveyed],
+        versions: list[Body],
+    ) -> Plan:
+        opsets = tuple(
+            OpsetChange(domain, source, self._target.opsets[domain])
+            for domain, source in imports.items()
+            if self._target.opsets.get(domain, source) != source
+        )
+        ir = change_ir_version(
+            self._model,
+            imports,
+            self._target,
+            self._registry,
+            self._allowances,
+            self._node_analysis.operators,
+        )
+        if self._history:
+            ir = self._history.ir(ir, imports, self._target, self._registry)
+        plans = [
+            self._container_plan(each) for each in (graph, *training, *(body.surveyed for body in versions))
+        ]
+        function_start = 1 + len(training)
+        functions, copies = (
+            plans[function_start : function_start + len(self._model.functions)],
+            plans[function_start + len(self._model.functions) :],
+        )
+        return Plan(
+            opsets,
+            ir,
+            plans[0],
+            tuple(plans[1:function_start]),
+            tuple(functions),
+            self._target.opsets,
+            (*self._refusals, *ir.refusals),
+            tuple(self._allowances.used),
+            tuple(
+                self._function_copy(*each) for each in zip(versions[len(functions) :], copies, strict=True)
+            ),
+            self._history.header(imports, ir) if self._history else None,
+        )
+
+    def _function_copy(self, body: Body, container: ContainerPlan) -> FunctionCopy:
+        from opshift.model.operator_ids import title
+
+        return FunctionCopy(body.index, title(self._model.functions[body.index]), body.name, container)
+
+    def _survey(
+        self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
+    ) -> Surveyed:
+        statuses = self._node_analysis.at(opsets)
+        scope_class = Scope if self._functions is None else self._functions.scope
+        scope = scope_class(
+            container, opsets, self._registry, self._names, self._allowances, statuses, parent
+        )
+        keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).asking
+        return survey(scope, path, self._node_analysis.look, keeps_lines=keeps_lines)
+
+    def _function_versions(self) -> list[Body]:
+        """Return the functions of the model, then the copies for some of their calls."""
+        if self._functions is None:
+            return []
+        from opshift.converter.functions.specialization import arrange
+
+        versions = arrange(
+            self._functions, self._node_analysis.calls, self._survey_function, self._specializations
+        )
+        for body in versions[len(self._functions.protos) :]:
+            body.name = self._functions.copy_name(body.index)
+            for call in body.calls:
+                self._redirected_calls.setdefault(call.scope, []).append((call.proto, body.name))
+        return versions
+
+    def _survey_function(self, index: int, caller_text: str) -> Body:
+        from opshift.converter.functions.specialization import Body
+        from opshift.model.operator_ids import title
+
+        assert self._functions is not None
+        function, self._node_analysis.calls = self._functions.protos[index], []
+        path = f"function {title(function)}{caller_text}"
+        surveyed = self._survey(function, self._functions.opsets(index), path)
+        return Body(index, surveyed, self._node_analysis.calls)
+
+    def _refined_specializations(self) -> Splits:
+        if self._functions is None:
+            return self._specializations
+        from opshift.converter.functions.specialization import more_splits
+
+        return more_splits(self._functions, self._refused_scopes, self._specializations)
+
+    def _container_plan(self, surveyed: Surveyed) -> ContainerPlan:
+        scope = surveyed.scope
+        router = self._node_analysis.router(scope.opsets)
+        found = ContainerPlan(surveyed.path, len(scope.container.node))
+        cache = Alike(scope, router)
+        if self._history:
+            self._history.restore(found, surveyed, router)
+        # Nodes that the history restores are settled and need no rewrite.
+        for line in found.reversal.unsettled(surveyed.todo):
+            change = self._node_change(line, surveyed, cache)
+            if change is not None:
+                found.changes.append(change)
+        # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
+        if scope.has_lines:
+            router.asking.add(scope.opset_of(""))
+        found.constants = scope.new_constants
+        if self._history:
+            self._history.note(found, surveyed, router)
+        found.calls = self._redirected_calls_of(scope)
+        domains = {operator.domain for change in found.changes for operator in change.result.operators}
+        found.new_imports = {
+            domain: router.final_opset(domain) for domain in domains if domain not in scope.opsets
+        }
+        found.subgraphs = [
+            (index, attribute, position, self._container_plan(inner))
+            for index, attribute, position, inner in surveyed.subgraphs
+            if index not in found.reversal.settled
+        ]
+        return found
+
+    def _node_change(self, line: Line, surveyed: Surveyed, cache: Alike) -> NodeChange | None:
+        scope = surveyed.scope
+        _, domain, op_type, _, _ = line
+        proto = scope.proto_of(line)
+        try:
+            opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
+            if opset is None:
+                self._registry.resolve(proto, scope.opsets)  # raises the error of a missing opset import
+            assert opset is not None
+            unresolved = self._node_analysis.unresolved
+            if unresolved and (domain, op_type, opset) in unresolved:
+                raise unresolved[domain, op_type, opset].with_traceback(None)
+            # Models without functions need no view of the node when the rewrite is cached.
+            cached = cache.known(line, proto, opset) if self._functions is None else None
+            if cached is not None:
+                is_same = cached.pattern.is_unchanged
+                return None if is_same else NodeChange(line, surveyed.path, proto.name, cached)
+            node = scope.node_of(line)
+            if self._functions is None:
+                result = cache.learn(node, line, proto, opset)
+            else:
+                result = cache.rewrite(node, line, proto, opset)
+                node, result = _restored_references(node, proto, result, scope)
+            if result.is_same_as(node):
+                return None
+        except (CannotConvert, ResolveError) as error:
+            self._refuse(error, proto, surveyed)
+            return None
+        return NodeChange(line, surveyed.path, proto.name, result, node)
+
+    def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: Surveyed) -> None:
+        place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
+        reason, remedy = error.reason, error.remedy
+        callers = self._functions.callers_of(surveyed.scope) if self._functions else None
+        if callers is not None and not callers.calls:
+            reason, remedy = f"{reason}; nothing calls the function", "remove the function"
+        self._refusals.append(Refusal(place, self._operator_name(proto, surveyed.scope), reason, remedy))
+        self._refused_scopes.append(surveyed.scope)
+
+    def _redirected_calls_of(self, scope: Scope) -> list[tuple[int, str]]:
+        calls = {id(proto): name for proto, name in self._redirected_calls.get(scope, ())}
+        nodes = enumerate(scope.container.node) if calls else ()
+        return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
+
+    def _operator_name(self, proto: Any, scope: Scope) -> str:
+        """Return the identity of a node's operator version, or its domain and name if it is unknown."""
+        domain = canonical_domain(proto.domain)
+        opset = scope.opsets.get(domain, 0)
+        unresolved = (proto.domain, proto.op_type, opset) in self._node_analysis.unresolved
+        if unresolved or not self._registry.has(proto.op_type, opset, domain):
+            return f"{domain}.{proto.op_type}"
+        return str(self._registry.get_schema(proto.op_type, opset, domain).id)
+
+
+def _functions(model: Any, registry: Registry) -> Functions:
+    from opshift.inference.function_scope import Functions
+
+    return Functions(model, registry)
+
+
+def _restored_references(node: Node, proto: Any, result: Result, scope: Scope) -> tuple[Node, Result]:
+    from opshift.converter.functions.attribute_references import settled
+    from opshift.inference.function_scope import CallScope
+
+    return settled(node, proto, result, scope) if isinstance(scope, CallScope) else (node, result)

@@ -1,0 +1,70 @@
+"""Planned restorations of one graph or function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from opshift.converter.rewrite.rewrite_node import Rewritten
+from opshift.model.node import Node
+
+if TYPE_CHECKING:
+    from opshift.converter.reversible.intact_groups import Group
+    from opshift.converter.reversible.record import Entry
+    from opshift.model.graphs import Line
+
+
+class Return(NamedTuple):
+    """Original node that replaces its group, converted to the target if that differs from its opset.
+
+    Attributes:
+        group: the group to be replaced.
+        operators: operators of the group's nodes, in order.
+        node: the original node.
+        result: its conversion to the target.
+    """
+
+    group: Group
+    operators: tuple[str, ...]
+    node: Node
+    result: Rewritten
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the original is restored unchanged."""
+        return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.node
+
+    @property
+    def changes_nothing(self) -> bool:
+        """Whether the original already is in the graph and stays unchanged."""
+        return self.is_whole and self.group.is_original
+
+
+@dataclass
+class Reversal:
+    """Restorations in one graph or function, and its record after the conversion.
+
+    Attributes:
+        returns: restorations by position.
+        carried: groups that stay in the model and in the record.
+        removed: positions of nodes to be removed.
+        dropped: names of constants and inner values to be removed.
+        settled: positions of nodes in restored groups, which are not converted any more.
+        entries: entries of the new record, without digests.
+        constants: names of constants that conversions added and that may still exist.
+        holders: first output of the node that holds a subgraph after the conversion, by the position of the
+            original holder and the attribute.
+    """
+
+    returns: dict[int, Return] = field(default_factory=dict)
+    carried: list[Group] = field(default_factory=list)
+    removed: set[int] = field(default_factory=set)
+    dropped: set[str] = field(default_factory=set)
+    settled: set[int] = field(default_factory=set)
+    entries: list[Entry] = field(default_factory=list)
+    constants: list[str] = field(default_factory=list)
+    holders: dict[tuple[int, str], str] = field(default_factory=dict)
+
+    def unsettled(self, nodes: list[Line]) -> list[Line]:
+        """Return the nodes that do not belong to restored groups and have to be converted."""
+        return [each for each in nodes if each[0] not in self.settled] if self.settled else nodes

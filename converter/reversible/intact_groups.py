@@ -1,0 +1,150 @@
+"""Recorded groups of nodes that are unchanged, so that their originals can be restored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any, NamedTuple
+
+from opshift.converter.reversible.preconditions import agree, givens
+from opshift.converter.reversible.record import Entry, Part, unusable
+from opshift.converter.reversible.value_index import Holding, free_names
+from opshift.converter.survey.survey import Surveyed
+from opshift.model.messages import DecodeError
+from opshift.model.operator_ids import canonical_domain
+
+
+class Group(NamedTuple):
+    """Group of nodes that replaced one original node.
+
+    Attributes:
+        entry: its entry in the record.
+        original: NodeProto of the original node.
+        opset: opset version of its domain that the original was written for.
+        positions: positions of the nodes in the graph, in the order of the entry.
+        place: position at which the original is restored.
+        inner: names of values that the group produces and the original does not.
+    """
+
+    entry: Entry
+    original: Any
+    opset: int
+    positions: tuple[int, ...]
+    place: int
+    inner: frozenset[str]
+
+    @property
+    def is_original(self) -> bool:
+        """Whether the group consists of the original node itself."""
+        return not self.entry.original
+
+
+def intact_groups(part: Part, surveyed: Surveyed, value_index: Holding, outside: Set[str]) -> list[Group]:
+    """Return the unchanged groups whose originals can be restored.
+
+    Args:
+        part: record of this graph or function.
+        surveyed: the graph or function.
+        value_index: index of its values.
+        outside: names of its values that other graphs use.
+
+    Raises:
+        InvalidModel: an entry does not contain a serialized NodeProto.
+    """
+    constants = frozenset(part.constants)
+    found: list[Group] = []
+    claimed: set[int] = set()
+    for entry in part.entries:
+        group = _find_group(entry, value_index, constants) if entry.group else None
+        # a node belongs to one group only; the first entry wins
+        if group is None or not claimed.isdisjoint(group.positions):
+            continue
+        if _is_isolated(group, value_index, outside) and _can_restore(group, surveyed, value_index):
+            claimed.update(group.positions)
+            found.append(group)
+    return list(_compatible(found))
+
+
+def _find_group(entry: Entry, value_index: Holding, constants: Set[str]) -> Group | None:
+    digest = value_index.digest(entry.group, constants)
+    positions = tuple(value_index.makers[name] for name in entry.group) if digest else ()
+    if not digest or digest != entry.digest or len(set(positions)) != len(positions):
+        return None
+    nodes = [value_index.nodes[position] for position in positions]
+    original = read_original(entry, nodes[0])
+    opset = entry.opset(canonical_domain(original.domain))
+    produced = {name for node in nodes for name in node.output[:] if name}
+    restored = produced.intersection(original.output[:])
+    if not restored or opset is None:
+        return None
+    # all consumers of the original's outputs come after the first node that produces one
+    place = min(value_index.makers[name] for name in restored)
+    return Group(entry, original, opset, positions, place, frozenset(produced - restored))
+
+
+def read_original(entry: Entry, node: Any) -> Any:
+    """Return the original node of an entry, as a message of the class of `node`.
+
+    An entry without a serialized node describes `node` itself.
+
+    Raises:
+        InvalidModel: the entry does not contain a serialized NodeProto.
+    """
+    if not entry.original:
+        return node
+    original = type(node)()
+    try:
+        original.ParseFromString(bytes.fromhex(entry.original))
+    except DecodeError as error:
+        raise unusable() from error
+    return original
+
+
+def _is_isolated(group: Group, value_index: Holding, outside: Set[str]) -> bool:
+    """Return whether only nodes of the group read its inner values."""
+    own_positions = frozenset(group.positions)
+    reader_positions = (value_index.readers.get(name, ()) for name in group.inner)
+    return group.inner.isdisjoint(outside) and all(map(own_positions.issuperset, reader_positions))
+
+
+def _can_restore(group: Group, surveyed: Surveyed, value_index: Holding) -> bool:
+    """Return whether the original's inputs are available and unchanged, and its output names are free."""
+    scope, original = surveyed.scope, group.original
+    if not all(each.domain in scope.opsets for each in group.entry.opsets):
+        return False
+    # the original needs its inputs before the position at which it is restored
+    for name in free_names(original):
+        producer = value_index.makers.get(name)
+        if name in group.inner or (producer is None and not scope.sees(name)):
+            return False
+        if producer is not None and producer >= group.place:
+            return False
+    new_outputs = [name for name in original.output if name and name not in value_index.makers]
+    # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
+    if any(scope.sees(name) or name in names for name in new_outputs for names in _subgraph_names(surveyed)):
+        return False
+    read = frozenset[str]().union(*map(value_index.reads, group.positions))
+    return agree(group.entry.inputs, givens(original, read, scope))
+
+
+def _subgraph_names(surveyed: Surveyed) -> Iterator[Set[str]]:
+    yield frozenset()  # without subgraphs, the caller still has to check the scope itself
+    waiting = [each[3] for each in surveyed.subgraphs]
+    while waiting:
+        current = waiting.pop()
+        yield current.scope.known
+        waiting += [each[3] for each in current.subgraphs]
+
+
+def _compatible(groups: list[Group]) -> Iterator[Group]:
+    """Yield the groups that can be restored together.
+
+    Groups are skipped if their originals read inner values of other groups, or produce a value that an
+    earlier original produces.
+    """
+    inner = {name for group in groups for name in group.inner}
+    produced: set[str] = set()
+    for group in groups:
+        outputs = set(filter(None, group.original.output))
+        if inner.isdisjoint(free_names(group.original)) and produced.isdisjoint(outputs):
+            produced |= outputs
+            yield group

@@ -1,0 +1,77 @@
+"""Preconditions of a recorded node: the known facts about the inputs that its original reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from hashlib import blake2b
+from typing import Any
+
+from opshift.converter.reversible.record import Given
+from opshift.converter.rewrite.rewrite_node import BROKEN_RULES
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.offloaded_tensors import serialized
+
+UNKNOWN = Given()
+
+
+def givens(original: Any, read: Set[str], scope: Scope) -> tuple[Given, ...]:
+    """Return the precondition of each input of a node.
+
+    If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
+
+    Args:
+        original: NodeProto of the original node.
+        read: names that the group of nodes reads. The group does not depend on other constant inputs, because
+            their values are part of it; a digest of these values is recorded instead.
+        scope: scope of the graph or function.
+    """
+    return tuple(_preconditions(original, read, scope))
+
+
+def agree(then: Sequence[Given], now: Sequence[Given]) -> bool:
+    """Return whether recorded preconditions still hold.
+
+    Unknown types and ranks match everything. A recorded value has to be unchanged.
+    """
+    return len(then) == len(now) and all(map(_agree, then, now))
+
+
+def _agree(then: Given, now: Given) -> bool:
+    same_type = not then.type or not now.type or then.type == now.type
+    same_rank = -1 in (then.rank, now.rank) or then.rank == now.rank
+    return same_type and same_rank and then.value in ("", now.value)
+
+
+def _preconditions(original: Any, read: Set[str], scope: Scope) -> Iterator[Given]:
+    for name in original.input:
+        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN
+    if any(each.ref_attr_name for each in original.attribute):
+        yield Given(value=_attributes_digest(scope.node(original)))
+
+
+def _precondition_of(name: str, with_value: bool, scope: Scope) -> Given:
+    try:
+        shape = scope.shape(name)
+        value = scope.constant(name) if with_value else None
+        rank = -1 if shape is None else len(shape)
+        digest = _digest(repr(value)) if value else ""
+        return Given(type=scope.element_type(name) or "", rank=rank, value=digest)
+    except (CannotConvert, *BROKEN_RULES):
+        # inference failed because the model is invalid, so there are no facts about this value
+        return UNKNOWN
+
+
+def _attributes_digest(node: Node) -> str:
+    # sorted, because the order of attributes has no meaning
+    by_name = sorted(node.attributes.items())
+    return _digest("".join(f"{name} {_text(value)}" for name, value in by_name))
+
+
+def _text(value: Any) -> str:
+    return serialized(value).hex() if hasattr(value, "ref_attr_name") else repr(value)
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=8).hexdigest()

@@ -1,0 +1,135 @@
+"""Planning of restorations in one graph or function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Set
+from typing import Any
+
+from opshift.converter.functions.attribute_references import settled
+from opshift.converter.plan.restorations import Return, Reversal
+from opshift.converter.reversible.intact_groups import Group
+from opshift.converter.reversible.value_index import Holding
+from opshift.converter.rewrite.rewrite_node import Rewritten, rewrite
+from opshift.converter.rewrite.routes import Router
+from opshift.converter.rewrite.validation import require_sound
+from opshift.inference.function_scope import CallScope
+from opshift.inference.scope import Scope
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import graphs_of
+from opshift.model.node import Node
+from opshift.model.operator_ids import canonical_domain
+from opshift.registry.errors import ResolveError
+
+
+def settle(
+    groups: Iterable[Group], reversal: Reversal, value_index: Holding, scope: Scope, router: Router
+) -> None:
+    """Decide for each group whether its original is restored, and add the decision to `reversal`."""
+    for group in groups:
+        restoration = _restoration(group, value_index, scope, router)
+        if restoration is None:
+            reversal.carried.append(group)
+            continue
+        reversal.settled.update(group.positions)
+        reversal.returns[group.place] = restoration
+        reversal.removed.update(set(group.positions) - {group.place})
+        reversal.dropped |= group.inner
+
+
+def _restoration(group: Group, value_index: Holding, scope: Scope, router: Router) -> Return | None:
+    """Return the restoration of a group.
+
+    `None` if the target is in the other direction, or if the original cannot be converted to it.
+    """
+    if not _is_toward_target(group, scope, router):
+        return None
+    used_before = len(scope.concessions.used)
+    try:
+        node, result = _rewrite_original(group, scope, router)
+    except (CannotConvert, ResolveError):
+        # withdraw the allowances of the failed attempt
+        del scope.concessions.used[used_before:]
+        return None
+    operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
+    return Return(group, operators, node, result)
+
+
+def _rewrite_original(group: Group, scope: Scope, router: Router) -> tuple[Node, Rewritten]:
+    """Return the original and its conversion to the target, which is the node itself if nothing changes."""
+    viewed = scope.node(group.original)
+    found = rewrite(viewed, group.opset, scope, router)
+    require_sound(viewed, found.operator)
+    node, result = viewed, found
+    if isinstance(scope, CallScope):
+        node, result = settled(viewed, group.original, found, scope)
+    if len(found.nodes) == 1 and found.nodes[0].node is viewed:
+        node = Node.of(group.original)
+        result = found._replace(nodes=(found.nodes[0]._replace(node=node),))
+    return node, result
+
+
+def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
+    """Return whether the opset of the original is in the direction of the target.
+
+    A node with subgraphs is restored at its exact opsets only, because nodes in restored subgraphs are not
+    converted.
+    """
+    domain = canonical_domain(group.original.domain)
+    current, target = scope.opsets[domain], router.final_opset(domain)
+    if any(graphs_of(group.original)):
+        return all(router.final_opset(each.domain) == each.version for each in group.entry.opsets)
+    return (target - current) * (group.opset - current) > 0
+
+
+def _operator_label(node: Any, scope: Scope) -> str:
+    found = scope.operator(node.op_type, node.domain)
+    return str(found.id) if found else f"{canonical_domain(node.domain)}.{node.op_type}"
+
+
+def drop_constants(reversal: Reversal, value_index: Holding, read: Set[str]) -> None:
+    """Plan to remove added constants that only removed nodes read.
+
+    Args:
+        reversal: the plan of the restorations.
+        value_index: index of the graph or function before the conversion.
+        read: names that new and restored nodes, or other graphs, read.
+    """
+    replaced = {place for place, each in reversal.returns.items() if not each.group.is_original}
+    removed = reversal.removed | replaced
+    for name in reversal.constants:
+        if name in read or not value_index.has_constant(name):
+            continue
+        if value_index.readers.get(name, frozenset()) <= removed:
+            reversal.dropped.add(name)
+            if name in value_index.makers:
+                reversal.removed.add(value_index.makers[name])
+
+
+def put_back(reversal: Reversal, nodes: Any) -> None:
+    """Replace nodes with their originals, and clear the nodes to be removed."""
+    for position, each in reversal.returns.items():
+        if not each.group.is_original:
+            nodes[position].CopyFrom(each.group.original)
+    for position in reversal.removed:
+        # nodes are only cleared here, so that all planned positions stay valid
+        nodes[position].Clear()
+
+
+def sweep(reversal: Reversal, container: Any) -> None:
+    """Remove cleared nodes, unused added constants, and the value_info of removed values."""
+    if reversal.removed:
+        _remove(container.node, lambda node: not node.ByteSize())
+    for field in ("initializer", "value_info") if reversal.dropped else ():
+        if hasattr(container, field):
+            _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
+
+
+def _remove(field: Any, is_removed: Callable[[Any], bool]) -> None:
+    """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
+    keys = [is_removed(each) for each in field]
+    count = sum(keys)
+    if count:
+        # deleting single items is quadratic; a stable sort moves them to the end, to delete them at once
+        ordered = iter(keys)
+        field.sort(key=lambda _: next(ordered))
+        del field[-count:]

@@ -1,0 +1,171 @@
+"""Index of one graph or function: the producer and the consumers of each value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from opshift.converter.rewrite.rewrite_node import Written, WrittenGraph
+from opshift.model.graphs import graphs_of
+from opshift.model.offloaded_tensors import serialized
+from opshift.model.operator_ids import canonical_domain
+
+OUTSIDE = -1
+"""Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""
+
+
+class Holding:
+    """Producers, consumers and constants of one graph or function.
+
+    Attributes:
+        container: GraphProto or FunctionProto.
+        nodes: its nodes, in order.
+        makers: position of the producer by value name.
+    """
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+        self.nodes = list(container.node)
+        self.makers = {
+            name: index for index, node in enumerate(self.nodes) for name in node.output[:] if name
+        }
+        self._reads: dict[int, frozenset[str]] = {}
+
+    @cached_property
+    def initializers(self) -> dict[str, Any]:
+        """Initializers by name."""
+        return {each.name: each for each in getattr(self.container, "initializer", ())}
+
+    @cached_property
+    def readers(self) -> dict[str, set[int]]:
+        """Positions of the nodes that read a value, directly or in their subgraphs, by value name."""
+        found: dict[str, set[int]] = {}
+        for index in range(len(self.nodes)):
+            for name in self.reads(index):
+                found.setdefault(name, set()).add(index)
+        for name in _names_outside_nodes(self.container):
+            found.setdefault(name, set()).add(OUTSIDE)
+        return found
+
+    def reads(self, position: int) -> frozenset[str]:
+        """Return the names that a node reads, directly or in its subgraphs."""
+        # cached: intact groups, digests and consumers all need the names
+        if position not in self._reads:
+            self._reads[position] = frozenset(names_read(self.nodes[position]))
+        return self._reads[position]
+
+    def has_constant(self, name: str) -> bool:
+        """Return whether the name belongs to an initializer or to the output of a Constant node."""
+        return name in self.initializers or (
+            name in self.makers and self.nodes[self.makers[name]].op_type == "Constant"
+        )
+
+    def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
+        """Return a digest of a group of nodes and of the added constants that they read.
+
+        Args:
+            group: one output of each node of the group.
+            constants: names of the added constants.
+
+        Returns:
+            The digest in hexadecimal digits; `None` if a node or constant is absent.
+        """
+        if not all(name in self.makers for name in group):
+            return None
+        positions = [self.makers[name] for name in group]
+        read = sorted(constants & frozenset[str]().union(*map(self.reads, positions)))
+        if not all(map(self.has_constant, read)):
+            return None
+        tensors = [self.initializers.get(name) or self.nodes[self.makers[name]] for name in read]
+        return _digest_messages([self.nodes[each] for each in positions] + tensors)
+
+
+def _digest_messages(messages: Sequence[Any]) -> str:
+    found = blake2b(digest_size=8)
+    for each in messages:
+        data = serialized(each)
+        # the length keeps different splits of the same bytes apart
+        found.update(len(data).to_bytes(8, "little"))
+        found.update(data)
+    return found.hexdigest()
+
+
+def names_read(node: Any) -> Iterator[str]:
+    """Yield the names that a NodeProto and its subgraphs read, including values of these subgraphs."""
+    yield from node.input[:]
+    for graph in graphs_of(node):
+        yield from names_read_in(graph)
+
+
+def names_made(node: Any) -> Iterator[str]:
+    """Yield the names that a NodeProto and its subgraphs define."""
+    yield from node.output
+    for graph in graphs_of(node):
+        yield from (each.name for each in (*graph.input, *graph.initializer))
+        for inner in graph.node:
+            yield from names_made(inner)
+
+
+def names_read_in(graph: Any) -> Iterator[str]:
+    """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
+    yield from _names_outside_nodes(graph)
+    for node in graph.node:
+        yield from names_read(node)
+
+
+def free_names(node: Any) -> set[str]:
+    """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
+    found = set(node.input)
+    for graph in graphs_of(node):
+        defined = {each.name for each in (*graph.input, *graph.initializer)}
+        for inner in graph.node:
+            found |= free_names(inner) - defined
+            defined.update(inner.output)
+        found |= {value.name for value in graph.output} - defined
+    return found - {""}
+
+
+def domains_of(node: Any) -> set[str]:
+    """Return the domains of a NodeProto and of all nodes in its subgraphs."""
+    nested = (domains_of(inner) for graph in graphs_of(node) for inner in graph.node)
+    return {canonical_domain(node.domain)}.union(*nested)
+
+
+def first_output(node: Any) -> str:
+    """Return the first named output of a NodeProto, which identifies the node; empty if there is none."""
+    return next(filter(None, node.output), "")
+
+
+def _names_outside_nodes(container: Any) -> Iterator[str]:
+    """Yield the names that a graph or function uses outside its nodes."""
+    for value in (*container.input, *container.output):
+        yield value if isinstance(value, str) else value.name
+    for annotation in getattr(container, "quantization_annotation", ()):
+        yield annotation.tensor_name
+        yield from (each.value for each in annotation.quant_parameter_tensor_names)
+
+
+def outputs_of(written: Iterable[Written]) -> tuple[str, ...]:
+    """Return the first named output of each node, empty for nodes without one."""
+    return tuple(next(filter(None, each.node.outputs), "") for each in written)
+
+
+def names_read_by(written: Iterable[Written]) -> Iterator[str]:
+    """Yield the names that emitted nodes and their subgraphs read."""
+    for each in written:
+        yield from each.node.inputs
+        for value in each.node.attributes.values():
+            yield from _names_read_in_attribute(value)
+
+
+def _names_read_in_attribute(value: Any) -> Iterator[str]:
+    # subgraphs are emitted graphs, or attributes of the model that were passed on unchanged
+    if isinstance(value, WrittenGraph):
+        yield from names_read_by((*value.nodes, *value.after))
+        yield from (output.name for output in value.graph.outputs)
+        value = value.graph.inner
+    if hasattr(value, "ref_attr_name"):
+        for graph in (*([value.g] if value.HasField("g") else []), *value.graphs):
+            yield from names_read_in(graph)

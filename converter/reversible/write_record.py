@@ -1,0 +1,176 @@
+"""Update of the record in a converted model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from opshift.converter.plan.changes import ContainerPlan, Plan
+from opshift.converter.reversible.graph_paths import GRAPH, function_place, graph_in, top_places
+from opshift.converter.reversible.record import Copy, Import, Part, Place, write_record
+from opshift.converter.reversible.value_index import Holding
+from opshift.model.graphs import graphs_of
+from opshift.model.offloaded_tensors import serialized
+from opshift.model.operator_ids import canonical_domain, opset_imports
+
+
+def remember(plan: Plan, model: Any) -> None:
+    """Write the record of a plan into the converted model, and clean up additions that are no longer needed.
+
+    The record is removed if it has no entries and the model is back at the recorded opsets, or if this
+    conversion is not recorded.
+    """
+    if plan.header is None or _is_unchanged(plan):
+        return
+    record = plan.header.record
+    planned = dict(_plans_by_path(plan, model))
+    imports = dict.fromkeys((*record.imports, *_new_imports(planned)))
+    # copies are removed first, because their nodes keep imports in use
+    copies = merge_copies((*record.copies, *_new_copies(plan, list(planned))), model)
+    converted = [(place, container) for place, container in top_places(model) if place in planned]
+    parts = [
+        part for place, container in converted for part in _part_records(planned[place], container, place)
+    ]
+    updated = record.model_copy(
+        update={"copies": copies, "imports": remove_imports(imports, model), "parts": tuple(parts)}
+    )
+    opsets = opset_imports(model.opset_import, model.ir_version)
+    is_restored = all(opsets.get(each.domain) == each.version for each in record.opsets)
+    is_needed = updated.parts or (plan.header.is_continued and not is_restored)
+    write_record(model, updated if is_needed else None)
+
+
+def _is_unchanged(plan: Plan) -> bool:
+    keeps_model = not plan.opsets and plan.ir.before == plan.ir.after and not plan.copies
+    return keeps_model and all(each.is_empty for each in (plan.graph, *plan.training, *plan.functions))
+
+
+def _plans_by_path(plan: Plan, model: Any) -> Iterator[tuple[Place, ContainerPlan]]:
+    """Yield each graph and function path with its plan."""
+    bodies = (*plan.functions, *(each.container for each in plan.copies))
+    for kind, plans in (("graph", (plan.graph,)), ("training_info", plan.training), ("function", bodies)):
+        places = [place for place, _ in top_places(model) if place[0] == kind]
+        # a lower IR version may have removed the training graphs or functions
+        if len(places) == len(plans):
+            yield from zip(places, plans, strict=True)
+
+
+def _new_imports(planned: dict[Place, ContainerPlan]) -> Iterator[Import]:
+    for place, top in planned.items():
+        for each in top.all():
+            for domain in each.new_imports:
+                yield Import(place=place if place[0] == "function" else GRAPH, domain=domain)
+
+
+def _new_copies(plan: Plan, places: list[Place]) -> Iterator[Copy]:
+    functions = [place for place in places if place[0] == "function"]
+    for each, place in zip(plan.copies, functions[len(plan.functions) :], strict=False):
+        yield Copy(place=place, name=functions[each.index][2])
+
+
+def _part_records(plan: ContainerPlan, container: Any, place: Place) -> Iterator[Part]:
+    """Yield the records of a graph or function and of its subgraphs."""
+    if not any(each.reversal.entries for each in plan.all()):
+        return
+    value_index = Holding(container)
+    if plan.reversal.entries:
+        constants = tuple(each for each in plan.reversal.constants if value_index.has_constant(each))
+        added_constants = frozenset(constants)
+        digested = (
+            entry.model_copy(update={"digest": value_index.digest(entry.group, added_constants) or ""})
+            for entry in plan.reversal.entries
+        )
+        entries = tuple(each for each in digested if each.digest)
+        if entries:
+            yield Part(place=place, entries=entries, constants=constants)
+    for planned_position, attribute, position, inner in plan.subgraphs:
+        holder = plan.reversal.holders.get((planned_position, attribute), "")
+        if holder in value_index.makers:
+            graph = graph_in(value_index.nodes[value_index.makers[holder]], attribute, str(position))
+            if graph is not None:
+                yield from _part_records(inner, graph, (*place, holder, attribute, str(position)))
+
+
+def merge_copies(copies: Iterable[Copy], model: Any) -> tuple[Copy, ...]:
+    """Remove specialized copies of functions that equal the original function again.
+
+    Calls of a removed copy call the original function instead.
+
+    Args:
+        copies: the recorded copies.
+        model: the converted ModelProto, which is changed.
+
+    Returns:
+        The copies that remain in the model.
+    """
+    remaining = [each for each in copies if _find_function(each.place, model) is not None]
+    count = len(remaining) + 1
+    # removing one copy can make another copy that calls it equal to its original
+    while len(remaining) < count:
+        count = len(remaining)
+        remaining = [each for each in remaining if not _merge(each, model)]
+    return tuple(remaining)
+
+
+def _merge(copy: Copy, model: Any) -> bool:
+    function = _find_function(copy.place, model)
+    kind, domain, _, overload = copy.place
+    original = _find_function((kind, domain, copy.name, overload), model)
+    # the names of a copy and its original always differ, so compare both under one name
+    if original is None or _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
+        return False
+    for _, container in top_places(model):
+        for node in _nodes(container):
+            if ("function", canonical_domain(node.domain), node.op_type, _overload(node)) == copy.place:
+                node.op_type = copy.name
+    model.functions.remove(function)
+    return True
+
+
+def _find_function(place: Place, model: Any) -> Any:
+    return next((each for each in model.functions if function_place(each) == place), None)
+
+
+def _serialized_as(function: Any, name: str) -> bytes:
+    renamed = type(function)()
+    renamed.CopyFrom(function)
+    renamed.name = name
+    return serialized(renamed)
+
+
+def _overload(message: Any) -> str:
+    return str(getattr(message, "overload", ""))
+
+
+def remove_imports(imports: Iterable[Import], model: Any) -> tuple[Import, ...]:
+    """Remove added imports of domains that no node uses.
+
+    Returns:
+        The imports that remain.
+    """
+    return tuple(each for each in imports if not _remove_if_unused(each, model))
+
+
+def _remove_if_unused(added: Import, model: Any) -> bool:
+    """Return whether the import is absent, after removing it if no node uses its domain."""
+    tops = dict(top_places(model))
+    if added.place != GRAPH and added.place not in tops:
+        return True
+    owner = model if added.place == GRAPH else tops[added.place]
+    # functions without imports use the imports of the model
+    users = list(tops.values()) if owner is model else [owner]
+    if any(canonical_domain(node.domain) == added.domain for each in users for node in _nodes(each)):
+        return False
+    for index in reversed(range(len(owner.opset_import))):
+        if canonical_domain(owner.opset_import[index].domain) == added.domain:
+            del owner.opset_import[index]
+    return True
+
+
+def _nodes(container: Any) -> Iterator[Any]:
+    """Yield the nodes of a graph or function and of all nested subgraphs."""
+    waiting = [container]
+    while waiting:
+        for node in waiting.pop().node:
+            yield node
+            waiting += graphs_of(node)

@@ -1,0 +1,213 @@
+"""Rewriting of one node: apply its steps, and the steps of emitted nodes, until all are at the target."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from opshift.adapters.core.rewriter import Rewriter
+from opshift.converter.rewrite.routes import Route, Router
+from opshift.converter.rewrite.validation import MAYBE_UNSOUND, require_sound, require_writable
+from opshift.converter.rewrite.version_graph import Edge
+from opshift.inference.facts import Facts
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Emitted, Graph, Node
+from opshift.registry.models import OperatorVersion
+
+MOST_STEPS = 10_000
+"""Maximum number of steps per node; more mean that steps undo each other in a cycle."""
+
+BROKEN_RULES = (
+    LookupError,
+    TypeError,
+    ValueError,
+    ArithmeticError,
+    AttributeError,
+    StopIteration,
+    RuntimeError,
+)
+"""Errors of a step that reads a missing or malformed part of an invalid node."""
+
+
+class Place(Facts, Protocol):
+    """Facts about the graph of a node, which also accept the values of emitted nodes."""
+
+    def add_emitted(self, node: Node, opset: int) -> None:
+        """Make the outputs of an emitted node available to inference."""
+
+    def add_graph(self, graph: Graph) -> None:
+        """Make the values of an emitted graph available to inference."""
+
+
+class Written(NamedTuple):
+    """Node of the converted model.
+
+    Attributes:
+        node: the node.
+        operator: its operator version.
+        is_replacement: whether it gets the name, doc string and metadata of the original node.
+    """
+
+    node: Node
+    operator: OperatorVersion
+    successor: bool
+
+
+class WrittenGraph(NamedTuple):
+    """Graph that an adapter emitted, with its nodes converted to the target.
+
+    Attributes:
+        graph: the graph.
+        nodes: its nodes.
+        after: nodes that follow a subgraph of the model that is part of the graph.
+    """
+
+    graph: Graph
+    nodes: tuple[Written, ...]
+    after: tuple[Written, ...]
+
+
+class Rewritten(NamedTuple):
+    """Rewrite of a node.
+
+    Attributes:
+        operator: operator version of the node.
+        nodes: nodes that replace it, in order.
+        steps: steps that were applied.
+    """
+
+    operator: OperatorVersion
+    nodes: tuple[Written, ...]
+    steps: tuple[Edge, ...]
+
+    @property
+    def operators(self) -> tuple[OperatorVersion, ...]:
+        """Operator versions of the nodes that replace it."""
+        return tuple(each.operator for each in self.nodes)
+
+    @property
+    def main(self) -> int:
+        """Position of the replacement among the new nodes."""
+        return next((i for i, each in enumerate(self.nodes) if each.successor), len(self.nodes) - 1)
+
+    def is_same_as(self, node: Node) -> bool:
+        """Return whether the rewritten node does not change; `node` is that node."""
+        if len(self.nodes) != 1:
+            return False
+        written = self.nodes[0].node
+        return written is node or (
+            written.op_type == node.op_type
+            and written.domain == node.domain
+            and written.inputs == node.inputs
+            and written.outputs == node.outputs
+            and written.attributes == node.attributes
+        )
+
+
+def rewrite(node: Node, source: int, scope: Place, router: Router) -> Rewritten:
+    """Rewrite a node for the target opsets.
+
+    Args:
+        node: the node.
+        source: opset of its domain that it is written for.
+        scope: facts about its graph.
+        router: routes to the target opsets.
+
+    Raises:
+        CannotConvert: the node is invalid, or a step refuses it.
+        ResolveError: a step emitted a node with an unknown operator.
+    """
+    first = router.route(node.domain, node.op_type, source)
+    try:
+        result = _apply_steps(node, source, first, scope, router)
+    except CannotConvert:
+        # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
+        require_sound(node, first.operator, first.older)
+        raise
+    if len(result.nodes) != 1 or result.nodes[0].node is not node:
+        require_sound(node, first.operator, first.older)
+    return result
+
+
+def _apply_steps(node: Node, source: int, first: Route, scope: Place, router: Router) -> Rewritten:
+    pending = [Emitted(node, source, True)]
+    done: list[Written] = []
+    applied_steps: list[Edge] = []
+    while pending:
+        current, opset, successor = pending.pop()
+        route = first if current is node else router.route(current.domain, current.op_type, opset)
+        for step in route.steps:
+            applied_steps.append(step)
+            emitted = _run_step(step, current, scope, router)
+            if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
+                pending += emitted if successor else [each._replace(successor=False) for each in emitted]
+                break
+            current = emitted[0].node
+        else:
+            if current is not node:
+                require_writable(current, route.final)
+            if route.has_subgraphs:
+                current = _with_converted_graphs(current, applied_steps, scope, router)
+            done.append(Written(current, route.final, successor))
+        if len(applied_steps) > MOST_STEPS:
+            raise AssertionError(f"the steps from {route.operator.id} do not terminate")
+    return Rewritten(first.operator, tuple(done), tuple(applied_steps))
+
+
+def _with_converted_graphs(node: Node, applied_steps: list[Edge], scope: Place, router: Router) -> Node:
+    """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
+    graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
+    if not graphs:
+        return node
+    written = {name: _convert_graph(graph, applied_steps, scope, router) for name, graph in graphs.items()}
+    return node.with_(attributes={**node.attributes, **written})
+
+
+def _convert_graph(graph: Graph, applied_steps: list[Edge], scope: Place, router: Router) -> WrittenGraph:
+    scope.add_graph(graph)
+    nodes, after = (_convert_nodes(each, applied_steps, scope, router) for each in (graph.nodes, graph.after))
+    return WrittenGraph(graph, nodes, after)
+
+
+def _convert_nodes(
+    emitted: tuple[Emitted, ...], applied_steps: list[Edge], scope: Place, router: Router
+) -> tuple[Written, ...]:
+    done: list[Written] = []
+    for node, opset, _ in emitted:
+        route = router.route(node.domain, node.op_type, opset)
+        if not route.steps:
+            require_writable(node, route.final)
+        result = _apply_steps(node, opset, route, scope, router)
+        done += result.nodes
+        applied_steps += result.steps
+    return tuple(done)
+
+
+def _continues_route(emitted: Emitted, node: Node, step: Edge) -> bool:
+    """Whether the result of a step is the same operator, so that the next step of the route applies."""
+    return emitted.node is node or (
+        emitted.opset == step.opset
+        and emitted.node.op_type == node.op_type
+        and emitted.node.domain == node.domain
+    )
+
+
+def _run_step(step: Edge, node: Node, scope: Place, router: Router) -> list[Emitted]:
+    """Return the nodes that a step emits, last first; one of them is the replacement."""
+    out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
+    assert step.function is not None
+    try:
+        step.function(node, out)
+    except BROKEN_RULES as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise  # reported as an invalid model
+        reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
+        raise CannotConvert(reason, remedy=MAYBE_UNSOUND) from error
+    emitted = out.emitted
+    if len(emitted) == 1:
+        return emitted if emitted[0].successor else [emitted[0]._replace(successor=True)]
+    if not any(each.successor for each in emitted):
+        emitted[-1] = emitted[-1]._replace(successor=True)
+    for each in emitted:
+        scope.add_emitted(each.node, each.opset)
+    emitted.reverse()
+    return emitted

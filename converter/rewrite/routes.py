@@ -1,0 +1,184 @@
+"""Routes: the steps that convert an operator from an opset to the target, cached per router."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache, lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from opshift.adapters.core.adapter_table import Adapter, Pair, adapter_table, registered
+from opshift.converter.rewrite.version_graph import Edge, edge, lineage
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.registry import Registry
+
+
+class Route(NamedTuple):
+    """Steps that convert the nodes of an operator version to the target."""
+
+    operator: OperatorVersion
+    steps: tuple[Edge, ...]
+    """Steps with a function, in order; empty if nodes do not change."""
+    final: OperatorVersion
+    """Version in effect at the target; `operator` if the target opset lacks the operator."""
+    has_subgraphs: bool
+    """Whether nodes may contain subgraphs."""
+    concerns: frozenset[str] | None
+    """Element types that the steps affect; `None` if they do not depend on types alone."""
+    older: tuple[OperatorVersion, ...]
+    """Versions before `operator`."""
+
+
+@lru_cache(maxsize=64)
+def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
+    """Return the shared router to some targets."""
+    # Routes depend on the registry and the targets only, so all models share them.
+    return Router(registry, CompiledTable(), dict(targets))
+
+
+class Router:
+    """Routes from any operator and opset to one set of target opsets.
+
+    Attributes:
+        default_opset: target opset of the default domain.
+    """
+
+    def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
+        self._registry = registry
+        self._table = table
+        self._targets = dict(targets)
+        self.default_opset = self._targets[DEFAULT_DOMAIN]
+        self.asking: set[int] = set()
+        """Opsets of the default domain from which steps have queried facts, and probably will again."""
+        self.remembered: dict[Any, Any] = {}
+        """Cached rewrites that all models on these routes share; owned by the rewrite cache."""
+        self._routes: dict[tuple[str, str, int], Route] = {}
+
+    def final_opset(self, domain: str) -> int:
+        """Return the target opset of a domain."""
+        return self._targets[domain or DEFAULT_DOMAIN]
+
+    def route(self, domain: str, op_type: str, opset: int) -> Route:
+        """Return the route of an operator from an opset.
+
+        Raises:
+            ResolveError: the opset does not contain the operator.
+            DefinitionError: a step of the operator is invalid.
+        """
+        key = (domain, op_type, opset)
+        found = self._routes.get(key)
+        if found is None:
+            found = self._routes[key] = self._find(canonical_domain(domain), op_type, opset)
+        return found
+
+    def _find(self, domain: str, op_type: str, opset: int) -> Route:
+        operator = self._registry.get_schema(op_type, opset, domain)
+        has_subgraphs = any(
+            attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
+        )
+        steps = tuple(step for step in self._path(operator, self._targets[domain]) if step.function)
+        final = self._registry.at(op_type, self._targets[domain], domain) or operator
+        definition = self._registry.operator(operator.name, operator.domain)
+        versions = definition.versions if definition else ()
+        older = tuple(each for each in versions if each.since_version < operator.since_version)
+        return Route(operator, steps, final, has_subgraphs, _affected_types(steps), older)
+
+    def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
+        definition = self._registry.operator(operator.name, operator.domain)
+        assert definition is not None
+        at_target = definition.at(target_opset)
+        if at_target is operator:
+            return []
+        goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
+        path = compiled_path(definition, operator.since_version, goal)
+        if path is None:
+            path = shortest_path(definition, operator.since_version, goal)
+        return [edge(definition, *pair, self._table) for pair in pairwise(path)]
+
+    def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
+        """Return the opset at which other operators express one that the target opset lacks.
+
+        Raises:
+            ResolveError: the target opset lacks it, and no such expression is defined.
+        """
+        if operator.removal and operator.removal.removed_in <= target_opset:
+            return operator.removal.removed_in
+        first = definition.versions[0]
+        if target_opset < first.since_version and first.before is not None:
+            return first.since_version - 1
+        self._registry.get_schema(operator.name, target_opset, operator.domain)
+        raise AssertionError("unreachable: the operator is not in effect at the target")
+
+
+def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
+    """Return the versions on the shortest path through the version graph, both ends included.
+
+    Args:
+        operator: the operator.
+        start: version to start from.
+        goal: version to reach, or opset at which other operators express the operator.
+
+    Raises:
+        DefinitionError: a step of the operator is invalid.
+    """
+    # Imported here: conversions along precompiled paths do not need networkx.
+    import networkx as nx
+
+    first, last = (OperatorId(operator.domain, operator.name, version) for version in (start, goal))
+    path = nx.shortest_path(lineage(operator, adapter_table()), first, last)
+    return tuple(each.since_version for each in path)
+
+
+def _affected_types(steps: tuple[Edge, ...]) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for step in steps:
+        if step.concerns is None:
+            return None
+        found |= step.concerns
+    return found
+
+
+FILE: Final = Path(__file__).with_name("compiled.json")
+
+
+@cache
+def compiled() -> Mapping[str, Any]:
+    """Return `operators` with their `versions` and `paths`, and the module of each of the `adapters`."""
+    data: Mapping[str, Any] = json.loads(FILE.read_text("ascii"))
+    return data
+
+
+def compiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
+    """Return the versions between two versions of an operator, both included.
+
+    Returns:
+        `None` if the path is missing or was compiled for different versions of the operator.
+    """
+    entry = compiled()["operators"].get(f"{operator.domain}.{operator.name}")
+    if entry is None or entry["versions"] != [each.since_version for each in operator.versions]:
+        return None
+    path = entry["paths"].get(f"{start} -> {goal}")
+    return None if path is None else tuple(path)
+
+
+class CompiledTable(Mapping[Pair, Adapter]):
+    """Table of adapters that imports the module of an adapter on first use."""
+
+    def __getitem__(self, pair: Pair) -> Adapter:
+        module = compiled()["adapters"].get(str(pair))
+        if module is not None and pair not in registered():
+            importlib.import_module(module)
+        return registered()[pair] if pair in registered() else adapter_table()[pair]
+
+    def __contains__(self, pair: object) -> bool:
+        return pair in registered() or str(pair) in compiled()["adapters"]
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(adapter_table())
+
+    def __len__(self) -> int:
+        return len(adapter_table())

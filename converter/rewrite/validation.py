@@ -1,0 +1,111 @@
+"""Validation of single nodes against their operator definitions, on which steps rely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from opshift.model.errors import CannotConvert
+from opshift.model.graphs import require_text
+from opshift.model.node import ATTRIBUTE_TYPES, Graph, Node, Tensor
+from opshift.model.tensors import can_pack
+from opshift.registry.models import UNBOUNDED, OperatorVersion
+
+MAYBE_UNSOUND = "check the model with opshift check; if the node is valid, this is a bug in opshift"
+
+_TYPE_CHECKS: dict[str, Callable[[Any], bool]] = {
+    "FLOAT": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
+    "STRING": lambda value: isinstance(value, bytes | str),
+    "TENSOR": lambda value: hasattr(value, "raw_data") or (isinstance(value, Tensor) and can_pack(value)),
+    "GRAPH": lambda value: isinstance(value, Graph) or hasattr(value, "node"),
+}
+
+
+def require_sound(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
+    """Validate the number of inputs and outputs of a node, and its attributes.
+
+    A string attribute with a restricted set of values may also have a value of an older version: runtimes
+    still accept it, and so do the steps.
+
+    Args:
+        node: the node.
+        operator: its operator version.
+        older: older versions of the operator.
+
+    Raises:
+        CannotConvert: the node does not match its definition.
+        InvalidModel: a name is not UTF-8 text.
+    """
+    require_text((*node.inputs, *node.outputs, *node.attributes))
+    _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
+    _require_count("output", node.outputs, 0, operator.max_output, operator)
+    if node.repeated_attribute is not None:
+        raise _invalid(f"has attribute {node.repeated_attribute!r} twice")
+    for name in operator.required_attributes:
+        if name not in node.attributes:
+            raise _invalid(f"lacks attribute {name!r}, which {operator.id} requires")
+    for name, attribute in node.attributes.items():
+        declared = operator.attributes.get(name)
+        if declared and not _has_type(attribute, declared.type, node, name):
+            raise _invalid(f"attribute {name!r} is not of type {declared.type}")
+        if declared and declared.type == "STRING" and declared.values is not None:
+            _require_choice(node, name, operator, older)
+
+
+def _require_count(kind: str, names: Sequence[str], least: int, most: int, operator: OperatorVersion) -> None:
+    # Trailing empty names denote omitted values, so they may exceed the maximum.
+    if least <= len(names) <= most or (len(names) > most and not any(names[most:])):
+        return
+    counts = f"{least} or more" if most == UNBOUNDED else f"{least} to {most}"
+    raise _invalid(f"has {len(names)} {kind}s; {operator.id} expects {counts}")
+
+
+def _require_choice(
+    node: Node, name: str, operator: OperatorVersion, older: Sequence[OperatorVersion]
+) -> None:
+    attribute = node.attributes[name]
+    text = "" if attribute.ref_attr_name else attribute.s.decode(errors="replace")
+    if not text:
+        return
+    versions = (each.attributes.get(name) for each in (operator, *older))
+    if not any(each.allows(text) for each in versions if each is not None):
+        raise _invalid(f"attribute {name!r} is {text!r}, which {operator.id} does not support")
+
+
+def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:
+    if attribute.type == ATTRIBUTE_TYPES[kind]:
+        return True
+    # References have no value. An attribute without type is accepted if it holds nothing but its name.
+    if attribute.ref_attr_name or not (attribute.type or attribute.ByteSize() > 2 + len(name)):
+        return True
+    return _holds(node.attribute(name), kind)
+
+
+def _holds(value: Any, kind: str) -> bool:
+    if not kind.endswith("S"):
+        return kind not in _TYPE_CHECKS or _TYPE_CHECKS[kind](value)
+    element = _TYPE_CHECKS.get(kind.removesuffix("S"), lambda value: True)
+    return isinstance(value, Sequence) and not isinstance(value, bytes | str) and all(map(element, value))
+
+
+def require_writable(node: Node, operator: OperatorVersion) -> None:
+    """Validate the attributes that steps set on a node.
+
+    Args:
+        node: the emitted node.
+        operator: its operator version.
+
+    Raises:
+        CannotConvert: the operator lacks an attribute, or its type cannot hold the value.
+    """
+    for name, value in node.attributes.items():
+        declared = operator.attributes.get(name)
+        if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):
+            continue
+        reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
+        raise CannotConvert(reason, remedy=MAYBE_UNSOUND)
+
+
+def _invalid(reason: str) -> CannotConvert:
+    return CannotConvert(reason, remedy="correct the node; opshift check lists all violations")

@@ -1,0 +1,240 @@
+"""Version graph of an operator: nodes are operator versions, edges are the steps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from opshift.adapters.core.adapter_table import Adapter, Pair
+from opshift.adapters.core.function_body import run_body
+from opshift.adapters.core.rewriter import Rewriter, StepFunction
+from opshift.adapters.core.type_guard import Guard, lost_types, type_bridge, type_guard
+from opshift.adapters.core.verbs import run_verbs
+from opshift.model.element_types import element_names
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Node
+from opshift.model.operator_ids import OperatorId
+from opshift.registry.errors import DefinitionError
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.step_rules import body_flaws, is_derivable, misused, refutations
+from opshift.registry.steps import Answer, Refuse
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+How = Literal["compatible", "guarded", "declared", "adapter", "refused"]
+"""Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Step of an operator from one version to another.
+
+    Attributes:
+        source: version that the step converts.
+        target: version that it converts to; `None` if the target opset lacks the operator.
+        opset: opset that the emitted nodes are written for.
+        kind: how the step is defined.
+        function: function that rewrites a node; `None` if nodes do not change.
+        change: description of the change.
+        reason: reason of a refusal.
+        affected_element_types: element types that the step affects; nodes without them do not change. `None`
+            if the step does not depend on types alone.
+    """
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    how: How
+    function: StepFunction | None
+    change: str = ""
+    reason: str = ""
+    concerns: frozenset[str] | None = None
+
+
+def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[OperatorId]:
+    """Return the graph of all versions of an operator, with the steps between neighbours in both directions.
+
+    Args:
+        operator: the operator.
+        table: registered adapters.
+
+    Raises:
+        DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
+            it disagrees with the table of adapters.
+    """
+    # Imported here: conversions along precompiled paths do not need networkx.
+    import networkx as nx
+
+    graph: nx.DiGraph[OperatorId] = nx.DiGraph()
+    graph.add_nodes_from(version.id for version in operator.versions)
+    edges = list(_steps(operator, table))
+    for edge in edges:
+        graph.add_edge(edge.source.id, _target_id(edge), step=edge)
+    _check_unused_adapters(operator, edges, table)
+    return graph
+
+
+def _target_id(edge: Edge) -> OperatorId:
+    return OperatorId(edge.source.domain, edge.source.name, edge.opset)
+
+
+def edge(operator: Operator, start: int, opset: int, table: Mapping[Pair, Adapter]) -> Edge:
+    """Return the step that converts the version `start` to an opset.
+
+    Raises:
+        DefinitionError: see `build_version_graph`.
+        StopIteration: the step does not exist.
+    """
+    return _build_step(
+        next(
+            declaration
+            for declaration in _declarations(operator)
+            if (declaration.source.since_version, declaration.opset) == (start, opset)
+        ),
+        table,
+    )
+
+
+class _StepDeclaration(NamedTuple):
+    """Step as the operator definitions declare it."""
+
+    source: OperatorVersion
+    target: OperatorVersion | None
+    opset: int
+    answer: Answer | Literal["body"] | None
+    change: str
+
+
+def _steps(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
+    return (_build_step(declaration, table) for declaration in _declarations(operator))
+
+
+def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
+    for old, new in zip(operator.versions, operator.versions[1:], strict=False):
+        step = new.step
+        change = step.change if step else ""
+        yield _StepDeclaration(old, new, new.since_version, step.up if step else None, change)
+        yield _StepDeclaration(new, old, old.since_version, step.down if step else None, change)
+    first = operator.versions[0]
+    if first.before is not None:
+        change = "the operator is expressed by other operators"
+        yield _StepDeclaration(first, None, first.since_version - 1, first.before, change)
+    for version in operator.versions:
+        if version.removal:
+            yield _StepDeclaration(
+                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping
+            )
+
+
+def _build_step(declaration: _StepDeclaration, table: Mapping[Pair, Adapter]) -> Edge:
+    source, target, opset, answer, change = declaration
+    pair = Pair(source.domain, source.name, source.since_version, opset)
+    if answer == "adapter":
+        adapter = table.get(pair)
+        if adapter is None:
+            raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
+        return Edge(source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change)
+    if pair in table:
+        raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
+    if isinstance(answer, Refuse):
+        return Edge(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
+    if answer == "body":
+        return _body_step(source, opset, change, pair)
+    if target is None:
+        return _removal_step(source, opset, answer, change, pair)
+    if answer is None and not is_derivable(source, target):
+        return _undeclared_step(source, target, opset, change, pair)
+    verbs = answer if isinstance(answer, tuple) else ()
+    problems = [*(misused(verb, source, target) for verb in verbs), *_refutation_texts(source, target, verbs)]
+    first = next((reason for reason in problems if reason), None)
+    if first:
+        raise DefinitionError(f"{pair}: {first}")
+    guard = type_guard(source, target)
+    if not verbs:
+        kind: How = "guarded" if guard else "compatible"
+        affected = frozenset(_lost_elements(source, target))
+        return Edge(source, target, opset, kind, _guard_only(guard), change, concerns=affected)
+    return Edge(
+        source, target, opset, "declared", _guard_then(guard, run_verbs(verbs, source, target)), change
+    )
+
+
+def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator[str]:
+    for types in lost_types(source, target).values():
+        for each in types:
+            yield from element_names(each)
+
+
+def _refutation_texts(
+    source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]
+) -> Iterator[str]:
+    for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
+        yield f"{refutation.rule}: {refutation.reason}"
+
+
+def _body_step(source: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
+    violation = next(body_flaws(source), None)
+    if violation is not None:
+        raise DefinitionError(f"{pair}: {violation.reason}")
+    return Edge(source, None, opset, "declared", run_body(source), change)
+
+
+def _removal_step(
+    source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair
+) -> Edge:
+    if not isinstance(answer, tuple):
+        raise DefinitionError(
+            f"{pair}: an operator that the target lacks needs an adapter, verbs or a refusal"
+        )
+    return Edge(source, None, opset, "declared", run_verbs(answer, source, None), change)
+
+
+def _undeclared_step(
+    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair
+) -> Edge:
+    if opset > source.since_version:
+        raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
+    reason = "no downgrade is defined for this step"
+    return Edge(source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason)
+
+
+def _refuse_function(answer: Refuse) -> StepFunction:
+    def refuse(node: Node, out: Rewriter) -> None:
+        raise CannotConvert(answer.refuse, remedy=answer.remedy)
+
+    return refuse
+
+
+def _with_type_bridge(
+    source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction
+) -> StepFunction:
+    """Run the type bridge before an adapter, which otherwise handles types itself."""
+    return rewrite if target is None else _guard_then(type_bridge(source, target), rewrite)
+
+
+def _guard_only(guard: Guard | None) -> StepFunction | None:
+    return _guard_then(guard, lambda node, out: out.become(node)) if guard else None
+
+
+def _guard_then(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
+    if guard is None:
+        return rewrite
+
+    def guarded(node: Node, out: Rewriter) -> None:
+        if not guard(node, out):
+            rewrite(node, out)
+
+    return guarded
+
+
+def _check_unused_adapters(operator: Operator, edges: list[Edge], table: Mapping[Pair, Adapter]) -> None:
+    steps = {(edge.source.since_version, edge.opset) for edge in edges}
+    for pair in table:
+        if (pair.domain, pair.op_type) != (operator.domain, operator.name):
+            continue
+        if (pair.source, pair.target) not in steps:
+            raise DefinitionError(
+                f"{pair}: an adapter is registered, but these are not neighbouring versions"
+            )

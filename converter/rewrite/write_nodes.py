@@ -1,0 +1,134 @@
+"""Writing of emitted nodes into NodeProtos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from opshift.converter.rewrite.rewrite_node import Written, WrittenGraph
+from opshift.model.node import Node, Tensor, Value
+from opshift.model.tensors import write_tensor
+from opshift.model.types import fill_type
+
+_ATTRIBUTE_FIELDS = {
+    "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"), "TENSOR": (4, "t"), "GRAPH": (5, "g"),
+    "FLOATS": (6, "floats"), "INTS": (7, "ints"), "STRINGS": (8, "strings"),
+}  # fmt: skip
+"""Number of each attribute type in AttributeProto, and the field that holds its value."""
+
+
+def fill_node(proto: Any, written: Written, origin: Any) -> None:
+    """Fill an empty NodeProto.
+
+    Args:
+        proto: the NodeProto.
+        written: the node to write.
+        origin: NodeProto of the rewritten node; its subgraphs are already converted and are copied from it.
+    """
+    node = written.node
+    proto.op_type = node.op_type
+    if node.domain:
+        proto.domain = node.domain
+    proto.input.extend(node.inputs)
+    proto.output.extend(node.outputs)
+    for name, value in node.attributes.items():
+        _add_attribute(proto, name, value, written, origin)
+
+
+def update_node(proto: Any, written: Written, original: Node) -> None:
+    """Update an existing NodeProto; unchanged fields and attributes are not touched.
+
+    Args:
+        proto: the NodeProto.
+        written: the node to write.
+        original: the node that the NodeProto contains.
+    """
+    node = written.node
+    if proto.op_type != node.op_type:
+        proto.op_type = node.op_type
+    if original.domain != node.domain:
+        proto.domain = node.domain
+    if original.inputs != node.inputs:
+        _replace_names(proto.input, node.inputs)
+    if original.outputs != node.outputs:
+        _replace_names(proto.output, node.outputs)
+    kept = {name for name, value in node.attributes.items() if value is original.attributes.get(name)}
+    before = len(proto.attribute)
+    for name, value in node.attributes.items():
+        if name not in kept:
+            _add_attribute(proto, name, value, written, proto)
+    # Removed last: new attributes may copy subgraphs from the old ones.
+    for index in reversed(range(before)):
+        if proto.attribute[index].name not in kept:
+            del proto.attribute[index]
+
+
+def _add_attribute(proto: Any, name: str, value: Any, written: Written, origin: Any) -> None:
+    attribute = proto.attribute.add()
+    if _is_message(value):
+        attribute.CopyFrom(_converted_attribute(value, origin))
+        attribute.name = name
+    else:
+        _write_attribute(attribute, name, value, written, origin)
+
+
+def _replace_names(field: Any, values: Sequence[str]) -> None:
+    del field[:]
+    field.extend(values)
+
+
+def _is_message(value: Any) -> bool:
+    return hasattr(value, "ref_attr_name")
+
+
+def _converted_attribute(value: Any, origin: Any) -> Any:
+    if not value.HasField("g") and not value.graphs:
+        return value
+    return next((each for each in origin.attribute if each.name == value.name), value)
+
+
+def _write_attribute(attribute: Any, name: str, value: Any, written: Written, origin: Any) -> None:
+    kind, field = _ATTRIBUTE_FIELDS[written.operator.attributes[name].type]
+    attribute.name = name
+    attribute.type = kind
+    if isinstance(value, Tensor):
+        write_tensor(attribute.t, value)
+    elif isinstance(value, WrittenGraph):
+        _fill_graph(attribute.g, value, origin)
+    elif field in ("t", "g"):
+        getattr(attribute, field).CopyFrom(value)
+    elif field in ("floats", "ints", "strings"):
+        getattr(attribute, field).extend(map(_encoded, value))
+    else:
+        setattr(attribute, field, _encoded(value))
+
+
+def _fill_graph(proto: Any, written: WrittenGraph, origin: Any) -> None:
+    """Fill an empty GraphProto from an emitted graph, with the subgraph of the model that it contains."""
+    inner = None
+    if written.graph.inner is not None:
+        inner = _converted_attribute(written.graph.inner, origin).g
+        proto.CopyFrom(inner)
+        for field in (proto.node, proto.input, proto.output):
+            del field[:]
+        declared = {value.name for value in written.graph.inputs}
+        proto.value_info.extend(value for value in inner.input if value.name not in declared)
+    proto.name = written.graph.name
+    for values, field in ((written.graph.inputs, proto.input), (written.graph.outputs, proto.output)):
+        for value in values:
+            _write_value_info(field.add(), value)
+    for each in written.nodes:
+        fill_node(proto.node.add(), each, origin)
+    if inner is not None:
+        proto.node.extend(inner.node)
+    for each in written.after:
+        fill_node(proto.node.add(), each, origin)
+
+
+def _write_value_info(proto: Any, value: Value) -> None:
+    proto.name = value.name
+    fill_type(proto.type, value.type, value.dims)
+
+
+def _encoded(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

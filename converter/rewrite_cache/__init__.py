@@ -1,0 +1,1 @@
+"""Cache of rewrites, keyed by everything in a node except its value names."""

@@ -1,0 +1,234 @@
+"""External data files of a model: checks before anything is written, and copies for the output.
+
+The files are copied without being parsed. Source: ONNX's IR specification, "External Tensor Data": locations
+are relative to the model's folder.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from opshift.converter.streaming.copy_ranges import copy_range
+from opshift.converter.streaming.pieces import Range, rewritten
+from opshift.converter.streaming.source_file import Source
+from opshift.model.atomic_files import Replacing, writing
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.messages import TensorProto
+from opshift.model.tensor_locations import MODEL
+from opshift.model.tensors import EXTERNAL
+
+External = Literal["copy", "link", "keep"]
+"""Handling of the files if the output is in another folder: copies, hard links, or nothing."""
+
+LOCATION = re.compile(rb"location")
+"""Key of every external tensor; only tensors that contain it are parsed."""
+
+MOST_DIGITS = 18
+"""Longer numbers may not fit into 64 bits."""
+
+
+def external_files(message: bytes, place: str) -> Mapping[str, int]:
+    """Return the external data files of a serialized model, with the least size of each in bytes.
+
+    Args:
+        message: the serialized ModelProto.
+        place: the model's file, for messages.
+
+    Raises:
+        InvalidModel: a location is outside the model's folder, or an offset or length is not a number.
+    """
+    found: dict[str, int] = {}
+    for tensor in _external_tensors(message):
+        entries = _entries_of(tensor, place)
+        location = entries.get("location", "")
+        _require_below_folder(location, place)
+        found[location] = max(found.get(location, 0), _end_of_elements(tensor, entries, place))
+    return found
+
+
+def _external_tensors(message: bytes) -> Iterator[TensorProto]:
+    """Yield the tensors with external data."""
+    ranges: list[Range] = []
+
+    def collect(_: int, start: int, end: int) -> None:
+        ranges.append(Range(start, end))
+
+    rewritten(message, MODEL, (each.start() for each in LOCATION.finditer(message)), collect)
+    for start, end in ranges:
+        tensor = TensorProto.FromString(message[start:end])
+        if tensor.data_location == EXTERNAL:
+            yield tensor
+
+
+def _entries_of(tensor: TensorProto, place: str) -> Mapping[str, str]:
+    try:
+        found = {each.key: each.value for each in tensor.external_data}
+        "".join((*found, *found.values()))  # some releases of protobuf return bytes if the text is not UTF-8
+    except (UnicodeDecodeError, TypeError) as error:
+        raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
+    return found
+
+
+def _require_below_folder(location: str, place: str) -> None:
+    path = PurePosixPath(location.replace("\\", "/"))
+    if not path.parts or "\0" in location or path.is_absolute() or ".." in path.parts or Path(location).drive:
+        raise InvalidModel(
+            f"has weights in {location!r}, which is outside the model's folder",
+            place=place,
+            remedy="move the file into the folder, and set its location relative to the model",
+        )
+
+
+def _end_of_elements(tensor: TensorProto, entries: Mapping[str, str], place: str) -> int:
+    """Return the end of the elements in their file; without a length, their number follows from the shape."""
+    offset, length = (_parse_number(entries, key, place) for key in ("offset", "length"))
+    return (offset or 0) + (_byte_size(tensor) if length is None else length)
+
+
+def _byte_size(tensor: TensorProto) -> int:
+    from opshift.model.element_types import byte_size
+    from opshift.model.tensors import count_of
+
+    kind, count = BY_NUMBER.get(tensor.data_type), count_of(tensor)
+    return byte_size(kind, count) if kind is not None and count else 0
+
+
+def _parse_number(entries: Mapping[str, str], key: str, place: str) -> int | None:
+    text = entries.get(key)
+    if not text:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > MOST_DIGITS:
+        raise InvalidModel(
+            f"has external data with the {key} {text!r}, which is not a valid number",
+            place=place,
+            remedy=f"correct the {key} of the tensor's external data",
+        )
+    return int(text)
+
+
+def require_present(files: Mapping[str, int], folder: Path) -> None:
+    """Check that external data files exist, are long enough, and are in the model's folder.
+
+    Args:
+        files: least size of each file in bytes, by location.
+        folder: the model's folder.
+
+    Raises:
+        InvalidModel: a file does not meet a condition.
+    """
+    resolved = folder.resolve()
+    for location, least in files.items():
+        path = folder / location
+        try:
+            _require_file(path, resolved, least)
+        except OSError as error:
+            reason = f"contains weights of the model and cannot be read: {error.strerror}"
+            raise InvalidModel(reason, place=str(path), remedy="check its permissions") from error
+
+
+def _require_file(path: Path, resolved: Path, least: int) -> None:
+    place = str(path)
+    if not path.is_file():
+        reason = "contains weights of the model, but is not an existing file"
+        raise InvalidModel(reason, place=place, remedy="copy the file to this path")
+    if not path.resolve().is_relative_to(resolved):
+        reason = "contains weights of the model and is a link to a file outside the model's folder"
+        raise InvalidModel(reason, place=place, remedy="replace the link with the file")
+    found = path.stat().st_size
+    if found < least:
+        reason = f"has {found:,} bytes, but the weights of the model end at byte {least:,}"
+        raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
+
+
+def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
+    """Check that the output file is not one of the external data files.
+
+    Raises:
+        UsageError: the output would overwrite weights of the input.
+    """
+    for location in files:
+        path = source / location
+        if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
+            raise UsageError(
+                "contains weights of the input model", place=str(place), remedy="choose another output file"
+            )
+
+
+def to_bring(files: Iterable[str], source: Path, target: Path, place: Path, force: bool) -> list[str]:
+    """Return the external data files that have to be copied or linked to the output's folder.
+
+    Args:
+        files: locations, relative to both folders.
+        source: the folder of the input model.
+        target: the folder of the output model.
+        place: the output file.
+        force: whether existing files may be replaced.
+
+    Raises:
+        UsageError: a different file has the name of an external data file.
+        CannotWrite: the folder cannot be read.
+    """
+    if source.resolve() == target.resolve():
+        return []
+    with writing(target):
+        return [
+            each
+            for each in files
+            if _has_to_be_transferred(source / each, target / each, target, place, force)
+        ]
+
+
+def _has_to_be_transferred(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
+    resolved = new.resolve()
+    if resolved == place:
+        reason, remedy = "is the name of a file with weights of the model", "choose another output file"
+        raise UsageError(reason, place=str(new), remedy=remedy)
+    if not resolved.is_relative_to(target.resolve()) or (os.path.lexists(new) and not new.is_file()):
+        reason, remedy = "is needed for weights of the model and not a regular file", "use another folder"
+        raise UsageError(reason, place=str(new), remedy=remedy)
+    if not new.exists():
+        return True
+    if new.samefile(old) or (not force and filecmp.cmp(old, new, shallow=False)):
+        return False
+    if force:
+        return True
+    raise UsageError(
+        "already exists, and weights of the model would replace it",
+        place=str(new),
+        remedy="replace it with --force, write to another folder, or keep them with --external keep",
+    )
+
+
+def bring(locations: Iterable[str], source: Path, target: Path, how: External, files: Replacing) -> None:
+    """Copy or link external data files to another folder.
+
+    Args:
+        locations: the files, relative to both folders.
+        source: the folder of the input model.
+        target: the folder of the output model.
+        how: `"copy"` or `"link"`.
+        files: the files that replace their destinations together.
+
+    Raises:
+        CannotWrite: a file cannot be written.
+        InvalidModel: a file cannot be read, or changes while it is copied.
+    """
+    for location in locations:
+        new = target / location
+        with writing(new):
+            if how == "link":
+                files.link(source / location, new)
+            else:
+                _copy_file(source / location, new, files)
+
+
+def _copy_file(old: Path, new: Path, files: Replacing) -> None:
+    with Source(old) as source, files.new(new) as (file, _):
+        copy_range(source, Range(0, source.size), file)
+        source.require_unchanged()

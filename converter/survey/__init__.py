@@ -1,0 +1,1 @@
+"""Look at every node once and classify its operator."""

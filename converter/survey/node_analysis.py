@@ -1,0 +1,114 @@
+"""Analysis of a model's operators: whether their nodes need conversion, or may contain subgraphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opshift.converter.rewrite.routes import Router, router_for
+from opshift.converter.survey.survey import Surveyed
+from opshift.inference.model_element_types import element_types_in
+from opshift.inference.scope import QUIET, Scope, Standing
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.errors import ResolveError
+from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.inference.call_facts import Call
+    from opshift.inference.function_scope import Functions
+
+Imports = frozenset[tuple[str, int]]
+"""Opset imports in hashable form, as a cache key."""
+
+
+class Standings:
+    """Statuses of a model's operators, collected while its nodes are surveyed.
+
+    Attributes:
+        operators: domain and op_type of every node.
+        unresolved: errors of unknown operators, by domain, op_type and opset; the look-up is slow.
+        calls: function calls in the graph or function that is being surveyed.
+    """
+
+    def __init__(
+        self, model: Any, registry: Registry, targets: Mapping[str, int], functions: Functions | None
+    ) -> None:
+        self.operators: set[tuple[str, str]] = set()
+        self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
+        self.calls: list[tuple[int, Call]] = []
+        self._model = model
+        self._registry = registry
+        self._targets = targets
+        self._functions = functions
+        self._routers: dict[Imports, Router] = {}
+        self._statuses: dict[Imports, dict[str, Standing]] = {}
+        self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
+        """Operators with steps that affect only some element types, and these types, by opset imports."""
+
+    def router(self, opsets: Mapping[str, int]) -> Router:
+        """Return the router from some opset imports to the target opsets."""
+        key = frozenset(opsets.items())
+        if key not in self._routers:
+            final_opsets = {**opsets, **self._targets}
+            # Steps of other domains may emit nodes of the default domain, even if it is not imported.
+            if DEFAULT_DOMAIN not in final_opsets:
+                final_opsets[DEFAULT_DOMAIN] = self._registry.releases.companion_opset(final_opsets)
+            self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()))
+        return self._routers[key]
+
+    def at(self, opsets: Mapping[str, int]) -> dict[str, Standing]:
+        """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
+        return self._statuses.setdefault(frozenset(opsets.items()), {})
+
+    def look(self, proto: Any, scope: Scope) -> Standing:
+        """Return the status of a node's operator; it is cached for operators of the default domain.
+
+        Raises:
+            InvalidModel: the node calls a function incorrectly.
+        """
+        self.operators.add((proto.domain, proto.op_type))
+        if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
+            call = self._functions.call(proto, scope)
+            self.calls += [call] if call else []
+            return Standing(has_step=False, has_graphs=True) if call else self._status(proto, scope)
+        found = self._status(proto, scope)
+        if not proto.domain:
+            scope.standings[proto.op_type] = found
+        return found
+
+    def settle(self, surveyed: Iterable[Surveyed]) -> None:
+        """Select the nodes with steps that depend on element types, after the survey of the whole model.
+
+        Only then are all element types of the model known. Nodes are selected if the types that their steps
+        affect occur in the model.
+        """
+        if not self._type_dependent:
+            return
+        types = element_types_in(self._model, self._registry, self.operators)
+        for each in surveyed:
+            type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
+            affected = {
+                key for key, affected_types in type_dependent.items() if not affected_types.isdisjoint(types)
+            }
+            if affected:
+                each.take_up(affected)
+
+    def _status(self, proto: Any, scope: Scope) -> Standing:
+        domain = canonical_domain(proto.domain)
+        opset = scope.opsets.get(domain)
+        if opset is None:
+            return Standing(has_step=True, has_graphs=True)
+        if domain not in self._registry.domains():
+            if self._functions is not None:
+                self._functions.others.setdefault(domain, set()).add(proto.op_type)
+            return Standing(has_step=False, has_graphs=True)
+        try:
+            route = self.router(scope.opsets).route(proto.domain, proto.op_type, opset)
+        except ResolveError as error:
+            self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
+            return Standing(has_step=True, has_graphs=True)
+        if route.concerns:
+            type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
+            type_dependent[proto.domain, proto.op_type] = route.concerns
+        status = Standing(route.concerns is None, route.has_subgraphs)
+        return QUIET if status == QUIET else status  # callers compare with `is`

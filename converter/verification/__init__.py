@@ -1,1 +1,0 @@
-"""Verification of conversions: the original and the converted model run on the same inputs."""

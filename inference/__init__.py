@@ -1,0 +1,1 @@
+"""Element types, ranks, shapes and constant values of a model's values."""

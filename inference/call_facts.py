@@ -1,0 +1,293 @@
+"""Facts about the inputs and attributes of a function on which all its calls agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from opshift.model.node import Node, Tensor
+from opshift.model.offloaded_tensors import serialized
+from opshift.model.types import Shape
+
+if TYPE_CHECKING:
+    from opshift.inference.function_scope import Functions
+    from opshift.inference.scope import Scope
+
+Kind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
+
+ABSENT: Any = object()
+"""Marker for an attribute that the call does not set and that has no default."""
+
+LARGEST = 1024
+"""Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
+
+GRAPH_TYPES = (5, 10)
+"""`AttributeProto.GRAPH` and `GRAPHS`.
+
+Such attributes of a call are unknown to its function: they belong to the graph of the call and are converted
+there.
+"""
+
+
+class Asked(NamedTuple):
+    """Kind of fact, and the input or attribute of a function that it is about."""
+
+    kind: Kind
+    name: str
+
+
+class Call(NamedTuple):
+    """Node that calls a function: its view, its NodeProto and the scope that contains it."""
+
+    node: Node
+    proto: Any
+    scope: Scope
+
+
+class View(Node):
+    """Node of a function with the inputs and attributes that the calls of the function provide.
+
+    Attributes:
+        original: the node as the function contains it.
+    """
+
+    __slots__ = ("original",)
+
+    def __init__(self, original: Node, inputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
+        super().__init__(original.op_type, inputs, original.outputs, attributes, original.domain)
+        self.original = original
+
+    def references(self) -> dict[int, Any]:
+        """Map the `id` of each attribute that the calls provide to the attribute that refers to it."""
+        provided = self.original.attributes
+        return {
+            id(value): provided[name]
+            for name, value in self.attributes.items()
+            if value is not provided[name]
+        }
+
+
+class Callers:
+    """Calls of one function and the facts on which they agree.
+
+    Attributes:
+        index: position of the function in its model.
+        calls: nodes that call it; empty if the function is unreachable.
+        disagreements: queried facts that differ between calls.
+    """
+
+    def __init__(self, functions: Functions, index: int, calls: Sequence[Call]) -> None:
+        function = functions.protos[index]
+        self.index = index
+        self.calls = tuple(calls)
+        self.disagreed: set[Asked] = set()
+        self._functions = functions
+        self._positions = {name: position for position, name in enumerate(function.input)}
+        self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
+        self._attribute_names = (*function.attribute, *self._defaults)
+        self._attributes: dict[str, Any] = {}
+        # Computed eagerly, so that outer calls come first: the argument of a call may itself be an optional
+        # input of the function that contains the call.
+        self._presence = {name: self._is_provided(name) for name in self._positions}
+
+    def element_type(self, name: str) -> str | None:
+        """Return the element type of an input if all calls that provide it agree."""
+        found: str | None = self._agreed_fact(Asked("type", name))
+        return found
+
+    def shape(self, name: str) -> Shape | None:
+        """Return the shape of an input, `None` for each dimension that differs, or if the ranks differ."""
+        if self.rank(name) is None:
+            return None
+        exact: Shape | None = self._agreed_fact(Asked("shape", name))
+        if exact is not None:
+            return exact
+        shapes = [call.scope.shape(argument) for call, argument in self._arguments(name)]
+        sizes = (set(each) for each in zip(*filter(None, shapes), strict=True))
+        return tuple(each.pop() if len(each) == 1 else None for each in sizes)
+
+    def rank(self, name: str) -> int | None:
+        """Return the rank of an input if all calls that provide it agree."""
+        found: int | None = self._agreed_fact(Asked("rank", name))
+        return found
+
+    def constant(self, name: str) -> Tensor | None:
+        """Return the value of an input that is the same constant in all calls."""
+        if self._agreed_fact(Asked("constant", name)) is None:
+            return None
+        call = self.calls[0]
+        return call.scope.constant(self._argument(call, name))
+
+    def attribute(self, name: str) -> Any:
+        """Return the AttributeProto of an attribute; `ABSENT` if no call sets it, `None` if calls differ."""
+        if name not in self._attributes:
+            agreed = self._agreed_fact(Asked("attribute", name))
+            self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
+        return self._attributes[name]
+
+    def view(self, node: Node, scope: Scope) -> Node:
+        """Return a node with the attributes that all calls provide, without the inputs that all omit."""
+        if not self.calls:
+            return node
+        attributes = dict(self._resolved_attributes(node)) if node.refers_to_caller else node.attributes
+        left_out = {
+            name
+            for name in node.inputs
+            if self._is_function_input(name, scope) and self._presence[name] is False
+        }
+        if attributes is node.attributes and not left_out:
+            return node
+        inputs = ["" if name in left_out else name for name in node.inputs]
+        while left_out and inputs and not inputs[-1]:
+            inputs.pop()
+        return View(node, inputs, attributes)
+
+    def unsettled(self, node: Node, scope: Scope) -> str:
+        """Describe an input or attribute of a node that only some calls provide; empty if there is none."""
+        for name in node.inputs if self.calls else ():
+            if self._is_function_input(name, scope) and self._presence[name] is None:
+                self.disagreed.add(Asked("presence", name))
+                return f"input {name!r}"
+        for name, value in node.attributes.items():
+            reference = getattr(value, "ref_attr_name", "")
+            if reference and self.calls and self._is_set(reference) is None:
+                return f"attribute {name!r}"
+        return ""
+
+    def key(self, call: Call, asked: Sequence[Asked]) -> Hashable:
+        """Return the facts of one call; calls with equal keys agree."""
+        return tuple(self._fact_of(call, each) for each in asked)
+
+    def everything(self) -> list[Asked]:
+        """Return every kind of fact about every input and attribute."""
+        kinds: tuple[Kind, ...] = ("presence", "type", "shape", "constant")
+        inputs = [Asked(kind, name) for name in self._positions for kind in kinds]
+        return [*inputs, *(Asked("attribute", name) for name in self._attribute_names)]
+
+    def _agreed_fact(self, asked: Asked) -> Any:
+        """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""
+        if asked.kind != "attribute" and asked.name not in self._positions:
+            return None
+        with self._functions.nested() as is_shallow:
+            calls = self.calls if is_shallow else ()
+            facts = (self._fact_of(each, asked) for each in calls if self._is_relevant(each, asked))
+            first = next(facts, None)
+            if all(each == first for each in facts):
+                return first
+        self.disagreed.add(asked)
+        return None
+
+    def _is_relevant(self, call: Call, asked: Asked) -> bool:
+        """Whether a call has to agree on a fact: types, ranks and shapes need the input to be provided."""
+        return asked.kind not in ("type", "rank", "shape") or bool(self._argument(call, asked.name))
+
+    def _fact_of(self, call: Call, asked: Asked) -> Any:
+        if asked.kind == "attribute":
+            return _comparable(self._attribute_of(call, asked.name))
+        if asked.kind == "presence":
+            return self._provides(call, asked.name)
+        argument = self._argument(call, asked.name)
+        return _READERS[asked.kind](call.scope, argument) if argument else None
+
+    def _argument(self, call: Call, name: str) -> str:
+        return call.node.input(self._positions[name])
+
+    def _is_provided(self, name: str) -> bool | None:
+        """Whether the calls provide an input; `None` if only some do."""
+        answers = {self._provides(call, name) for call in self.calls}
+        return answers.pop() if len(answers) == 1 else None
+
+    def _provides(self, call: Call, name: str) -> bool | None:
+        """Whether a call provides an input; an optional input of the enclosing function may be absent."""
+        argument = self._argument(call, name)
+        outer = self._functions.callers_of(call.scope)
+        if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
+            return bool(argument)
+        found = outer._presence[argument]
+        if found is None:
+            outer.disagreed.add(Asked("presence", argument))
+        return found
+
+    def _arguments(self, name: str) -> Iterator[tuple[Call, str]]:
+        return ((call, argument) for call in self.calls if (argument := self._argument(call, name)))
+
+    def _is_function_input(self, name: str, scope: Scope) -> bool:
+        """Whether a name in a graph of the function refers to an input of the function."""
+        enclosing: Scope | None = scope
+        while enclosing is not None and enclosing.parent is not None:
+            if enclosing.is_local(name):
+                return False
+            enclosing = enclosing.parent
+        return name in self._positions
+
+    def _resolved_attributes(self, node: Node) -> Iterator[tuple[str, Any]]:
+        for name, value in node.attributes.items():
+            reference = getattr(value, "ref_attr_name", "")
+            provided = self.attribute(reference) if reference else value
+            if provided is None or provided is value:
+                yield name, value
+            elif provided is not ABSENT:
+                yield name, _renamed(provided, name)
+
+    def _is_set(self, name: str) -> bool | None:
+        """Whether the calls set an attribute without default; `None` if only some do."""
+        with self._functions.nested() as is_shallow:
+            answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
+        found = answers.pop() if len(answers) == 1 else None
+        if found is None:
+            self.disagreed.add(Asked("attribute", name))
+        return found
+
+    def _sets(self, call: Call, name: str) -> bool | None:
+        provided = call.node.attributes.get(name)
+        if name in self._defaults or provided is None or not provided.ref_attr_name:
+            return name in self._defaults or provided is not None
+        outer = self._functions.callers_of(call.scope)
+        return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
+
+    def _attribute_of(self, call: Call, name: str) -> Any:
+        """Return the AttributeProto of an attribute in one call, `ABSENT`, or `None` if it is unknown."""
+        provided = call.node.attributes.get(name)
+        if provided is not None and provided.ref_attr_name:
+            outer = self._functions.callers_of(call.scope)
+            provided = outer.attribute(provided.ref_attr_name) if outer and outer.calls else None
+            if provided is None:
+                return None
+        if provided is None or provided is ABSENT:
+            provided = self._defaults.get(name, ABSENT)
+        return None if getattr(provided, "type", 0) in GRAPH_TYPES else provided
+
+
+def _comparable(attribute: Any) -> Any:
+    if attribute is None or attribute is ABSENT:
+        return attribute
+    bare = _renamed(attribute, "")
+    bare.ClearField("doc_string")
+    return serialized(bare)
+
+
+def _renamed(attribute: Any, name: str) -> Any:
+    copy = type(attribute)()
+    copy.CopyFrom(attribute)
+    copy.name = name
+    return copy
+
+
+def _small_constant(scope: Scope, name: str) -> Hashable:
+    """Return a constant in comparable form, or `None` if it is unknown or large.
+
+    Values are compared as text, because 0.0 equals -0.0 and NaN differs from itself.
+    """
+    size = 1
+    for each in scope.shape(name) or ():
+        size *= LARGEST + 1 if each is None else each
+    found = scope.constant(name) if size <= LARGEST else None
+    return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
+
+
+_READERS: Mapping[Kind, Callable[[Scope, str], Any]] = {
+    "type": lambda scope, name: scope.element_type(name),
+    "rank": lambda scope, name: scope.rank(name),
+    "constant": _small_constant,
+    "shape": lambda scope, name: scope.shape(name),
+}

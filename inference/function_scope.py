@@ -1,0 +1,250 @@
+"""Scopes of models with local functions: facts pass from calls into functions, and back to the calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from opshift.converter.options import Concessions
+from opshift.inference.call_facts import Call, Callers
+from opshift.inference.propagation import Kind, Learned
+from opshift.inference.scope import Producer, Scope
+from opshift.model.errors import InvalidModel
+from opshift.model.fresh_names import Names
+from opshift.model.graphs import label
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import LocalFunction, canonical_domain, identity, opset_imports, title
+from opshift.model.types import Shape
+from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.model.graphs import Line
+    from opshift.registry.models import OperatorVersion
+
+
+class Functions:
+    """Table of the local functions of one model.
+
+    A function is identified by its domain, name and overload (since IR version 10). It shadows an operator of
+    the same name (IR specification, "Functions").
+
+    Attributes:
+        protos: FunctionProtos in the order of the model.
+        undefined_operators: names of operators that neither the registry nor the model defines, by domain.
+
+    Raises:
+        InvalidModel: two functions have the same identity.
+    """
+
+    def __init__(self, model: Any, registry: Registry) -> None:
+        self.protos = tuple(model.functions)
+        self._model = model
+        self._registry = registry
+        self._index: dict[LocalFunction, int] = {}
+        self._scopes_by_facts: dict[Hashable, Scope] = {}
+        self._scopes_by_call: dict[Hashable, Scope] = {}
+        self._depth = 0
+        self.others: dict[str, set[str]] = {}
+        for index, each in enumerate(self.protos):
+            if self._index.setdefault(identity(each), index) != index:
+                raise InvalidModel(f"function {title(each)} is defined twice", remedy="rename one of them")
+        self._names = frozenset((each.domain, each.name) for each in self._index)
+
+    def find(self, node: Any) -> int | None:
+        """Return the position of the function that a NodeProto or Node calls; `None` if it is not a call."""
+        domain = canonical_domain(node.domain)
+        if (domain, node.op_type) not in self._names:
+            return None
+        return self._index.get(LocalFunction(domain, node.op_type, getattr(node, "overload", "")))
+
+    def has(self, identity: LocalFunction) -> bool:
+        """Return whether a function with this domain, name and overload exists."""
+        return identity in self._index
+
+    def has_name(self, op_type: str, domain: str) -> bool:
+        """Return whether a function with this domain and name exists, with any overload."""
+        return (canonical_domain(domain), op_type) in self._names
+
+    def call(self, proto: Any, scope: Scope) -> tuple[int, Call] | None:
+        """Return the position of the called function, and the call; `None` if the node is an operator.
+
+        Raises:
+            InvalidModel: no function has its overload, or it has more inputs or outputs than the function.
+        """
+        index = self.find(proto)
+        site = f"node {label(proto.name, proto.op_type, proto.output)}"
+        if index is None:
+            if self._registry.at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
+                self._raise_unknown(proto, site)
+            return None
+        function = self.protos[index]
+        for kind in ("input", "output"):
+            provided, used = getattr(proto, kind), getattr(function, kind)
+            if any(provided[len(used) :]):
+                reason = f"it has {len(provided)} {kind}s; function {title(function)} has {len(used)}"
+                raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
+        return index, Call(Node.of(proto), proto, scope)
+
+    def _raise_unknown(self, proto: Any, site: str) -> None:
+        named = (canonical_domain(proto.domain), proto.op_type)
+        overloads = ", ".join(repr(each.overload) for each in self._index if each[:2] == named)
+        reason = f"no function {'.'.join(named)} has overload {proto.overload!r}"
+        raise InvalidModel(reason, place=site, remedy=f"use one of the existing overloads: {overloads}")
+
+    def copy_name(self, index: int) -> str:
+        """Return a name for a copy of a function, unused by functions and operators of its domain."""
+        function = self.protos[index]
+        domain = canonical_domain(function.domain)
+        used = {each.name for each in self._index if each.domain == domain} | self.others.get(domain, set())
+        number = 2
+        while f"{function.name}_{number}" in used or self._registry.operator(
+            f"{function.name}_{number}", domain
+        ):
+            number += 1
+        self.others.setdefault(domain, set()).add(f"{function.name}_{number}")
+        return f"{function.name}_{number}"
+
+    def scope(self, *arguments: Any) -> CallScope:
+        """Return a scope of this model; the arguments are those of `Scope`."""
+        found = CallScope(*arguments)
+        found.functions = self
+        return found
+
+    def opsets(self, index: int) -> dict[str, int]:
+        """Return the opset imports of a function; the model's if the function has none."""
+        imports = self.protos[index].opset_import or self._model.opset_import
+        return opset_imports(imports, self._model.ir_version)
+
+    def callers_of(self, scope: Scope) -> Callers | None:
+        """Return the call facts of the function that contains a scope; `None` outside of functions."""
+        while scope.parent is not None:
+            scope = scope.parent
+        return scope.callers if isinstance(scope, CallScope) else None
+
+    def results(self, proto: Any, scope: Scope, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+        """Return one fact per output of the function that a node calls, specific to this call.
+
+        Returns:
+            `None` if the node is not a call; an empty list if calls are nested too deeply.
+        """
+        index = self.find(proto)
+        if index is None:
+            return None
+        with self.nested() as is_shallow:
+            if not is_shallow:
+                return []
+            body = self._scope_of_call(index, Call(Node.of(proto), proto, scope))
+            return [fact(body, name) for name in body.outputs]
+
+    @contextmanager
+    def nested(self) -> Iterator[bool]:
+        """Enter a nested call; yield whether its depth is within the limit."""
+        self._depth += 1
+        try:
+            yield self._depth <= DEEPEST
+        finally:
+            self._depth -= 1
+
+    def _scope_of_call(self, index: int, call: Call) -> Scope:
+        """Return the scope of a function for one call; calls with equal facts share one scope."""
+        # Value names are unique in a graph, so the outputs identify the call.
+        site = (call.scope, *call.node.outputs)
+        if site in self._scopes_by_call:
+            return self._scopes_by_call[site]
+        callers = Callers(self, index, [call])
+        key = (index, callers.key(call, callers.everything()))
+        if key not in self._scopes_by_facts:
+            function = self.protos[index]
+            found = self.scope(function, self.opsets(index), self._registry, Names(), Concessions(), {})
+            found.callers = callers
+            for node in function.node:
+                found.known.update(node.output)
+            self._scopes_by_facts[key] = found
+        self._scopes_by_call[site] = self._scopes_by_facts[key]
+        return self._scopes_by_facts[key]
+
+
+class CallScope(Scope):
+    """Scope of a model with local functions: a graph whose nodes may call them, or a function itself.
+
+    Attributes:
+        functions: function table of the model.
+        call_facts: facts about the calls that a function is converted for; `None` for graphs.
+    """
+
+    functions: Functions
+    callers: Callers | None = None
+
+    def child(self, graph: Any) -> Scope:
+        """Return the scope of a subgraph of a node."""
+        found = super().child(graph)
+        assert isinstance(found, CallScope)
+        found.functions = self.functions
+        return found
+
+    def stated_type(self, name: str) -> str | None:
+        """Return the declared element type of a value, or the type that calls pass to a function input."""
+        found = super().stated_type(name)
+        return self.callers.element_type(name) if found is None and self.callers else found
+
+    def stated_shape(self, name: str) -> Shape | None:
+        """Return the declared shape of a value, or the shape that the calls pass to a function input."""
+        found = super().stated_shape(name)
+        return self.callers.shape(name) if found is None and self.callers else found
+
+    def stated_rank(self, name: str) -> int | None:
+        """Return the declared rank of a value, or the rank that the calls pass to a function input."""
+        stated = super().stated_shape(name)
+        if stated is None and self.callers:
+            return self.callers.rank(name)
+        return None if stated is None else len(stated)
+
+    def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+        """Return the operator version under the opset imports; `None` if a function has its name."""
+        # A function shadows the operator of the same name (IR specification, "Functions").
+        return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
+
+    def learned(self, kind: Kind[Any]) -> Learned:
+        """Return a new inference cache."""
+        # The shared cache is keyed by op_type, which may be the name of a function in this model.
+        return Learned()
+
+    def seen(self, node: Node) -> Node:
+        """Return a node with the attributes and inputs on which all calls of its function agree."""
+        callers = self.functions.callers_of(self)
+        return node if callers is None else callers.view(node, self)
+
+    @property
+    def has_plain_nodes(self) -> bool:
+        """Whether nodes depend on their NodeProto alone: this is not a function or a subgraph of one."""
+        return self.functions.callers_of(self) is None
+
+    def is_call(self, line: Line) -> bool:
+        """Return whether a node calls a function."""
+        return self.functions.find(self.proto_of(line)) is not None
+
+    def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+        """Return one fact per output of a function call; `None` if the node is not a call."""
+        return self.functions.results(self.proto_of(line), self, fact)
+
+    def _find_producer(self, name: str) -> Producer | None:
+        found_record = self._producing_records.get(name)
+        constant = None
+        if self.callers is not None and self.is_overridable(name):
+            constant = self.callers.constant(name)
+        elif found_record is not None and self.is_call(found_record[0]):
+            constants = self.functions.results(self.proto_of(found_record[0]), self, Scope.constant)
+            constant = constants[found_record[1]] if constants else None
+        else:
+            return super()._find_producer(name)
+        return None if constant is None else self._constant_producer(name, constant)
+
+    def _constant_producer(self, name: str, constant: Tensor) -> Producer:
+        """Return a producer for a value that is constant in every call, as if a Constant produced it."""
+        node = Node("Constant", (), (name,), {"value": constant})
+        return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
+
+
+DEEPEST = 40
+"""Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""

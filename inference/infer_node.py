@@ -1,0 +1,290 @@
+"""Inference for the outputs of one node: element types from operator signatures, shapes from shape rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from opshift.inference.constants import PLAIN
+from opshift.inference.propagation import GREATEST, Inferred, Kind
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.node import Graph, Node, Tensor, Value
+from opshift.model.types import Shape
+from opshift.registry.models import OperatorVersion, Parameter
+
+if TYPE_CHECKING:
+    from opshift.inference.scope import Scope
+
+CONTAINERS = ("seq(", "optional(")
+"""Prefixes of the type strings of sequences and optionals."""
+
+
+def infer_types(node: Node, operator: OperatorVersion, scope: Scope) -> Sequence[str | None]:
+    """Return the element type of each output."""
+    return [_output_type(node, position, operator, scope) for position in range(len(node.outputs))]
+
+
+def infer_shapes(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[Shape]:
+    """Return the shapes that the operator's shape rule infers for the outputs."""
+    return _infer_by_rule(node, operator, scope, scope.shape)
+
+
+def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[int]:
+    """Return the rank of each output: from input ranks alone if possible, otherwise from input shapes."""
+
+    def shape_from_rank(name: str) -> Shape | None:
+        rank = scope.rank(name)
+        return None if rank is None else (None,) * rank
+
+    shapes, is_cacheable = _infer_by_rule(node, operator, scope, shape_from_rank)
+    found = [None if shape is None else len(shape) for shape in shapes]
+    for position, name in enumerate(node.outputs):
+        if name and (position >= len(found) or found[position] is None):
+            shape, is_cacheable = scope.shape(name), False
+            found += [None] * (position + 1 - len(found))
+            found[position] = None if shape is None else len(shape)
+    return Inferred(found, is_cacheable)
+
+
+def _infer_by_rule(
+    node: Node, operator: OperatorVersion, scope: Scope, shape_of: Callable[[str], Shape | None]
+) -> Inferred[Shape]:
+    from opshift.registry.shapes.rule_table import RULES  # the shape rules are imported only when needed
+
+    rule = RULES.get(operator.shape)
+    if rule is None or node.refers_to_caller:
+        return Inferred((), True)
+    context = _Context(operator, node, scope, shape_of)
+    shapes = rule(context)
+    return Inferred(shapes, context.is_cacheable)
+
+
+def type_link(operator: OperatorVersion) -> int | None:
+    """Return the position of an input that always has the element type of the first output."""
+    output = _parameter_at(operator.outputs, 0)
+    if output is None or output.type_attribute or not output.homogeneous or operator.name == "Constant":
+        return None
+    if len(operator.types_of(output)) == 1:
+        return None
+    shared = (i for i, each in enumerate(operator.inputs) if each.type == output.type and each.homogeneous)
+    return next(shared, None)
+
+
+def shape_link(operator: OperatorVersion) -> int | None:
+    """Return the position of an input that always has the shape of the first output."""
+    return _SHAPE_LINKS.get(operator.shape)
+
+
+def rank_link(operator: OperatorVersion) -> int | None:
+    """Return the position of an input that always has the rank of the first output, or `MAXIMUM`."""
+    if operator.shape == "broadcast":
+        return GREATEST  # broadcasting yields the rank of the input with the most dimensions
+    from opshift.registry.shapes.rule_table import KEEPS_RANK  # the shape rules are imported only when needed
+
+    return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
+
+
+_SHAPE_LINKS = {
+    "same_as_first": 0,
+    "all_same_as_first": 0,
+    "pairwise": 0,
+    "batch_normalization": 0,
+    "layer_normalization": 0,
+    "same_as_second": 1,
+}
+"""Position of the input with the shape of the first output, by the name of the shape rule."""
+
+
+def _deciding_inputs(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:
+    """Return the inputs that determine the element type of an output."""
+    positions = _deciding_positions(operator, position, len(node.inputs))
+    return [node.inputs[each] for each in positions if node.inputs[each]]
+
+
+@lru_cache(maxsize=4096)
+def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
+    output = _parameter_at(operator.outputs, position)
+    if output is None:
+        return ()
+    formals = ((index, _parameter_at(operator.inputs, index)) for index in range(count))
+    return tuple(index for index, formal in formals if formal and decides(formal, output))
+
+
+def decides(formal: Parameter, output: Parameter) -> bool:
+    """Return whether an output has the element type of an input.
+
+    It does if both have one type constraint, or if the output follows that input in the absence of its type
+    attribute.
+    """
+    return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
+
+
+def _output_type(node: Node, position: int, operator: OperatorVersion, scope: Scope) -> str | None:
+    output = _parameter_at(operator.outputs, position)
+    if output is None:
+        return None
+    if output.type_attribute and node.refers_to_caller:
+        return None
+    named = named_type(operator, node, output.type_attribute) if output.type_attribute else None
+    if named:
+        return f"seq(tensor({named}))" if operator.types_of(output)[0].startswith("seq(") else named
+    if not output.homogeneous:
+        return _type_from_body(node, position, scope)
+    if node.op_type == "Constant" and not node.refers_to_caller:
+        return constant_type(node)
+    types = operator.types_of(output)
+    if len(types) == 1:
+        return _without_tensor(types[0])
+    decided = next(filter(None, map(scope.element_type, _deciding_inputs(node, position, operator))), None)
+    fixed = output.absent_type if output.absent_type and "(" in output.absent_type else None
+    return decided or (_without_tensor(fixed) if fixed else _container_type(types, node, scope))
+
+
+def _container_type(types: Sequence[str], node: Node, scope: Scope) -> str | None:
+    """Return the type of an output that contains the first input, is contained in it, or equals it."""
+    source = scope.element_type(node.input(0)) if node.input(0) else None
+    if source is None:
+        return None
+    source_type = source if "(" in source else f"tensor({source})"
+    if all(each.startswith(CONTAINERS) for each in types):
+        return next(
+            (each for each in (f"seq({source_type})", f"optional({source_type})") if each in types), None
+        )
+    if not source_type.startswith(CONTAINERS):
+        return None
+    element = source_type.partition("(")[2].removesuffix(")")
+    return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
+
+
+class _Context:
+    """`ShapeContext` of a node: the view that shape rules get.
+
+    Attributes:
+        is_cacheable: whether the rule read nothing except shapes and attributes.
+    """
+
+    def __init__(
+        self, operator: OperatorVersion, node: Node, scope: Scope, shape_of: Callable[[str], Shape | None]
+    ) -> None:
+        self.is_cacheable = True
+        self.version = operator
+        self.inputs = [shape_of(name) if name else None for name in node.inputs]
+        self.input_count = len(node.inputs)
+        self.output_count = len(node.outputs)
+        self._node = node
+        self._scope = scope
+
+    def attribute(self, name: str) -> Any:
+        found = self._node.attribute(name)
+        if found is not None:
+            return found
+        declared = self.version.attributes.get(name)
+        default = declared.default if declared else None
+        return default.encode() if isinstance(default, str) else default
+
+    def constant(self, position: int) -> tuple[Any, ...] | None:
+        self.is_cacheable = False
+        name = self._node.input(position)
+        found = self._scope.constant(name) if name else None
+        return found.values if found else None
+
+    def body_output_shape(self, attribute: str, position: int) -> Shape | None:
+        self.is_cacheable = False
+        stated = _emitted_output(self._node, attribute, position)
+        if stated is not None:
+            return stated.dims
+        name, body = _body_output(self._node, attribute, position, self._scope)
+        return body.shape(name) if body else None
+
+
+def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
+    if position < len(parameters):
+        return parameters[position]
+    last = parameters[-1] if parameters else None
+    return last if last and last.option == "variadic" else None
+
+
+def named_type(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
+    """Return the element type named by an attribute of a node, or by the default of the attribute."""
+    stated = node.attribute(attribute)
+    if stated is None and attribute in operator.attributes:
+        stated = operator.attributes[attribute].default
+    if isinstance(stated, bytes):
+        return stated.decode(errors="replace").lower()
+    if isinstance(stated, Tensor):
+        return stated.element_type
+    found = BY_NUMBER.get(stated if isinstance(stated, int) else getattr(stated, "data_type", 0))
+    return found.name if found else None
+
+
+def _without_tensor(type_string: str) -> str:
+    element = type_string.removeprefix("tensor(").removesuffix(")")
+    return element if element in BY_NAME else type_string
+
+
+def constant_type(node: Node) -> str | None:
+    """Return the element type of a Constant, without decoding its value, which may be large."""
+    source_type = (
+        kind for name, kind, _ in PLAIN if name in node.attributes or f"{name}s" in node.attributes
+    )
+    value = node.attribute("value")
+    if isinstance(value, Tensor):
+        return value.element_type
+    found = BY_NUMBER.get(getattr(value, "data_type", 0))
+    return next(source_type, found.name if found else None)
+
+
+_BODY_OFFSET = {
+    "If": ("then_branch", 0), "Loop": ("body", 1), "Scan": ("body", 0), "SequenceMap": ("body", 0),
+}  # fmt: skip
+"""Subgraph that produces the outputs of an operator, and the position of the first of them in it.
+
+The first output of a Loop body is the condition.
+"""
+
+
+def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
+    attribute, offset = _BODY_OFFSET.get(node.op_type, ("", 0))
+    stated = _emitted_output(node, attribute, offset + position)
+    if stated is not None:
+        return stated.type
+    name, body = _body_output(node, attribute, offset + position, scope)
+    found = body.element_type(name) if body else None
+    return f"seq(tensor({found}))" if found and node.op_type == "SequenceMap" else found
+
+
+def _emitted_output(node: Node, attribute: str, position: int) -> Value | None:
+    """Return an output of a subgraph that an adapter emitted."""
+    graph = node.attribute(attribute)
+    is_stated = isinstance(graph, Graph) and position < len(graph.outputs)
+    return graph.outputs[position] if is_stated else None
+
+
+def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tuple[str, Scope | None]:
+    graph = node.attribute(attribute)
+    if not hasattr(graph, "output") or position >= len(graph.output):
+        return "", None
+    return graph.output[position].name, scope.child(graph)
+
+
+TYPES: Kind[str] = Kind(
+    lambda scope, name: scope.element_type(name),
+    lambda scope, name: scope.stated_type(name),
+    type_link,
+    lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
+)
+
+SHAPES: Kind[Shape] = Kind(
+    lambda scope, name: scope.shape(name),
+    lambda scope, name: scope.stated_shape(name),
+    shape_link,
+    infer_shapes,
+)
+
+RANKS: Kind[int] = Kind(
+    lambda scope, name: scope.rank(name),
+    lambda scope, name: scope.stated_rank(name),
+    rank_link,
+    infer_ranks,
+)

@@ -1,0 +1,110 @@
+"""Element types that can occur in a model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
+from typing import Any
+
+from opshift.inference.infer_node import constant_type, decides, named_type
+from opshift.model.element_types import BY_NUMBER, element_names
+from opshift.model.graphs import graphs_of
+from opshift.model.node import Node
+from opshift.model.operator_ids import canonical_domain, opset_imports
+from opshift.model.types import type_text
+from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.registry import Registry
+
+
+def element_types_in(
+    model: Any, registry: Registry, operators: Collection[tuple[str, str]]
+) -> frozenset[str]:
+    """Return every element type that values of known type can have, in any graph or function of the model.
+
+    Args:
+        model: the model.
+        registry: operator definitions.
+        operators: domain and op_type of every node.
+    """
+    found: set[str] = set()
+    imports = opset_imports(model.opset_import, model.ir_version)
+    graphs = [model.graph]
+    for info in model.training_info:
+        graphs += (info.initialization, info.algorithm)
+    _add_types(graphs, {each: _operator_at(*each, imports, registry) for each in operators}, found)
+    for function in model.functions:
+        opsets = opset_imports(function.opset_import or model.opset_import, model.ir_version)
+        _add_types([function], {each: _operator_at(*each, opsets, registry) for each in operators}, found)
+    return frozenset(found)
+
+
+def _operator_at(
+    domain: str, op_type: str, opsets: Mapping[str, int], registry: Registry
+) -> OperatorVersion | None:
+    return registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
+
+
+def _add_types(
+    containers: list[Any], operators: Mapping[tuple[str, str], OperatorVersion | None], found: set[str]
+) -> None:
+    """Add the element types that occur in graphs or functions and in their subgraphs."""
+    types_by_operator = {
+        each: _types_of_operator(operator) if operator else None for each, operator in operators.items()
+    }
+    found.update(*filter(None, types_by_operator.values()))
+    node_dependent = {each for each, types in types_by_operator.items() if types is None}
+    while containers:
+        container = containers.pop()
+        found.update(_declared_types(container))
+        for proto in container.node if node_dependent else ():
+            key = proto.domain, proto.op_type
+            if key in node_dependent:
+                operator = operators[key]
+                containers += graphs_of(proto)
+                found |= _types_of_node(Node.of(proto), operator) if operator else frozenset()
+
+
+@lru_cache(maxsize=4096)
+def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
+    """Return the element types that any node of an operator introduces.
+
+    Returns:
+        `None` if they depend on the attributes of the node, or if nodes may contain subgraphs.
+    """
+    holds_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
+    if holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
+        return None
+    return _types_of_node(Node(operator.name, (), (), {}, operator.domain), operator)
+
+
+def _types_of_node(node: Node, operator: OperatorVersion) -> frozenset[str]:
+    return frozenset(name for output in operator.outputs for name in _types_of_output(node, operator, output))
+
+
+def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
+    """Whether the type of an output is independent of the node's attributes."""
+    return not output.type_attribute and operator.name != "Constant"
+
+
+def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:
+    """Yield the element types that an output can have independently of the types of the inputs."""
+    types = operator.types_of(output) if output.homogeneous else ()
+    if len(types) > 1 and any(decides(formal, output) for formal in operator.inputs):
+        types = ()
+    named = None
+    if not node.refers_to_caller and not _is_plain(output, operator):
+        named = constant_type(node) or named_type(operator, node, output.type_attribute or "")
+    for each in (named,) if named else (*types, output.absent_type or ""):
+        yield from element_names(each)
+
+
+def _declared_types(container: Any) -> Iterator[str]:
+    """Yield the element types that a graph or function declares for its values."""
+    values = [*container.value_info]
+    if hasattr(container, "initializer"):
+        values += (*container.input, *container.output)
+        numbers = {each.data_type for each in container.initializer}
+        numbers |= {each.values.data_type for each in container.sparse_initializer}
+        yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
+    for text in {type_text(value.type) for value in values}:
+        yield from element_names(text or "")

@@ -1,0 +1,75 @@
+"""Types and shapes that Loop, Scan and SequenceMap pass to the inputs of their bodies.
+
+They are inferred only for bodies that do not declare them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from opshift.model.node import Node
+from opshift.model.types import Shape
+
+if TYPE_CHECKING:
+    from opshift.inference.scope import Scope
+
+BATCHED = 8
+"""Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
+
+COUNTED = ("int64", "bool")
+"""Element types of the first two inputs of a Loop body: the iteration number and the condition."""
+
+
+def handed_type(body: Scope, name: str) -> str | None:
+    """Return the element type of a body input."""
+    holder, position = body.holder, _position(body, name)
+    if holder is None or position is None or body.parent is None:
+        return None
+    if holder.op_type == "Loop" and position < len(COUNTED):
+        return COUNTED[position]
+    found = body.parent.element_type(_outer_value(body, holder, position))
+    if found is not None and holder.op_type == "SequenceMap" and found.startswith("seq(tensor("):
+        return found.removeprefix("seq(tensor(").removesuffix("))")
+    return found
+
+
+def handed_shape(body: Scope, name: str) -> Shape | None:
+    """Return the shape of a body input; unknown for loop-carried values of a Loop, which may change shape."""
+    holder, position = body.holder, _position(body, name)
+    if holder is None or position is None or body.parent is None:
+        return None
+    if holder.op_type == "Loop":
+        return () if position < len(COUNTED) else None
+    passed = _outer_value(body, holder, position)
+    shape = body.parent.shape(passed)
+    if shape is None or holder.op_type == "Scan":
+        return shape and _iteration_shape(body, Node.of(holder), position, shape)
+    return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape
+
+
+def _position(body: Scope, name: str) -> int | None:
+    inputs = enumerate(body.container.input)
+    return next((position for position, value in inputs if value.name == name), None)
+
+
+def _outer_value(body: Scope, holder: Any, position: int) -> str:
+    """Return the value of the enclosing graph that is passed to a body input."""
+    index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED)
+    return str(holder.input[index]) if index < len(holder.input) else ""
+
+
+def _iteration_shape(body: Scope, scan: Node, position: int, shape: Shape) -> Shape | None:
+    """Return the shape that one Scan iteration receives.
+
+    State variables keep their shape, scan inputs lose the scan axis, and both lose the batch dimension of
+    opset 8.
+    """
+    is_batched = body.opset_of("") == BATCHED
+    states = len(scan.inputs) - is_batched - scan.attribute("num_scan_inputs", 0)
+    if is_batched:
+        return shape[1:] if position < states else shape[2:]
+    if position < states:
+        return shape
+    axes = scan.attribute("scan_input_axes", ())
+    axis = axes[position - states] if position - states < len(axes) else 0
+    return tuple(size for index, size in enumerate(shape) if index != axis % len(shape))

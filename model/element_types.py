@@ -1,0 +1,90 @@
+"""Element types of tensors: their ONNX numbers, their names in type strings, and their storage format."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterator
+from types import MappingProxyType
+from typing import NamedTuple
+
+FLOAT_MAX = 3.4028234663852886e38
+"""Largest finite float32; it and its negative are the default bounds of Clip in version 6."""
+
+WIDTHS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
+"""Number of bits of each integer type."""
+
+ODD_BITS = {
+    "complex64": 64, "complex128": 128, "bfloat16": 16, "float8e4m3fn": 8, "float8e4m3fnuz": 8,
+    "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8, "uint4": 4, "int4": 4, "float4e2m1": 4,
+    "uint2": 2, "int2": 2, "float6e2m3": 6, "float6e3m2": 6,
+}  # fmt: skip
+"""Bits of one element, for element types without a code in Python's `struct`."""
+
+
+def width(kind: ElementType) -> int:
+    """Return the number of bits of one element; 0 for strings."""
+    return 8 * struct.calcsize(f"<{kind.code}") if kind.code else ODD_BITS.get(kind.name, 0)
+
+
+def byte_size(kind: ElementType, count: int) -> int:
+    """Return the number of bytes of packed elements."""
+    return -(-count * width(kind) // 8)
+
+
+class ElementType(NamedTuple):
+    """One `TensorProto.DataType`."""
+
+    number: int
+    name: str
+    code: str
+    """`struct` format of one element in `raw_data`; empty if `struct` has no format for the type."""
+    field: str
+    """The typed field of TensorProto that stores the elements if `raw_data` is not used."""
+
+
+_ELEMENT_TYPES = (
+    ElementType(1, "float", "f", "float_data"),
+    ElementType(2, "uint8", "B", "int32_data"),
+    ElementType(3, "int8", "b", "int32_data"),
+    ElementType(4, "uint16", "H", "int32_data"),
+    ElementType(5, "int16", "h", "int32_data"),
+    ElementType(6, "int32", "i", "int32_data"),
+    ElementType(7, "int64", "q", "int64_data"),
+    ElementType(8, "string", "", "string_data"),
+    ElementType(9, "bool", "?", "int32_data"),
+    ElementType(10, "float16", "e", "int32_data"),
+    ElementType(11, "double", "d", "double_data"),
+    ElementType(12, "uint32", "I", "uint64_data"),
+    ElementType(13, "uint64", "Q", "uint64_data"),
+    ElementType(14, "complex64", "", "float_data"),
+    ElementType(15, "complex128", "", "double_data"),
+    ElementType(16, "bfloat16", "", "int32_data"),
+    ElementType(17, "float8e4m3fn", "", "int32_data"),
+    ElementType(18, "float8e4m3fnuz", "", "int32_data"),
+    ElementType(19, "float8e5m2", "", "int32_data"),
+    ElementType(20, "float8e5m2fnuz", "", "int32_data"),
+    ElementType(21, "uint4", "", "int32_data"),
+    ElementType(22, "int4", "", "int32_data"),
+    ElementType(23, "float4e2m1", "", "int32_data"),
+    ElementType(24, "float8e8m0", "", "int32_data"),
+    ElementType(25, "uint2", "", "int32_data"),
+    ElementType(26, "int2", "", "int32_data"),
+    ElementType(27, "float6e2m3", "", "int32_data"),
+    ElementType(28, "float6e3m2", "", "int32_data"),
+)
+
+BY_NUMBER = MappingProxyType({each.number: each for each in _ELEMENT_TYPES})
+
+BY_NAME = MappingProxyType({each.name: each for each in _ELEMENT_TYPES})
+
+
+def type_string(number: int) -> str | None:
+    """Return the tensor type for an element type number, such as `tensor(float)` for 1; `None` if unknown."""
+    found = BY_NUMBER.get(number)
+    return f"tensor({found.name})" if found else None
+
+
+def element_names(type_text: str) -> Iterator[str]:
+    """Yield the element types in a type string: `int64` and `float` for `map(int64, tensor(float))`."""
+    return (word for word in re.findall(r"\w+", type_text) if word in BY_NAME)

@@ -1,0 +1,68 @@
+"""The error for nodes that cannot be converted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Place:
+    """A location: a line of a file, or a node of a model."""
+
+    file: str = ""
+    line: int = 0
+    node: str = ""
+
+    def __str__(self) -> str:
+        file = f"{self.file}:{self.line}" if self.file and self.line else self.file
+        return ": ".join(filter(None, (file, self.node)))
+
+
+class OpshiftError(Exception):
+    """Base class of all errors that opshift raises deliberately.
+
+    Attributes:
+        reason: the problem, in one sentence.
+        place: the location as a `Place`; empty if the whole input is concerned.
+        remedy: advice on how to fix the problem; may be empty.
+    """
+
+    def __init__(self, reason: str, *, place: Place | str = "", remedy: str = "") -> None:
+        self.reason = reason
+        self.place = Place(node=place) if isinstance(place, str) else place
+        self.remedy = remedy
+        super().__init__(reason)
+
+    def __str__(self) -> str:
+        where = f"{self.place}: " if str(self.place) else ""
+        advice = f" ({self.remedy})" if self.remedy else ""
+        return f"{where}{self.reason}{advice}"
+
+    def as_dict(self) -> dict[str, str]:
+        """Return the fields for JSON output."""
+        return {
+            "error": type(self).__name__,
+            "reason": self.reason,
+            "place": str(self.place),
+            "remedy": self.remedy,
+        }
+
+
+class InvalidModel(OpshiftError):
+    """The input is not a model, or its structure is invalid."""
+
+
+class UsageError(OpshiftError):
+    """An argument is invalid, such as an output path that equals the input path."""
+
+
+class CannotWrite(OpshiftError):
+    """The output cannot be written, for example to a full disk; the file remains unchanged."""
+
+
+class CannotConvert(OpshiftError):
+    """A node cannot be converted exactly to the requested operator version.
+
+    The reason names the property of the node that prevents it, and the remedy a change to the model that
+    helps.
+    """

@@ -1,0 +1,144 @@
+"""Reading and atomic writing of model files, with typed errors."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from opshift.model.atomic_files import Replacing, place_of, write_all, writing
+from opshift.model.errors import CannotWrite, InvalidModel
+from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
+
+BYTES = (bytes, bytearray, memoryview)
+"""Types that hold a serialized model."""
+
+
+def model_of(model: Any) -> tuple[Any, bool]:
+    """Return the model as a message, and whether it was created here and may be modified.
+
+    Raises:
+        InvalidModel: it is not a ModelProto, its bytes or a path to it.
+    """
+    if hasattr(model, "opset_import") and hasattr(model, "graph"):
+        return model, False
+    if isinstance(model, BYTES):
+        return read_bytes(bytes(model)), True
+    if isinstance(model, str | os.PathLike):
+        return read_model(Path(model)), True
+    raise InvalidModel(
+        f"expected a ModelProto, bytes or a path, got {type(model).__name__}",
+        remedy="pass a ModelProto, its bytes, or a path",
+    )
+
+
+LARGEST_MESSAGE = 2**31 - 1
+"""Maximum size of a serialized message; a limit of protobuf."""
+
+WITHOUT_HOLDING = "convert it from file to file, without loading all of it: opshift.convert_file"
+
+
+def read_bytes(data: bytes, place: str = "") -> ModelProto:
+    """Parse a serialized model.
+
+    Args:
+        data: the serialized model.
+        place: path of the file, for messages.
+
+    Raises:
+        InvalidModel: the bytes are empty, truncated, larger than 2 GiB, or not a model.
+    """
+    if not data:
+        raise InvalidModel("is empty", place=place, remedy="check that it was written completely")
+    _require_readable(len(data), place)
+    try:
+        return parse_model(data)
+    except DecodeError as error:
+        raise InvalidModel(
+            "is not an ONNX model, is truncated, or nests graphs too deeply",
+            place=place,
+            remedy="check that it is the right file and was copied completely",
+        ) from error
+
+
+def _require_readable(size: int, place: str) -> None:
+    if size > LARGEST_MESSAGE:
+        reason = "is larger than 2 GiB and cannot be read as one message"
+        raise InvalidModel(reason, place=place, remedy=WITHOUT_HOLDING)
+
+
+def read_model(path: str | os.PathLike[str]) -> ModelProto:
+    """Read a model from a file.
+
+    Raises:
+        InvalidModel: the file cannot be read, or is not a model.
+    """
+    try:
+        _require_readable(Path(path).stat().st_size, str(path))
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        reason = getattr(error, "strerror", error)
+        raise InvalidModel(f"cannot be read: {reason}", place=str(path)) from error
+    return read_bytes(data, str(path))
+
+
+def message_of(model: ModelProto, place: str = "") -> bytes:
+    """Serialize a model.
+
+    Args:
+        model: the model.
+        place: path of the file to write, for messages.
+
+    Raises:
+        CannotWrite: the model is larger than 2 GiB.
+    """
+    try:
+        return model.SerializeToString()
+    except EncodeError as error:
+        raise CannotWrite(
+            "the serialized model is larger than 2 GiB", place=place, remedy=WITHOUT_HOLDING
+        ) from error
+
+
+def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
+    """Write a model to a file atomically: if writing fails, the file remains unchanged.
+
+    A symbolic link is followed: its target is replaced.
+
+    Raises:
+        UsageError: the path is not a file, or its folder does not exist.
+        CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
+    """
+    place = place_of(path)
+    data = message_of(model, str(path))
+    with writing(path), Replacing() as files, files.new(place, is_safe=True) as (file, _):
+        write_all(file, data)
+
+
+Parameters = ParamSpec("Parameters")
+
+Result = TypeVar("Result")
+
+
+def collector_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Disable garbage collection while a function runs.
+
+    A plan only grows, so each collection would traverse it without freeing anything. Objects outside of
+    reference cycles are still freed at once. If collection is already disabled, by the caller or by another
+    thread in a decorated function, it remains disabled.
+    """
+
+    @wraps(function)
+    def paused(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if not gc.isenabled():
+            return function(*args, **kwargs)
+        gc.disable()
+        try:
+            return function(*args, **kwargs)
+        finally:
+            gc.enable()
+
+    return paused

@@ -1,0 +1,202 @@
+"""Values of one graph or function by name: declared types and shapes, initializers, producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
+from operator import attrgetter
+from typing import Any
+
+from opshift.model.element_types import BY_NUMBER
+from opshift.model.errors import InvalidModel
+from opshift.model.types import Shape, element_type_of, shape_of
+
+DEEPEST = 64
+"""Maximum nesting depth of subgraphs; deeper than protobuf itself accepts when it parses bytes."""
+
+
+def label(name: str, op_type: str, outputs: Sequence[str]) -> str:
+    """Return the label of a node for messages: its name, or its operator and outputs."""
+    return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
+
+
+def require_text(names: Iterable[str]) -> str:
+    """Return the concatenation of all names, which are required to be text.
+
+    Some releases of protobuf return a string field that is not valid UTF-8 as bytes.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
+    try:
+        return "".join(names)
+    except TypeError as error:
+        raise InvalidModel("a name in the model is not UTF-8 text") from error
+
+
+_get_name = attrgetter("name")
+
+
+class Container:
+    """Index of a GraphProto or FunctionProto, built lazily."""
+
+    def __init__(self, container: Any) -> None:
+        self.container = container
+        self.is_function = not hasattr(container, "initializer")
+
+    @property
+    def outputs(self) -> Iterator[str]:
+        """Names of the outputs."""
+        if self.is_function:
+            return iter(self.container.output)
+        return (value.name for value in self.container.output)
+
+    def initializer(self, name: str) -> Any:
+        """Return the TensorProto of an initializer of this graph, or `None`."""
+        position = self._initializers.get(name)
+        return None if position is None else self.container.initializer[position]
+
+    def sparse_initializer(self, name: str) -> Any:
+        """Return the SparseTensorProto of an initializer of this graph, or `None`."""
+        return self._sparse.get(name)
+
+    def is_overridable(self, name: str) -> bool:
+        """Return whether a caller may provide the value: it is an input of the graph or function."""
+        return name in self._inputs
+
+    def is_given(self, name: str) -> bool:
+        """Return whether the value is an input or initializer, not produced by a node."""
+        return name in self._inputs or name in self._initializers or name in self._sparse
+
+    def own_type(self, name: str) -> str | None:
+        """Return the declared element type of a tensor, or the type string of another value."""
+        initializer = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)
+        if initializer is not None:
+            found = BY_NUMBER.get(initializer.data_type)
+            return found.name if found else None
+        declared = self._declared_type(name)
+        return element_type_of(declared) if declared is not None else None
+
+    def own_shape(self, name: str) -> Shape | None:
+        """Return the declared shape of a value."""
+        initializer = self.initializer(name) or self._sparse.get(name)
+        if initializer is not None:
+            return tuple(initializer.dims[:])
+        declared = self._declared_type(name)
+        return shape_of(declared) if declared is not None else None
+
+    def _declared_type(self, name: str) -> Any:
+        """Return the declared TypeProto of a value, or `None`."""
+        position = self.stated.get(name)
+        if position is None:
+            return None
+        for values in self._declaring_fields():
+            if position < len(values):
+                return values[position].type
+            position -= len(values)
+        raise AssertionError("the position of a declared value is out of range")
+
+    def _declaring_fields(self) -> tuple[Any, ...]:
+        """Return the fields that declare types; where several declare one value, the last one wins."""
+        if self.is_function:
+            return (getattr(self.container, "value_info", ()),)
+        return self.container.value_info, self.container.output, self.container.input
+
+    def declared(self) -> set[str]:
+        """Return the names defined before the first node.
+
+        The empty name is among them: it represents an omitted input or output.
+        """
+        if self.is_function:
+            return {"", *self.container.input}
+        graph = self.container
+        sparse = (each.values.name for each in graph.sparse_initializer)
+        return {"", *map(_get_name, graph.input), *map(_get_name, graph.initializer), *sparse}
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Records of the nodes, in order."""
+        return list(read_lines(self.container))
+
+    def proto_of(self, line: Line) -> Any:
+        """Return the NodeProto of a record."""
+        return self.container.node[line[0]]
+
+    @cached_property
+    def _producing_records(self) -> dict[str, tuple[Line, int]]:
+        """Producing node of each value, with the position of the value among its outputs."""
+        return {
+            name: (line, position) for line in self.lines for position, name in enumerate(line[4]) if name
+        }
+
+    @cached_property
+    def stated(self) -> Mapping[str, int]:
+        """Positions of the values with declared types, by name, counted over the concatenated `_values`."""
+        names = map(_get_name, chain.from_iterable(self._declaring_fields()))
+        return {name: position for position, name in enumerate(names)}
+
+    @cached_property
+    def _initializers(self) -> dict[str, int]:
+        """Positions of the initializers by name."""
+        # Positions, because holding many messages slows protobuf down (see `NodeRecord`).
+        names = () if self.is_function else map(_get_name, self.container.initializer)
+        return {name: position for position, name in enumerate(names)}
+
+    @cached_property
+    def _sparse(self) -> dict[str, Any]:
+        sparse = () if self.is_function else self.container.sparse_initializer
+        return {each.values.name: each for each in sparse}
+
+    @cached_property
+    def _inputs(self) -> frozenset[str]:
+        if self.is_function:
+            return frozenset(self.container.input)
+        return frozenset(value.name for value in self.container.input)
+
+
+def mentioned_in(container: Any) -> Iterator[str]:
+    """Yield the names mentioned in `value_info` or quantization annotations.
+
+    Optimizers may leave such an entry after they removed its value, so a new value must not take its name.
+    """
+    yield from map(_get_name, getattr(container, "value_info", ()))
+    for each in getattr(container, "quantization_annotation", ()):
+        yield each.tensor_name
+
+
+def graphs_of(node: Any) -> Iterator[Any]:
+    """Yield the subgraphs in the attributes of a NodeProto."""
+    for attribute in node.attribute:
+        yield from graphs_in(attribute)
+
+
+def graphs_in(attribute: Any) -> Iterator[Any]:
+    """Yield the subgraphs in an AttributeProto."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+Line = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]
+"""Record of a node: its position, domain, op_type, and the names of its inputs and outputs.
+
+It does not hold the message: protobuf keeps a table of all messages that Python code references, and slows
+down when it grows large.
+"""
+
+
+def read_line(position: int, node: Any) -> Line:
+    """Return the record of a NodeProto at a position."""
+    return position, node.domain, node.op_type, tuple(node.input), tuple(node.output)
+
+
+def read_lines(container: Any) -> Iterator[Line]:
+    """Yield a record for each node of a GraphProto or FunctionProto, in order."""
+    interned: dict[str, str] = {}
+    """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
+    # Reading a slice of a repeated field is twice as fast as iterating over the field.
+    for position, node in enumerate(container.node):
+        op_type = node.op_type
+        op_type = interned.setdefault(op_type, op_type)
+        yield position, node.domain, op_type, tuple(node.input[:]), tuple(node.output[:])

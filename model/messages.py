@@ -1,0 +1,99 @@
+"""ONNX's protobuf messages, up to IR version 14.
+
+The classes are created from ``opsets/onnx.binpb`` in a private descriptor pool. They therefore work next to
+an imported ``onnx`` (the two exchange serialized bytes, not objects) and with any protobuf release and
+backend, because no generated code is involved. Fields added after IR version 14 survive parsing and writing.
+
+No other module of the project imports ``google.protobuf``. The fields and their types are in
+``messages.pyi``; enum values are plain integers, named by ``TensorProto.DataType.Name(value)``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message import EncodeError as EncodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from opshift.opsets import OPSETS
+
+
+def _pool() -> DescriptorPool:
+    pool = DescriptorPool()
+    pool.AddSerializedFile((OPSETS / "onnx.binpb").read_bytes())
+    return pool
+
+
+_POOL: Final = _pool()
+
+
+def _message(name: str) -> type[Message]:
+    return GetMessageClass(_POOL.FindMessageTypeByName(f"onnx.{name}"))
+
+
+AttributeProto = _message("AttributeProto")
+
+DeviceConfigurationProto = _message("DeviceConfigurationProto")
+
+FunctionProto = _message("FunctionProto")
+
+GraphProto = _message("GraphProto")
+
+IntIntListEntryProto = _message("IntIntListEntryProto")
+
+ModelProto = _message("ModelProto")
+
+NodeDeviceConfigurationProto = _message("NodeDeviceConfigurationProto")
+
+NodeProto = _message("NodeProto")
+
+OperatorProto = _message("OperatorProto")
+
+OperatorSetIdProto = _message("OperatorSetIdProto")
+
+OperatorSetProto = _message("OperatorSetProto")
+
+ShardedDimProto = _message("ShardedDimProto")
+
+ShardingSpecProto = _message("ShardingSpecProto")
+
+SimpleShardedDimProto = _message("SimpleShardedDimProto")
+
+SparseTensorProto = _message("SparseTensorProto")
+
+StringStringEntryProto = _message("StringStringEntryProto")
+
+TensorAnnotation = _message("TensorAnnotation")
+
+TensorProto = _message("TensorProto")
+
+TensorShapeProto = _message("TensorShapeProto")
+
+TrainingInfoProto = _message("TrainingInfoProto")
+
+TypeProto = _message("TypeProto")
+
+ValueInfoProto = _message("ValueInfoProto")
+
+OperatorStatus = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.OperatorStatus"))
+
+Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
+
+IR_VERSION: Final = Version.Value("IR_VERSION")
+
+
+def parse_model(data: bytes | memoryview) -> ModelProto:
+    """Return the model serialized in `data`.
+
+    Strings that are not UTF-8 may pass here and raise UnicodeDecodeError when they are read.
+
+    Raises:
+        DecodeError: `data` is not one serialized message.
+    """
+    try:
+        return ModelProto.FromString(bytes(data))
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise DecodeError(f"not a serialized ONNX model: {error}") from error

@@ -1,0 +1,217 @@
+"""Read-only views of nodes, attributes and constants, for nodes of the model and emitted nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from opshift.model.errors import CannotConvert
+
+
+class Node:
+    """Read-only view of a node. Nothing enforces this: call `with_` for a changed copy, and never assign.
+
+    Unchanged attributes of a model's node are its AttributeProto messages. Attributes written by an adapter
+    are Python values: int, float, bytes, sequences of these, or `Tensor`.
+    """
+
+    __slots__ = ("_attributes", "_proto", "domain", "inputs", "op_type", "outputs")
+
+    def __init__(
+        self,
+        op_type: str,
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        attributes: Mapping[str, Any] | None,
+        domain: str = "",
+        proto: Any = None,
+    ) -> None:
+        self.op_type = op_type
+        self.domain = domain
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(outputs)
+        self._attributes = attributes
+        self._proto = proto
+
+    @classmethod
+    def of(cls, proto: Any) -> Node:
+        """Return a view of a NodeProto."""
+        return cls(proto.op_type, proto.input[:], proto.output[:], None, proto.domain, proto)
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Return the attributes by name."""
+        # Most nodes are never rewritten, so attributes are read from the NodeProto on first use.
+        if self._attributes is None:
+            self._attributes = {each.name: each for each in self._proto.attribute[:]}
+        return self._attributes
+
+    @property
+    def repeated_attribute(self) -> str | None:
+        """Return the name of an attribute that occurs more than once in the NodeProto, if there is one."""
+        if self._proto is None or len(self._proto.attribute) == len(self.attributes):
+            return None
+        names: list[str] = [each.name for each in self._proto.attribute]
+        return next(name for name in names if names.count(name) > 1)
+
+    @property
+    def refers_to_caller(self) -> bool:
+        """Return whether an attribute refers to an attribute of the enclosing function (`ref_attr_name`)."""
+        found = self.attributes
+        return bool(found) and any(getattr(value, "ref_attr_name", "") for value in found.values())
+
+    @property
+    def is_original(self) -> bool:
+        """Return whether this is an unchanged node of the model."""
+        return self._proto is not None
+
+    def copied(self) -> Any:
+        """Return a copy of the NodeProto of this view."""
+        copy = type(self._proto)()
+        copy.CopyFrom(self._proto)
+        return copy
+
+    def with_(self, **changes: Any) -> Node:
+        """Return a copy with some of `op_type`, `inputs`, `outputs`, `attributes` and `domain` replaced."""
+        return Node(
+            changes.get("op_type", self.op_type),
+            changes.get("inputs", self.inputs),
+            changes.get("outputs", self.outputs),
+            changes.get("attributes", self.attributes),
+            changes.get("domain", self.domain),
+        )
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """Return the value of an attribute, or `default` if the node does not have it.
+
+        Strings are bytes. The default in the operator's schema is not consulted.
+
+        Raises:
+            CannotConvert: the attribute refers to an attribute of the enclosing function.
+        """
+        found = self.attributes.get(name)
+        if found is None:
+            return default
+        return read_attribute(found) if hasattr(found, "ref_attr_name") else found
+
+    def without(self, *names: str) -> dict[str, Any]:
+        """Return the attributes except those named."""
+        return {name: value for name, value in self.attributes.items() if name not in names}
+
+    def input(self, position: int) -> str:
+        """Return the name of an input, or `""` if it is omitted."""
+        return self.inputs[position] if position < len(self.inputs) else ""
+
+    def output(self, position: int) -> str:
+        """Return the name of an output, or `""` if it is omitted."""
+        return self.outputs[position] if position < len(self.outputs) else ""
+
+
+class Emitted(NamedTuple):
+    """A node written by an adapter, and the opset of its domain that it is written for."""
+
+    node: Node
+    opset: int
+    successor: bool
+    """Whether the node is the replacement of the original, and inherits its name, doc string and metadata."""
+
+
+Dims = tuple[int | None, ...] | None
+"""A shape with `None` for each unknown dimension; `None` if the rank is unknown."""
+
+
+class Value(NamedTuple):
+    """An input or output of a subgraph; its type is an element type or a type string."""
+
+    name: str
+    type: str
+    dims: Dims
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset.
+
+    Attributes:
+        inner: the AttributeProto of a subgraph of the model to embed, if any. Its nodes, initializers and
+            value_info are placed between `nodes` and `after`; the values of its inputs are produced by
+            `nodes`.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: tuple[Emitted, ...]
+    inner: Any = None
+    after: tuple[Emitted, ...] = ()
+
+
+ATTRIBUTE_TYPES = {
+    "FLOAT": 1, "INT": 2, "STRING": 3, "TENSOR": 4, "GRAPH": 5, "FLOATS": 6, "INTS": 7, "STRINGS": 8,
+    "TENSORS": 9, "GRAPHS": 10, "SPARSE_TENSOR": 11, "SPARSE_TENSORS": 12, "TYPE_PROTO": 13,
+    "TYPE_PROTOS": 14,
+}  # fmt: skip
+"""Numbers of `AttributeProto.AttributeType`, by name."""
+
+
+class Tensor(NamedTuple):
+    """A constant: element type name, dimensions, and values in row-major order.
+
+    Values are Python numbers or booleans, or bytes for strings.
+    """
+
+    element_type: str
+    dims: tuple[int, ...]
+    values: tuple[Any, ...]
+
+    @property
+    def scalar(self) -> Any:
+        """Return the value of a tensor with one element.
+
+        Raises:
+            ValueError: the tensor has no element or more than one.
+        """
+        (value,) = self.values
+        return value
+
+
+def attribute_bytes(proto: Any) -> Sequence[bytes]:
+    """Return the serialized attributes of a NodeProto, in order."""
+    attributes = proto.attribute
+    return [each.SerializeToString() for each in attributes[:]] if attributes else ()
+
+
+_FIELD = {
+    1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors",
+    10: "graphs", 11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
+}  # fmt: skip
+"""`AttributeProto.AttributeType` to the field that holds the value."""
+
+
+def read_attribute(attribute: Any) -> Any:
+    """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
+
+    The type is optional in models below IR version 3; it is then inferred from the field that is set.
+
+    Raises:
+        CannotConvert: the attribute refers to an attribute of the enclosing function.
+    """
+    if attribute.ref_attr_name:
+        raise CannotConvert(
+            f"attribute {attribute.name!r} depends on the call of the enclosing function",
+            remedy="inline the function first, so that the attribute has a value",
+        )
+    attribute_type = attribute.type or _untyped(attribute)
+    value = getattr(attribute, _FIELD.get(attribute_type, "i"))
+    return tuple(value) if attribute_type in (6, 7, 8, 9, 10, 12, 14) else value
+
+
+def _untyped(attribute: Any) -> int:
+    for attribute_type, field in _FIELD.items():
+        is_set = (
+            getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
+        )
+        if is_set:
+            return attribute_type
+    return 0

@@ -1,0 +1,131 @@
+"""Node keys: operator, attributes and arity of a node, without value names.
+
+Serializing a node is several times faster than reading its attributes one by one. Input and output names come
+first in the serialized node, so the bytes after them identify its operator and attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opshift.model.graphs import Line, require_text
+from opshift.model.node import attribute_bytes
+
+Statement = tuple[Any, ...]
+"""op_type, domain and serialized attributes of a node."""
+
+Outline = tuple[Statement, int, int, tuple[bool, ...]]
+"""Key of a node: its operator key, number of inputs, number of outputs, and presence flags.
+
+The flags show for each input and output whether its name is nonempty; without omitted values they are empty.
+"""
+
+MOST, LARGEST = 1024, 1024
+"""Maximum number of cached operator keys, and maximum size of one in bytes; they bound the memory."""
+
+_CACHE: dict[bytes | None, Statement] = {}
+"""Cache of operator keys by the serialized node without names."""
+
+NAME = b"\x1a"
+"""Tag of `NodeProto.name` (field 3, length-delimited), which follows the names of inputs and outputs."""
+
+ONE_BYTE, TWO_BYTES = 0x7F, 0x3FFF
+"""Maximum lengths that a varint encodes in one byte and in two."""
+
+
+def statement_of(line: Line, proto: Any, names: tuple[str, ...]) -> Statement:
+    """Return the op_type, domain and attributes of a node in comparable form.
+
+    Args:
+        line: record of the node.
+        proto: its NodeProto.
+        names: names of its inputs, then of its outputs.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
+    remainder = without_names(proto, names)
+    result = _CACHE.get(remainder)
+    return _read_key(line, proto, remainder) if result is None else result
+
+
+def outline_of(line: Line, proto: Any, names: tuple[str, ...]) -> Outline:
+    """Return the key of a node: nodes with equal keys differ only in names.
+
+    Args:
+        line: record of the node.
+        proto: its NodeProto.
+        names: names of its inputs, then of its outputs.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
+    _, _, _, inputs, outputs = line
+    present = tuple(map(bool, names)) if "" in names else ()
+    return statement_of(line, proto, names), len(inputs), len(outputs), present
+
+
+def is_short(outline: Outline) -> bool:
+    """Return whether a node key is small enough to be cached beyond one model."""
+    return sum(map(len, outline[0])) <= LARGEST
+
+
+def _read_key(line: Line, proto: Any, remainder: bytes | None) -> Statement:
+    _, domain, op_type, _, _ = line
+    result: Statement = (op_type, domain, *attribute_bytes(proto))
+    if (
+        remainder
+        and len(remainder) <= LARGEST
+        and not _has_text(proto)
+        and _is_complete(remainder, proto, result)
+    ):
+        if len(_CACHE) >= MOST:
+            _CACHE.clear()
+        _CACHE[remainder] = result
+    return result
+
+
+def without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
+    """Serialize a NodeProto without its own name and the names of its inputs and outputs.
+
+    Args:
+        proto: the NodeProto.
+        names: names of its inputs, then of its outputs.
+
+    Returns:
+        `None` if the end of the names cannot be computed cheaply: names are long or contain non-ASCII
+        characters.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
+    text = require_text(names)
+    length = len(text)
+    if length > TWO_BYTES or not text.isascii():
+        return None
+    # Each name takes a tag byte and a length of one byte, or two if it is longer than ONE_BYTE.
+    start = length + 2 * len(names)
+    if length > ONE_BYTE:
+        start += sum(len(each) > ONE_BYTE for each in names)
+    raw: bytes = proto.SerializeToString()
+    if raw[start : start + 1] == NAME:
+        length = raw[start + 1]
+        if length > ONE_BYTE:
+            return None
+        start += 2 + length
+    return raw[start:]
+
+
+def _has_text(proto: Any) -> bool:
+    """Whether a node has a doc string or metadata, which are probably unique and not worth caching."""
+    return bool(proto.doc_string or getattr(proto, "metadata_props", ()))
+
+
+def _is_complete(remainder: bytes, proto: Any, operator_key: Statement) -> bool:
+    """Whether serialized bytes contain a whole operator key and no names.
+
+    Protobuf does not guarantee that fields are serialized in the order of their numbers.
+    """
+    parsed = type(proto).FromString(remainder)
+    has_names = parsed.input or parsed.output or parsed.name
+    return not has_names and (parsed.op_type, parsed.domain, *attribute_bytes(parsed)) == operator_key

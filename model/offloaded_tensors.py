@@ -1,0 +1,63 @@
+"""Read tensors with payloads left in the source file of a streaming conversion.
+
+While a model is converted from file to file, `raw_data` of a large tensor holds a short placeholder instead
+of the payload. Code that reads elements, or serializes messages that may contain tensors, must use this
+module.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, TypeVar
+
+Message = TypeVar("Message", bound=Any)
+
+KEY_SIZE = 16
+"""Number of random bytes that start each placeholder, so that payloads do not match it by accident."""
+
+
+class Holder(Protocol):
+    """A source of the payloads that placeholders refer to."""
+
+    def whole(self, message: bytes, name: str) -> bytes:
+        """Return a serialized message with payloads instead of placeholders.
+
+        Args:
+            message: the serialized message.
+            name: the name of its message type, such as `TensorProto`.
+        """
+
+    def size(self, message: bytes, name: str) -> int:
+        """Return the length in bytes of the result of `whole`, without reading payloads."""
+
+
+HOLDERS: dict[bytes, Holder] = {}
+"""The open stores, by the key that starts their placeholders."""
+
+
+def with_elements(tensor: Message) -> Message:
+    """Return a TensorProto with its payload: the argument itself if it holds no placeholder, else a copy."""
+    if not HOLDERS or tensor.raw_data[:KEY_SIZE] not in HOLDERS:
+        return tensor
+    return type(tensor).FromString(serialized(tensor))  # type: ignore[no-any-return]
+
+
+def serialized(message: Any) -> bytes:
+    """Serialize a message with all payloads, deterministically: equal messages give equal bytes."""
+    data: bytes = message.SerializeToString(deterministic=True)
+    for store in _stores_in(data):
+        data = store.whole(data, message.DESCRIPTOR.name)
+    return data
+
+
+def byte_size(message: Any) -> int:
+    """Return the length in bytes of a message serialized with all payloads."""
+    if not HOLDERS:
+        return int(message.ByteSize())
+    data = message.SerializeToString()
+    return max([len(data), *(store.size(data, message.DESCRIPTOR.name) for store in _stores_in(data))])
+
+
+def _stores_in(data: bytes) -> list[Holder]:
+    """Return the stores with placeholders in a serialized message."""
+    # Iterate over a copy: other threads add and remove their own stores at any time.
+    return [store for key, store in tuple(HOLDERS.items()) if key in data]

@@ -1,0 +1,89 @@
+"""Identity of an operator: its domain, its name and the opset version that introduced it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from opshift.model.errors import InvalidModel, OpshiftError
+
+
+class LocalFunction(NamedTuple):
+    """Identity of a function that is defined in the model itself: (domain, name, overload)."""
+
+    domain: str
+    name: str
+    overload: str = ""
+
+
+def identity(function: Any) -> LocalFunction:
+    """Return the identity of a FunctionProto."""
+    return LocalFunction(canonical_domain(function.domain), function.name, getattr(function, "overload", ""))
+
+
+def title(function: Any) -> str:
+    """Return the label of a FunctionProto for messages."""
+    overload = getattr(function, "overload", "")
+    return f"{canonical_domain(function.domain)}.{function.name}" + (f":{overload}" if overload else "")
+
+
+DEFAULT_DOMAIN = "ai.onnx"
+"""The default domain, which models usually spell as the empty string."""
+
+
+def canonical_domain(domain: str) -> str:
+    """Return the registry's spelling of a domain: `""` and `ai.onnx` are the same domain."""
+    return domain or DEFAULT_DOMAIN
+
+
+class OperatorId(NamedTuple):
+    """Identity of an operator version: `ai.onnx.Softmax:13` is Softmax as introduced in opset 13."""
+
+    domain: str
+    op_type: str
+    since_version: int
+
+    def __str__(self) -> str:
+        return f"{self.domain}.{self.op_type}:{self.since_version}"
+
+    @classmethod
+    def parse(cls, text: str) -> OperatorId:
+        """Parse `ai.onnx.Softmax:13` or `Softmax:13`.
+
+        Raises:
+            OpshiftError: the text has no version, or no name.
+        """
+        qualified, _, version = text.rpartition(":")
+        domain, _, op_type = qualified.rpartition(".")
+        if not op_type or not version.isdecimal():
+            raise OpshiftError(
+                f"{text!r} is not an operator version", remedy="write it as ai.onnx.Softmax:13"
+            )
+        return cls(canonical_domain(domain), op_type, int(version))
+
+
+def opset_imports(imports: Any, ir_version: int = 3) -> dict[str, int]:
+    """Return opset imports as a mapping from canonical domain to version.
+
+    Args:
+        imports: OperatorSetIdProtos of a model or function.
+        ir_version: IR version of the model; below 3, a model without imports uses opset 1.
+
+    Raises:
+        InvalidModel: a domain is imported with two versions, or required imports are missing.
+    """
+    found: dict[str, int] = {}
+    for each in imports:
+        domain = canonical_domain(each.domain)
+        if found.setdefault(domain, each.version) != each.version:
+            raise InvalidModel(
+                f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}",
+                remedy="keep the opset that the nodes are written for",
+            )
+    if found:
+        return found
+    if ir_version >= 3:
+        raise InvalidModel(
+            "the model has no opset import",
+            remedy="add one for each domain in use, such as ai.onnx 17",
+        )
+    return {DEFAULT_DOMAIN: 1}

@@ -1,0 +1,95 @@
+"""Locations of tensors in serialized models, derived from the descriptors of ONNX's messages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from opshift.model.messages import AttributeProto, ModelProto, TensorProto
+
+MODEL, TENSOR, ATTRIBUTE = "ModelProto", "TensorProto", "AttributeProto"
+
+RAW_DATA: int = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
+
+WIDTHS: Mapping[int, int] = MappingProxyType(
+    {
+        TensorProto.DESCRIPTOR.fields_by_name[name].number: width
+        for name, width in {
+            "raw_data": 1, "float_data": 4, "double_data": 8, "string_data": 1,
+            "int32_data": 0, "int64_data": 0, "uint64_data": 0,
+        }.items()
+    }
+)  # fmt: skip
+"""Width in bytes of the elements in each payload field of TensorProto; 0 if it varies."""
+
+PLAIN_LISTS = frozenset(
+    AttributeProto.DESCRIPTOR.fields_by_name[name].number for name in ("floats", "ints", "strings")
+)
+"""Fields of AttributeProto with lists of numbers or strings of any length. An attribute with such a list has
+no tensor."""
+
+
+class Part(NamedTuple):
+    """Message field that is a tensor or may contain tensors.
+
+    Attributes:
+        message: name of the message type.
+        is_repeated: whether the field is repeated.
+    """
+
+    message: str
+    is_repeated: bool
+
+
+@cache
+def layout() -> Mapping[str, Mapping[int, Part]]:
+    """Return the fields that may contain tensors, by message name and field number."""
+    messages = _reachable(ModelProto.DESCRIPTOR)
+    with_tensors = {TENSOR}
+    # messages refer to each other (a graph has nodes, an attribute has graphs): repeat until no name is new
+    while True:
+        found = {
+            name for name, parts in messages.items() if any(p.message in with_tensors for p in parts.values())
+        }
+        if found <= with_tensors:
+            break
+        with_tensors |= found
+    return MappingProxyType(
+        {
+            name: {number: part for number, part in parts.items() if part.message in with_tensors}
+            for name, parts in messages.items()
+            if name in with_tensors
+        }
+    )
+
+
+@cache
+def merging() -> frozenset[str]:
+    """Return the messages with a single field that may contain tensors: protobuf merges its repetitions."""
+    return frozenset(
+        name for name, parts in layout().items() if not all(part.is_repeated for part in parts.values())
+    )
+
+
+def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
+    """Return the message fields of each message that is reachable from a descriptor, by name and number."""
+    found: dict[str, dict[int, Part]] = {}
+    waiting = [descriptor]
+    while waiting:
+        current = waiting.pop()
+        if current.name in found:
+            continue
+        inner = [field for field in current.fields if field.message_type]
+        found[current.name] = {
+            each.number: Part(each.message_type.name, _is_repeated(each)) for each in inner
+        }
+        waiting += [each.message_type for each in inner]
+    return found
+
+
+def _is_repeated(field: Any) -> bool:
+    """Return whether a field is repeated. Protobuf 6.31 added the property; version 7 removed the label."""
+    found = getattr(field, "is_repeated", None)
+    return bool(field.label == field.LABEL_REPEATED if found is None else found)

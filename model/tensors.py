@@ -1,0 +1,229 @@
+"""Read and write the values of small TensorProtos, without NumPy."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Iterable, Sequence
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.errors import CannotConvert
+from opshift.model.node import Tensor
+from opshift.model.offloaded_tensors import with_elements
+
+DATA_FIELDS = (
+    "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "raw_data",
+)  # fmt: skip
+"""The fields of a TensorProto that hold elements."""
+
+
+def count_of(tensor: Any) -> int | None:
+    """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
+    return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
+
+
+EXTERNAL = 1
+"""`TensorProto.DataLocation.EXTERNAL`: the payload is in another file."""
+
+
+def read_tensor(proto: Any) -> Tensor | None:
+    """Return the value of a TensorProto.
+
+    Returns:
+        The tensor, or `None` if its data are external, inconsistent with its dimensions, or of an element
+        type that is not supported.
+    """
+    kind = BY_NUMBER.get(proto.data_type)
+    if kind is None or proto.data_location == EXTERNAL:
+        return None
+    proto = with_elements(proto)
+    dims = tuple(proto.dims[:])
+    if kind.name in BITS:
+        raw = proto.raw_data if proto.HasField("raw_data") else (bits & 0xFF for bits in proto.int32_data)
+        values: tuple[Any, ...] | None = unpacked(raw, kind.name, math.prod(dims))
+    else:
+        values = _values(proto, kind.code, kind.field, kind.name)
+    return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
+
+
+def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
+    if code and proto.HasField("raw_data"):
+        raw = proto.raw_data
+        size = struct.calcsize(f"<{code}")
+        return struct.unpack(f"<{len(raw) // size}{code}", raw) if len(raw) % size == 0 else None
+    if name == "string":
+        return tuple(proto.string_data)
+    if name == "bfloat16":
+        raw_bits = struct.unpack(
+            f"<{len(proto.raw_data) // 2}H", proto.raw_data[: len(proto.raw_data) // 2 * 2]
+        )
+        return tuple(map(_bfloat16_value, raw_bits or proto.int32_data))
+    if not code:
+        return None
+    numbers = tuple(getattr(proto, field))
+    if name == "float16":
+        return tuple(struct.unpack("<e", struct.pack("<H", bits & 0xFFFF))[0] for bits in numbers)
+    return tuple(map(bool, numbers)) if name == "bool" else numbers
+
+
+def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
+    """Fill an empty TensorProto.
+
+    Raises:
+        CannotConvert: the element type cannot represent the values, or is not supported.
+    """
+    kind = BY_NAME[tensor.element_type]
+    proto.data_type = kind.number
+    proto.dims.extend(tensor.dims)
+    if name:
+        proto.name = name
+    payload = pack(tensor)
+    if isinstance(payload, bytes):
+        proto.raw_data = payload
+    else:
+        proto.string_data.extend(payload)
+
+
+def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
+    """Return the payload of a TensorProto: `raw_data`, or `string_data` for strings.
+
+    Raises:
+        CannotConvert: the element type cannot represent the values, or is not supported.
+    """
+    kind = BY_NAME.get(tensor.element_type)
+    try:
+        if kind and kind.name == "string":
+            return tuple(map(bytes, tensor.values))
+        if kind and kind.code:
+            values = tensor.values if kind.code != "e" else map(_overflow_to_infinity, tensor.values)
+            return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
+        if kind and kind.name in BITS:
+            return packed(tensor.values, kind.name)
+        if kind and kind.name == "bfloat16":
+            return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
+    except (struct.error, TypeError, OverflowError) as error:
+        raise CannotConvert(
+            f"a value of a constant does not fit the element type {tensor.element_type}"
+        ) from error
+    raise CannotConvert(f"cannot write a constant with the element type {tensor.element_type}")
+
+
+def _overflow_to_infinity(value: float) -> float:
+    """Replace a number outside the range of float16 by infinity, like Cast; `struct` would raise an error."""
+    # 65520 is halfway between the largest float16, 65504, and the next power of two: it rounds up.
+    return value if abs(value) < 65520 or value != value else math.copysign(math.inf, value)
+
+
+def _bfloat16_bits(value: float) -> int:
+    """Return the bits of a number rounded to bfloat16, half to even."""
+    (bits,) = struct.unpack("<I", struct.pack("<f", value))
+    if value != value:
+        # Rounding could carry the bits of a NaN into those of infinity or zero.
+        return 0x7FC0
+    return int((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16) & 0xFFFF
+
+
+def _bfloat16_value(bits: int) -> float:
+    """Return the value of a bfloat16, the upper half of the bits of a float."""
+    return float(struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0])
+
+
+def can_pack(tensor: Tensor) -> bool:
+    """Return whether the element type is supported and can represent the values."""
+    try:
+        pack(tensor)
+    except CannotConvert:
+        return False
+    return True
+
+
+BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+"""Number of bits of each packed element type."""
+
+
+def unpacked(payload: Iterable[int], element_type: str, count: int) -> tuple[int, ...]:
+    """Return the first `count` integers of packed bytes."""
+    return tuple(chain.from_iterable(map(_byte_table(element_type).__getitem__, payload)))[:count]
+
+
+def packed(values: Sequence[int], element_type: str) -> bytes:
+    """Return the packed bytes of integers; unused bits of the last byte are zero.
+
+    Raises:
+        OverflowError: an integer is out of the range of the element type.
+    """
+    bits = BITS[element_type]
+    low, modulus = -(1 << (bits - 1)) if element_type.startswith("int") else 0, 1 << bits
+    if not all(low <= value < low + modulus for value in values):
+        raise OverflowError(f"a value is out of the range of {element_type}")
+    shifts = range(0, 8, bits)
+    groups = [values[offset :: len(shifts)] for offset in range(len(shifts))]
+    payload = bytearray(len(groups[0]))
+    for group, shift in zip(groups, shifts, strict=True):
+        for index, value in enumerate(group):
+            payload[index] |= value % modulus << shift
+    return bytes(payload)
+
+
+# A table of 256 entries per element type: unpacking a byte becomes one lookup.
+@cache
+def _byte_table(element_type: str) -> tuple[tuple[int, ...], ...]:
+    """Return the integers packed in each of the 256 bytes."""
+    bits = BITS[element_type]
+    size, is_signed = 1 << bits, element_type.startswith("int")
+    rows = ([byte >> shift & (size - 1) for shift in range(0, 8, bits)] for byte in range(256))
+    if is_signed:
+        rows = ([number - size if number >= size // 2 else number for number in row] for row in rows)
+    return tuple(map(tuple, rows))
+
+
+def tensor_of(message: Any) -> Tensor:
+    """Return the value of a tensor attribute: a TensorProto of the model, or an adapter's `Tensor`.
+
+    Raises:
+        CannotConvert: the data are external, inconsistent with the dimensions, or of an unsupported element
+            type.
+    """
+    found = message if isinstance(message, Tensor) else read_tensor(message)
+    if found is None:
+        raise CannotConvert(
+            "cannot read a tensor attribute: external or invalid data, or an unsupported element type"
+        )
+    return found
+
+
+LARGEST = 4096
+"""Maximum number of elements of the dense tensor; bounds the memory for a mostly empty tensor."""
+
+
+def read_sparse(proto: Any) -> Tensor | None:
+    """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
+    dims = tuple(proto.dims)
+    size = math.prod(dims)
+    values, indices = read_tensor(proto.values), read_tensor(proto.indices)
+    if values is None or indices is None or not 0 <= size <= LARGEST:
+        return None
+    positions = indices.values if len(indices.dims) == 1 else _flat_positions(indices, dims)
+    if len(positions) != len(values.values) or not all(0 <= position < size for position in positions):
+        return None
+    zero: Any = b"" if values.element_type == "string" else type(values.values[0])() if positions else 0
+    dense = [zero] * size
+    for position, value in zip(positions, values.values, strict=True):
+        dense[position] = value
+    return Tensor(values.element_type, dims, tuple(dense))
+
+
+def _flat_positions(indices: Tensor, dims: tuple[int, ...]) -> list[int]:
+    """Convert coordinates, one row per value, to positions in row-major order."""
+    rank = len(dims)
+    rows = [indices.values[start : start + rank] for start in range(0, len(indices.values), rank or 1)]
+    flat = []
+    for row in rows:
+        position = 0
+        for coordinate, size in zip(row, dims, strict=True):
+            position = position * size + coordinate
+        flat.append(position)
+    return flat

@@ -1,0 +1,229 @@
+"""Reader of protobuf's wire format, limited to finding fields: tags and lengths are read, values are skipped.
+
+Source: protobuf's encoding guide. Positions are offsets into the data that is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from opshift.model.errors import InvalidModel
+
+Read = Callable[[int, int], bytes]
+"""Function that returns the bytes between two positions."""
+
+VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
+
+LONGEST_VARINT = 10
+
+LONGEST_HEAD = 2 * LONGEST_VARINT
+"""Size limit of a tag and a length, in bytes."""
+
+WIDTHS = {FIXED32: 4, FIXED64: 8}
+"""Size of fixed values in bytes, by wire type."""
+
+FIRST_READ, READ_AFTER_JUMP, LARGEST_READ = 1 << 10, 1 << 12, 1 << 18
+"""Sizes of reads in bytes: small at the start of a message, larger where many short fields follow."""
+
+IS_LENGTH, IS_VARINT = (
+    bytes(8 <= tag < 0x80 and tag & 7 == kind for tag in range(256)) for kind in (LENGTH, VARINT)
+)
+"""For each byte, whether it is the complete tag of a field of this wire type."""
+
+
+class Field(NamedTuple):
+    """Field of a message.
+
+    Attributes:
+        number: number of the field.
+        kind: wire type.
+        start: position of its tag.
+        value: position of its value.
+        end: position after its value.
+    """
+
+    number: int
+    kind: int
+    start: int
+    value: int
+    end: int
+
+
+def fields(read: Read, start: int, end: int, least: int = 0, marks: Sequence[int] = (-1,)) -> Iterator[Field]:
+    """Yield the fields of the message between two positions, in order.
+
+    Args:
+        read: returns bytes of the message.
+        start: position of the first byte.
+        end: position after the last byte.
+        least: values that are shorter, in bytes, are skipped.
+        marks: fields that end before the last of these positions are skipped. The sequence may change during
+            the iteration.
+
+    Raises:
+        InvalidModel: the message is truncated or malformed.
+    """
+    position, size = start, FIRST_READ
+    groups: list[int] = []
+    while position < end:
+        window_end = min(position + size, end)
+        window = read(position, window_end)
+        if window_end == end:
+            # with padding, heads are parsed without bounds checks, and truncated fields end after `end`
+            window += bytes(LONGEST_HEAD)
+        consumed = yield from _in_window(window, position, end, least, marks, groups)
+        # read more at once after short fields, and little after a jump over a long value
+        size = min(2 * size, LARGEST_READ) if consumed <= 2 * size else READ_AFTER_JUMP
+        position += consumed
+    if position > end or groups:
+        raise _malformed(start, "an incomplete message")
+
+
+def _in_window(
+    window: bytes, position: int, end: int, least: int, marks: Sequence[int], groups: list[int]
+) -> Generator[Field, None, int]:
+    """Yield the fields with heads in a window.
+
+    Args:
+        window: bytes from `position` onwards.
+        position: position of the window.
+        end: position after the message.
+        least: as for `fields`.
+        marks: as for `fields`.
+        groups: numbers of the open groups. Fields in a group are not fields of the message.
+
+    Returns:
+        The offset after the last of these fields.
+    """
+    at, safe = 0, len(window) - LONGEST_HEAD
+    while at < safe:
+        start, tag, length = at, window[at], window[at + 1]
+        # fast paths: tags of one byte, with a length or number of one or two bytes
+        if IS_LENGTH[tag] and length < 0x80:
+            value = at + 2
+            at = value + length
+        elif IS_LENGTH[tag] and window[at + 2] < 0x80:
+            value = at + 3
+            at = value + length + ((window[at + 2] - 1) << 7)
+        elif IS_VARINT[tag] and (length < 0x80 or window[at + 2] < 0x80):
+            value = at + 1
+            at += 2 if length < 0x80 else 3
+        else:
+            tag, value, at = _read_head(window, at, position, groups)
+        if at - value >= least and position + at > marks[-1] and not groups:
+            if position + at > end:
+                raise _malformed(position + start, "a field that ends after its message")
+            yield Field(tag >> 3, tag & 7, position + start, position + value, position + at)
+    return at
+
+
+def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tuple[int, int, int]:
+    """Return the tag of any field, and the start and end of its value."""
+    tag, value = _varint_at(window, at, position)
+    number, kind = tag >> 3, tag & 7
+    end = value + WIDTHS.get(kind, 0)
+    if kind == LENGTH:
+        length, value = _varint_at(window, value, position)
+        end = value + length
+    elif kind == VARINT:
+        end = _varint_at(window, value, position)[1]
+    elif kind == GROUP:
+        groups.append(number)
+    elif kind not in WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
+        raise _malformed(position + at, "an invalid field")
+    if not number:
+        raise _malformed(position + at, "an invalid field")
+    return tag, value, end
+
+
+def _varint_at(window: bytes, at: int, position: int) -> tuple[int, int]:
+    """Return the number at an offset, and the offset after it."""
+    found = shift = 0
+    for index in range(at, at + LONGEST_VARINT):
+        byte = window[index]
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return found, index + 1
+        shift += 7
+    raise _malformed(position + at, "an unterminated integer")
+
+
+def _malformed(position: int, element: str) -> InvalidModel:
+    return InvalidModel(
+        f"is not an ONNX model or is truncated: byte {position:,} starts {element}",
+        remedy="check that it is the right file and was copied completely",
+    )
+
+
+# cached, since most fields share few numbers and lengths
+@lru_cache(maxsize=1024)
+def tagged(number: int, length: int) -> bytes:
+    """Return the tag of a length-delimited field, and its length."""
+    return _varint_bytes(number << 3 | LENGTH) + _varint_bytes(length)
+
+
+def _varint_bytes(number: int) -> bytes:
+    found = bytearray()
+    while number >= 0x80:
+        found.append(number & 0x7F | 0x80)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+VARINT_WIRE, FIXED64_WIRE, BYTES, FIXED32_WIRE = 0, 1, 2, 5
+"""Wire types; 3 and 4 mark the start and end of a group and have no content."""
+
+SIZES = {FIXED64_WIRE: 8, FIXED32_WIRE: 4}
+
+
+def bytes_field(number: int, content: bytes) -> bytes:
+    """Return the encoding of a field, to be appended to a serialized message."""
+    return _encode_varint(number << 3 | BYTES) + _encode_varint(len(content)) + content
+
+
+def find_bytes(message: bytes, number: int) -> bytes | None:
+    """Return the last field with this number in a valid message, or `None`."""
+    found = None
+    for field_number, content in _fields(message):
+        if field_number == number:
+            found = content
+    return found
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and content of each length-delimited field."""
+    position = 0
+    while position < len(message):
+        tag, position = _read_varint(message, position)
+        wire_type = tag & 7
+        if wire_type == BYTES:
+            size, position = _read_varint(message, position)
+            yield tag >> 3, message[position : position + size]
+            position += size
+        elif wire_type == VARINT_WIRE:
+            _, position = _read_varint(message, position)
+        else:
+            # The start and end of a group have no content, so its fields are read like top-level ones.
+            position += SIZES.get(wire_type, 0)
+
+
+def _encode_varint(value: int) -> bytes:
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*encoded, value))
+
+
+def _read_varint(message: bytes, position: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 0x7F) << shift
+        position += 1
+        if byte < 0x80:
+            return value, position
+        shift += 7

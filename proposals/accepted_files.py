@@ -1,0 +1,181 @@
+"""Fingerprints of a tree, updated for an accepted proposal."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from opshift.analysis.verification.numpy_types import Array, array_element_type
+from opshift.model.operator_ids import OperatorId
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.folder import read_examples
+from opshift.proposals.content.models import Example
+from opshift.proposals.content.sign_off import valid_sign_offs
+from opshift.proposals.content.text_files import quoted
+from opshift.proposals.evidence.cases import Case
+from opshift.proposals.evidence.evidence import Evidence
+from opshift.registry.fingerprints import LOCK, load_lock, lock_text, locked, operator_fingerprints
+from opshift.registry.models import Deprecation, Operator
+from opshift.registry.registry import Registry
+from opshift.registry.yaml_files import line_of
+
+
+def locked_with(draft: Defined, tree: Path) -> str:
+    """Return the text of `fingerprints.yaml` with the changed operators added.
+
+    If the tree has no such file yet, the fingerprints of all its operators are included.
+    """
+    path = tree / LOCK
+    lock = load_lock(path) if path.exists() else locked(_operators_of_tree(draft, tree))
+    for operator in _changed_operators(draft):
+        lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
+    return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})
+
+
+def _changed_operators(draft: Defined) -> Iterator[Operator]:
+    yield draft.operator
+    if draft.proposal.kind == "promotion":
+        yield superseded(draft)
+
+
+def _operators_of_tree(draft: Defined, tree: Path) -> Iterator[Operator]:
+    """Yield the operators that the tree itself defines; the registry also contains those of the project."""
+    for each in draft.registry.operators():
+        if (tree / each.domain / f"{each.name}.yaml").exists():
+            yield each
+
+
+TITLE = "# Changes of the operator sets\n"
+
+
+def logged(text: str, draft: Defined) -> str:
+    """Return the change log with an entry for the proposal added; the newest opset comes first."""
+    text = text or TITLE
+    heading = f"## {draft.operator.domain} {draft.opset}\n"
+    if heading in text:
+        # The second replacement removes the empty line between the new entry and the entries that follow it.
+        return text.replace(heading, f"{heading}\n{_changelog_entry(draft)}", 1).replace(
+            f"{_changelog_entry(draft)}\n- ", f"{_changelog_entry(draft)}- "
+        )
+    first = text.find("\n## ")
+    head, rest = (text, "") if first < 0 else (text[: first + 1], text[first + 1 :])
+    return f"{head.rstrip()}\n\n{heading}\n{_changelog_entry(draft)}" + (f"\n{rest}" if rest else "")
+
+
+def _changelog_entry(draft: Defined) -> str:
+    proposal, version = draft.proposal, draft.version
+    sentences = [f"- **{draft.operator.name}** ({proposal.kind.replace('-', ' ')}): {proposal.title}."]
+    if version.step and version.step.change:
+        sentences.append(" ".join(version.step.change.split()))
+    retirement = version.removal or version.deprecation
+    if retirement is not None:
+        sentences.append(f"Use {retirement.replaced_by}: {' '.join(retirement.mapping.split())}")
+    names = ", ".join(each.name for each in valid_sign_offs(draft.folder))
+    sentences.append(f"By {proposal.author.name}; signed off by {names}.")
+    return " ".join(sentences) + "\n"
+
+
+def with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
+    """Return the text of `releases.yaml` with the opset in an unreleased release.
+
+    Returns:
+        `None` if the file is to stay unchanged: it does not exist, a release already includes the opset, or
+        no release lists the domain, as for custom domains.
+    """
+    releases = registry.releases.onnx
+    if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
+        return None
+    name, newest = list(releases.items())[-1]
+    if newest.opsets.get(domain, 0) >= opset:
+        return None
+    lines = path.read_text("utf-8").splitlines()
+    index = line_of(path, ("onnx", name)) - 1
+    if not newest.released:
+        lines[index] = re.sub(rf"(?<=[ {{]){re.escape(domain)}: \d+", f"{domain}: {opset}", lines[index])
+        return "\n".join([*lines, ""])
+    opsets = ", ".join(f"{each}: {number}" for each, number in {**newest.opsets, domain: opset}.items())
+    entry = f"{{ir_version: {newest.ir_version}, opsets: {{{opsets}}}, released: false}}"
+    return "\n".join([*lines[: index + 1], f'  "{_next_release(name)}": {entry}', *lines[index + 1 :], ""])
+
+
+def _next_release(name: str) -> str:
+    """Return the next minor release, such as `1.24` for `1.23`."""
+    major, minor = name.split(".")[:2]
+    return f"{major}.{int(minor) + 1}"
+
+
+def superseded(draft: Defined) -> Operator:
+    """Return the experimental operator, deprecated in favour of the stable one.
+
+    The rule `promotion.source` ensures that the operator exists.
+    """
+    operator_id = OperatorId.parse(draft.proposal.promotes)
+    operator = draft.registry.operator(operator_id.op_type, operator_id.domain)
+    assert operator is not None
+    last = replace(operator.versions[-1], deprecation=_deprecation(draft))
+    return replace(operator, versions=(*operator.versions[:-1], last))
+
+
+def superseded_file(draft: Defined, tree: Path) -> tuple[Path, str]:
+    """Return the definition file of the experimental operator and its content with the deprecation."""
+    operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
+    path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
+    deprecation_line = (
+        f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {quoted(deprecation.mapping)}}}"
+    )
+    return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
+
+
+def _deprecation(draft: Defined) -> Deprecation:
+    mapping = " ".join(draft.proposal.mapping.split())
+    return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)
+
+
+def recorded(evidence: Evidence) -> str:
+    """Return a file of examples with the outputs of the reference, one line per example.
+
+    Cases that were derived for other element types are omitted.
+    """
+    cases = [
+        (each.case, each.outputs) for each in evidence.outcomes if each.outputs and not each.case.retyped
+    ]
+    lines = [f"- {json.dumps(_example_data(case, outputs), allow_nan=False)}" for case, outputs in cases]
+    return "\n".join(["# Written by `opshift proposal accept`.", "examples:", *lines, ""])
+
+
+def recorded_examples(tree: Path) -> Iterator[tuple[str, str, Example]]:
+    """Yield domain, operator name and example from `cases/<domain>/<name>-<opset>.yaml` of a tree."""
+    for path in sorted((tree / "cases").glob("*/*.yaml")):
+        for example in read_examples(path):
+            yield path.parent.name, path.stem.rpartition("-")[0], example
+
+
+def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, Any]:
+    return {
+        "name": case.example.name,
+        "version": case.version.since_version,
+        "inputs": [_array_data(each) for each in case.inputs],
+        "attributes": dict(case.attributes),
+        "outputs": [_array_data(each) for each in outputs],
+    }
+
+
+def _array_data(array: Array | None) -> dict[str, Any] | None:
+    if array is None:
+        return None
+    shape = {} if array.size else {"shape": list(array.shape)}
+    return {"type": array_element_type(array), "values": _plain_data(array.tolist()), **shape}
+
+
+def _plain_data(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain_data(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no nan and inf
+    # Arrays of types that numpy lacks, such as bfloat16, contain scalars that json cannot encode.
+    return value if isinstance(value, str | int | float | bool) else float(value)

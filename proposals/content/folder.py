@@ -1,0 +1,129 @@
+"""Read the files of a proposal's folder. Its code is not executed here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from opshift.model.errors import Place
+from opshift.proposals.content.findings import InvalidProposal
+from opshift.proposals.content.models import Example, Examples, Proposal
+from opshift.registry.errors import DefinitionError
+from opshift.registry.loader import read_operator
+from opshift.registry.models import Operator
+from opshift.registry.type_sets import TypeSets
+from opshift.registry.yaml_files import line_of, load_yaml
+
+PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
+
+REFERENCE, ADAPTERS = "reference.py", "adapters.py"
+
+FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
+"""Files that make up a proposal. Other files in the folder are ignored."""
+
+AnyModel = TypeVar("AnyModel", bound=BaseModel)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Folder of a proposal."""
+
+    path: Path
+
+    def file(self, name: str) -> Path:
+        """Return the path of a file of the proposal, whether or not it exists."""
+        return self.path / name
+
+    def place(self, name: str, *keys: int | str) -> Place:
+        """Return the place of the item at the path `keys` in a YAML file.
+
+        The line is that of the innermost existing item on the path, and 1 for other and unreadable files.
+        """
+        path = self.file(name)
+        is_readable = path.exists() and path.suffix == ".yaml"
+        try:
+            return Place(str(path), line_of(path, keys) if is_readable else 1)
+        except Exception:  # invalid YAML is reported by the rule that reads the file
+            return Place(str(path), 1)
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        """Content of `proposal.yaml`.
+
+        Raises:
+            DefinitionError: the file is invalid.
+            InvalidProposal: the file does not exist.
+        """
+        if not self.file(PROPOSAL).is_file():
+            raise InvalidProposal(
+                "the folder is not a proposal: proposal.yaml is missing",
+                place=str(self.path),
+                remedy="create a proposal with `opshift proposal new`",
+            )
+        return _read(self.file(PROPOSAL), Proposal)
+
+    @cached_property
+    def examples(self) -> tuple[Example, ...]:
+        """Examples of `examples.yaml`; empty if the file does not exist.
+
+        Raises:
+            DefinitionError: the file is invalid.
+        """
+        path = self.file(EXAMPLES)
+        return read_examples(path) if path.is_file() else ()
+
+    def operator(self, types: TypeSets) -> Operator:
+        """Read `operator.yaml`, which has the format of the registry's definitions.
+
+        Raises:
+            DefinitionError: the file is missing, invalid, or defines a different operator.
+        """
+        named = self.proposal.operator
+        return read_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name)
+
+
+def read_examples(path: Path) -> tuple[Example, ...]:
+    """Read a file of examples.
+
+    Raises:
+        DefinitionError: the file is invalid.
+    """
+    return _read(path, Examples).examples
+
+
+def _read(path: Path, model: type[AnyModel]) -> AnyModel:
+    data: Any = load_yaml(path)
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        keys_text = ".".join(map(str, first["loc"]))
+        line = line_of(path, tuple(first["loc"]))
+        raise DefinitionError(f"{keys_text}: {first['msg']}", place=Place(str(path), line)) from error
+
+
+def fingerprint(folder: Folder) -> str:
+    """Return a digest of the reviewed content: every file, without the state and the sign-offs.
+
+    The layout and comments of `proposal.yaml` and the line endings of all files do not affect it.
+
+    Returns:
+        The first 32 hexadecimal digits of a SHA-256 digest.
+    """
+    digest = hashlib.sha256()
+    answers = folder.proposal.model_dump(mode="json", exclude={"state", "sign_offs"})
+    digest.update(json.dumps(answers, sort_keys=True).encode())
+    for name in FILES:
+        path = folder.file(name)
+        if name != PROPOSAL and path.is_file():
+            # Git may check files out with either line ending.
+            content = path.read_bytes().replace(b"\r\n", b"\n")
+            # Name and length delimit the content, so that bytes cannot move between files unnoticed.
+            digest.update(f"\n{name} {len(content)}\n".encode() + content)
+    return digest.hexdigest()[:32]

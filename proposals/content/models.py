@@ -1,0 +1,130 @@
+"""Models of `proposal.yaml` and `examples.yaml`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from opshift.registry.frozen import Frozen
+from opshift.registry.models import Attribute
+
+Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
+
+KINDS: tuple[Kind, ...] = (
+    "new-operator", "new-function", "update", "deprecation", "removal", "promotion"
+)  # fmt: skip
+
+State = Literal["draft", "proposed", "in-review", "accepted", "withdrawn"]
+
+INTRODUCING: frozenset[str] = frozenset({"new-operator", "new-function", "promotion"})
+"""Kinds of proposals that add an operator to its domain."""
+
+
+class Person(Frozen):
+    """Author of a proposal."""
+
+    name: str
+    email: str = ""
+
+
+class Framework(Frozen):
+    """Framework with an equivalent function: its name, a link to its documentation, the differences."""
+
+    name: str
+    function: str = ""
+    link: str = ""
+    differs: str = ""
+
+
+class SignOff(Frozen):
+    """Approval by a reviewer of the content with this fingerprint."""
+
+    name: str
+    date: str
+    fingerprint: str
+
+
+class Operators(Frozen):
+    """Domain and name of the proposed operator."""
+
+    domain: str = "ai.onnx"
+    name: str
+
+
+class Proposal(Frozen):
+    """Content of `proposal.yaml`. Rules report empty fields that the kind of proposal requires."""
+
+    kind: Kind
+    title: str
+    operator: Operators
+    author: Person
+    certificate: str = ""
+    """`Name <email>` of the author, who thereby certifies the Developer Certificate of Origin."""
+    motivation: str = ""
+    model: str = ""
+    """Link to a public model that needs the operator."""
+    frameworks: tuple[Framework, ...] = ()
+    formula: str = ""
+    source: str = ""
+    """Link to the source of the formula: a paper or the documentation of a framework."""
+    numpy: str = ""
+    """numpy function with the same semantics, such as `numpy.clip`."""
+    primitive_reason: str = ""
+    """For an operator without a body: the reason why existing operators cannot express it."""
+    alternatives: str = ""
+    mapping: str = ""
+    """For a deprecation, removal or promotion: how to convert nodes of the old operator to the new one."""
+    promotes: str = ""
+    """For a promotion: the experimental operator, such as `ai.onnx.preview.FlexAttention:1`."""
+    state: State = "draft"
+    sign_offs: tuple[SignOff, ...] = ()
+
+
+class Given(Frozen):
+    """Tensor given in an example, as an input or an expected output."""
+
+    type: str = "float"
+    values: Any
+    """Nested lists, `[]` for an empty tensor, a number for a scalar; `nan`, `inf`, `-inf` as strings too."""
+    shape: tuple[int, ...] | None = None
+    """Required where the values do not determine it, such as for an empty tensor."""
+
+
+class Example(Frozen):
+    """Node with its inputs and, optionally, its expected outputs."""
+
+    name: Annotated[str, Field(min_length=1)]
+    about: str = ""
+    version: int | None = None
+    """`since_version` of the node's operator version; `None` for the proposed version."""
+    inputs: tuple[Given | None, ...] = ()
+    """Inputs by position; `null` for an omitted one."""
+    attributes: dict[str, Any] = {}
+    outputs: tuple[Given | None, ...] | None = None
+    """Expected outputs by position; `None` to accept the outputs of the reference."""
+    tolerance: Annotated[float, Field(ge=0)] | None = None
+    """Relative and absolute tolerance; `None` for the default of the element type."""
+
+
+class Examples(Frozen):
+    """Content of `examples.yaml`."""
+
+    examples: tuple[Example, ...] = ()
+
+
+_PYTHON_TYPES: dict[str, tuple[type, ...]] = {"FLOAT": (int, float), "INT": (int,), "STRING": (str,)}
+
+
+def is_of(value: Any, declared: Attribute) -> bool:
+    """Return whether a value has the type of an attribute.
+
+    Only numbers, strings and lists of them can: graphs and tensors cannot be written in these files.
+    """
+    is_list = declared.type.endswith("S")
+    if isinstance(value, list | tuple) != is_list:
+        return False
+    allowed = _PYTHON_TYPES.get(declared.type.removesuffix("S"), ())
+    listed = value if is_list else (value,)
+    # bool is a subclass of int in Python, but not an ONNX attribute type.
+    return all(isinstance(each, allowed) and not isinstance(each, bool) for each in listed)

@@ -1,0 +1,55 @@
+"""Edit YAML files as lines, which preserves comments and layout."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from opshift.model.atomic_files import Replacing, write_all, writing
+from opshift.registry.yaml_files import line_of
+
+HEADER = "# yaml-language-server: $schema=../schema.json\n"
+
+
+def version_block(path: Path, position: int) -> str:
+    """Return the lines of one version of an operator file."""
+    lines = path.read_text("utf-8").splitlines()
+    start = line_of(path, ("versions", position)) - 1
+    end = start + 1
+    while end < len(lines) and (lines[end].startswith("  ") or not lines[end].strip()):
+        end += 1
+    return "\n".join(lines[start:end]).rstrip() + "\n"
+
+
+def up_to_version(path: Path, position: int) -> str:
+    """Return the text of an operator file before one of its versions."""
+    text = path.read_text("utf-8")
+    return text[: text.index(version_block(path, position).rstrip("\n"))]
+
+
+def without_key(block: str, key: str) -> str:
+    """Return the lines of a version without one of its keys."""
+    return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
+
+
+def without_header(text: str) -> str:
+    """Return the text of an operator file without the schema comment for editors."""
+    return text.removeprefix(HEADER)
+
+
+def quoted(text: str) -> str:
+    """Return a text as a single-quoted YAML scalar."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def write_files(texts: Mapping[Path, str]) -> None:
+    """Write all files, or leave all of them unchanged.
+
+    Raises:
+        CannotWrite: a file cannot be written.
+    """
+    with writing(next(iter(texts))), Replacing() as files:
+        for path, text in texts.items():
+            with files.new(path) as (file, _):
+                write_all(file, text.encode())

@@ -1,0 +1,112 @@
+"""Run the steps of a proposal: convert the cases, and compare the outputs before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from opshift.analysis.verification.runtimes import CannotRun
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.proposals.content.draft import Defined
+from opshift.proposals.evidence.cases import Case
+from opshift.proposals.evidence.node_models import feeds_of, node_model, with_constants
+from opshift.proposals.evidence.outcomes import Compared, compared
+from opshift.proposals.evidence.run import Outputs, Proposed, run_model
+
+Direction = Literal["up", "down"]
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Comparison of a case before and after conversion in one direction."""
+
+    direction: Direction
+    compared: Compared
+
+
+def walk(case: Case, outputs: Outputs, draft: Defined, proposed: Proposed) -> Iterator[Walked]:
+    """Convert and run a case of the proposed version down and up again, and a case of an older version up.
+
+    A case with several inputs is also converted with all inputs except the first as initializers, because
+    adapters treat constants differently.
+    """
+    model = node_model(case, outputs, _opset_of_case(case, draft))
+    yield from _convert_and_compare(model, case, outputs, draft, proposed)
+    if len(feeds_of(case)) > 1:
+        yield from _convert_and_compare(with_constants(model, case), case, outputs, draft, proposed)
+
+
+def _convert_and_compare(
+    model: Any, case: Case, outputs: Outputs, draft: Defined, proposed: Proposed
+) -> Iterator[Walked]:
+    expected = [each for each in outputs if each is not None]
+    if _opset_of_case(case, draft) < draft.opset:
+        yield Walked(
+            "up", _compare_converted(case, expected, _convert(model, draft.opset, draft), draft, proposed)
+        )
+        return
+    down = _convert(model, draft.opset - 1, draft)
+    yield Walked("down", _compare_converted(case, expected, down, draft, proposed))
+    if not isinstance(down, str):
+        yield Walked(
+            "up", _compare_converted(case, expected, _convert(down, draft.opset, draft), draft, proposed)
+        )
+
+
+def run_older(case: Case, draft: Defined) -> Outputs:
+    """Return the outputs of a case of a published version, computed by a runtime.
+
+    Raises:
+        CannotRun: no installed runtime supports the version.
+    """
+    # Only the number of outputs matters here; their types are cleared below.
+    placeholders = (case.inputs[0],) * case.version.min_output
+    model = node_model(case, placeholders, _opset_of_case(case, draft))
+    for value in model.graph.output:
+        value.ClearField("type")  # unknown before the run; runtimes infer it
+    return tuple(run_model(model, feeds_of(case), draft.registry, None))
+
+
+def _opset_of_case(case: Case, draft: Defined) -> int:
+    """Return the opset for the model of a case: the last one in which its version is in effect.
+
+    For the proposed version this is the proposal's opset.
+    """
+    if case.version.since_version == draft.opset:
+        return draft.opset
+    since_versions = [each.since_version for each in draft.operator.versions]
+    next_version = next((each for each in since_versions if each > case.version.since_version), draft.opset)
+    return next_version - 1
+
+
+def _convert(model: Any, opset: int, draft: Defined) -> Any:
+    """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
+    domain = draft.operator.domain
+    target = {domain: opset}
+    if domain != DEFAULT_DOMAIN:
+        # The target has to name every domain; ai.onnx stays at its opset.
+        target[DEFAULT_DOMAIN] = next(each.version for each in model.opset_import if not each.domain)
+    try:
+        return convert_version(model, target, ir_version="keep", registry=draft.staged)
+    except ConversionRefused as error:
+        return "; ".join(each.reason for each in error.refusals)
+    except OpshiftError as error:
+        return error.reason
+
+
+def _compare_converted(
+    case: Case, expected: Sequence[Any], converted: Any, draft: Defined, proposed: Proposed
+) -> Compared:
+    if isinstance(converted, str):
+        return Compared(case, "refused", converted)
+    try:
+        input_names = {each.name for each in converted.graph.input}
+        feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
+        found = run_model(converted, feeds, draft.registry, proposed)
+    except CannotRun as error:
+        return Compared(case, "not run" if error.unsupported else "differs", error.reason)
+    return compared(case, expected, found)

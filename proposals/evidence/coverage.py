@@ -1,0 +1,115 @@
+"""Coverage of an operator version by the examples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from opshift.analysis.verification.numpy_types import Array
+from opshift.proposals.evidence.cases import Case, bound_type
+from opshift.proposals.evidence.evidence import Evidence
+from opshift.proposals.evidence.outcomes import Outcome
+from opshift.registry.models import OperatorVersion
+
+What = Literal["output", "attribute", "input", "type", "corner"]
+
+
+class Cell(NamedTuple):
+    """Item to cover, and the examples that cover it.
+
+    Attributes:
+        what: kind of item: `output`, `attribute` or optional `input` (each present or omitted), element
+            `type` of a type variable, or `corner` case.
+        item: name of the item.
+        examples: names of the cases that cover it.
+    """
+
+    what: What
+    item: str
+    examples: tuple[str, ...]
+
+
+def matrix(version: OperatorVersion, evidence: Evidence) -> tuple[Cell, ...]:
+    """Return all items of a version with the successful cases that cover them, uncovered items included."""
+    ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
+    return tuple(
+        Cell(what, item, tuple(each.case.name for each in ran if covers(each)))
+        for what, item, covers in _coverage_tests(version)
+    )
+
+
+Covers = Callable[[Outcome], bool]
+
+
+def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[What, str, Covers]]:
+    for position, formal in enumerate(version.outputs):
+        yield "output", formal.name, _has_output(position)
+    for name, attribute in version.attributes.items():
+        yield "attribute", f"{name} present", _has_attribute(name, True)
+        if not attribute.required:
+            yield "attribute", f"{name} omitted", _has_attribute(name, False)
+    for position, formal in enumerate(version.inputs):
+        if formal.option == "optional":
+            yield "input", f"{formal.name} present", _has_input(position, True)
+            yield "input", f"{formal.name} omitted", _has_input(position, False)
+    for variable, types in version.type_constraints.items():
+        for each in types:
+            yield "type", f"{variable} = {each}", _binds_type(variable, each)
+    yield from (("corner", name, _is_corner_case(test)) for name, test in _corner_cases(version))
+
+
+def _has_output(position: int) -> Covers:
+    return lambda each: bool(
+        each.outputs and position < len(each.outputs) and each.outputs[position] is not None
+    )
+
+
+def _has_attribute(name: str, is_present: bool) -> Covers:
+    return lambda each: (name in each.case.attributes) is is_present
+
+
+def _has_input(position: int, is_present: bool) -> Covers:
+    def has(each: Outcome) -> bool:
+        inputs = each.case.inputs
+        return (position < len(inputs) and inputs[position] is not None) is is_present
+
+    return has
+
+
+def _binds_type(variable: str, type_text: str) -> Covers:
+    # An empty tensor exercises no arithmetic of its type.
+    return lambda each: (
+        f"tensor({bound_type(each.case, variable)})" == type_text
+        and any(array.size for array in _arrays(each.case))
+    )
+
+
+def _is_corner_case(test: Callable[[Case], bool]) -> Covers:
+    return lambda each: not each.case.retyped and test(each.case)
+
+
+def _corner_cases(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:
+    yield "empty tensor", lambda case: any(array.size == 0 for array in _arrays(case))
+    yield "scalar", lambda case: bool(case.inputs) and case.inputs[0] is not None and case.inputs[0].ndim == 0
+    axes = [name for name in version.attributes if name in ("axis", "axes")]
+    if axes:
+        yield "negative axis", lambda case: any(_is_negative(case.attributes.get(name)) for name in axes)
+    floats = {"tensor(float)", "tensor(double)", "tensor(float16)", "tensor(bfloat16)"}
+    if any(floats & set(version.types_of(formal)) for formal in version.inputs):
+        yield "nan", lambda case: any(bool(np.isnan(array).any()) for array in _float_arrays(case))
+        yield "inf", lambda case: any(bool(np.isinf(array).any()) for array in _float_arrays(case))
+
+
+def _is_negative(value: object) -> bool:
+    listed = value if isinstance(value, list | tuple) else (value,)
+    return any(isinstance(each, int) and each < 0 for each in listed)
+
+
+def _arrays(case: Case) -> Iterator[Array]:
+    return (each for each in case.inputs if each is not None)
+
+
+def _float_arrays(case: Case) -> Iterator[Array]:
+    return (each.astype(np.float64) for each in _arrays(case) if each.dtype.kind in "fV")

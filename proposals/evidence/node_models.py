@@ -1,0 +1,141 @@
+"""Build models of a single node or of a function body."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from opshift.analysis.verification.numpy_types import Array, array_element_type
+from opshift.model.messages import IR_VERSION, ModelProto
+from opshift.model.node import Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.tensors import write_tensor
+from opshift.model.types import fill_type
+from opshift.proposals.content.models import is_of
+from opshift.proposals.evidence.cases import BadValue, Case
+from opshift.registry.function_bodies import BodyNode, FromAttribute
+from opshift.registry.models import Attribute
+from opshift.registry.registry import Registry
+
+_ATTRIBUTE_FIELDS = {
+    "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"),
+    "FLOATS": (6, "floats"), "INTS": (7, "ints"), "STRINGS": (8, "strings"),
+}  # fmt: skip
+
+
+def input_names(case: Case) -> list[str]:
+    """Return the name of each input in the model of a case; `""` for an omitted one."""
+    return ["" if each is None else f"input_{i}" for i, each in enumerate(case.inputs)]
+
+
+def feeds_of(case: Case) -> dict[str, Array]:
+    """Return the inputs of the model of a case by name."""
+    pairs = zip(input_names(case), case.inputs, strict=True)
+    return {name: array for name, array in pairs if array is not None}
+
+
+def with_constants(model: Any, case: Case) -> Any:
+    """Return a copy of the model in which every input except the first is an initializer."""
+    changed = type(model)()
+    changed.CopyFrom(model)
+    for name, array in list(feeds_of(case).items())[1:]:
+        kept = [each for each in changed.graph.input if each.name != name]
+        del changed.graph.input[:]
+        changed.graph.input.extend(kept)
+        write_tensor(changed.graph.initializer.add(), _tensor(array), name)
+    return changed
+
+
+def _tensor(array: Array) -> Tensor:
+    values = (each.encode() if isinstance(each, str) else each for each in array.ravel().tolist())
+    return Tensor(array_element_type(array), array.shape, tuple(values))
+
+
+def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> Any:
+    """Return a model of a single node with exactly the inputs and attributes of the case."""
+    model = _empty_model(case, outputs, _imports(case.version.domain, opset))
+    node = model.graph.node.add(op_type=case.version.name, domain=_wire_domain(case.version.domain))
+    node.input.extend(input_names(case))
+    node.output.extend("" if each is None else f"output_{i}" for i, each in enumerate(outputs))
+    for name, value in case.attributes.items():
+        _set_attribute(node.attribute.add(), name, value, case.version.attributes[name])
+    return model
+
+
+def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) -> Any:
+    """Return the function body of a case's operator as a model, with attribute references replaced by values.
+
+    Raises:
+        ResolveError: the imported opset does not define the operator of a node.
+        BadValue: the value of an attribute does not match its type.
+    """
+    version = case.version
+    assert version.body is not None
+    model = _empty_model(case, outputs, version.body.opset_imports)
+    names = dict(zip((formal.name for formal in version.inputs), input_names(case), strict=False))
+    names |= {formal.name: "" for formal in version.inputs if formal.name not in names}
+    names |= {version.outputs[i].name: f"output_{i}" for i, each in enumerate(outputs) if each is not None}
+    for each in version.body.nodes:
+        _add_node(model.graph, each, names, case, registry)
+    return model
+
+
+def _add_node(graph: Any, each: BodyNode, names: Mapping[str, str], case: Case, registry: Registry) -> None:
+    body = case.version.body
+    assert body is not None
+    operator = registry.get_schema(each.op_type, body.opset_imports[each.domain], each.domain)
+    node = graph.node.add(op_type=each.op_type, domain=_wire_domain(each.domain))
+    node.input.extend(names.get(name, name) for name in each.inputs)
+    node.output.extend(names.get(name, name) for name in each.outputs)
+    for name, value in each.attributes.items():
+        resolved = _resolve_value(value, case)
+        if resolved is not None:
+            _set_attribute(node.attribute.add(), name, resolved, operator.attributes[name])
+
+
+def _resolve_value(value: Any, case: Case) -> Any:
+    if not isinstance(value, FromAttribute):
+        return value
+    given = case.attributes.get(value.attribute)
+    return case.version.attributes[value.attribute].default if given is None else given
+
+
+def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[str, int]) -> Any:
+    # A moderate IR version, so that older runtimes load the model too.
+    model = ModelProto(ir_version=min(IR_VERSION, 10))
+    model.graph.name = "example"
+    for domain, opset in imports.items():
+        model.opset_import.add(domain=_wire_domain(domain), version=opset)
+    for name, array in feeds_of(case).items():
+        fill_type(_add_value(model.graph.input, name), array_element_type(array), array.shape)
+    for position, result in enumerate(outputs):
+        if result is not None:
+            fill_type(_add_value(model.graph.output, f"output_{position}"), array_element_type(result), None)
+    return model
+
+
+def _add_value(values: Any, name: str) -> Any:
+    return values.add(name=name).type
+
+
+def _imports(domain: str, opset: int) -> dict[str, int]:
+    return {domain: opset} if domain == DEFAULT_DOMAIN else {DEFAULT_DOMAIN: 18, domain: opset}
+
+
+def _wire_domain(domain: str) -> str:
+    return "" if domain == DEFAULT_DOMAIN else domain
+
+
+def _set_attribute(attribute: Any, name: str, value: Any, declared: Attribute) -> None:
+    if not is_of(value, declared):
+        raise BadValue(f"expected a value of type {declared.type} for {name!r}, got {value!r}")
+    attribute.name = name
+    attribute.type, field = _ATTRIBUTE_FIELDS[declared.type]
+    if field.endswith("s") and field != "s":
+        getattr(attribute, field).extend(map(_encode, value))
+    else:
+        setattr(attribute, field, _encode(value))
+
+
+def _encode(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value

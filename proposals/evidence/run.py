@@ -1,0 +1,201 @@
+"""Run references, and models with or without the proposed operator."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from opshift.analysis.verification.numpy_types import Array, dtype_of
+from opshift.analysis.verification.runtimes import CannotRun, Source, openers
+from opshift.model.errors import OpshiftError, Place
+from opshift.model.messages import ModelProto
+from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import canonical_domain
+from opshift.model.tensors import read_tensor
+from opshift.proposals.content.findings import InvalidProposal
+from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
+
+Outputs = tuple[Array | None, ...]
+
+
+class ReferenceFails(OpshiftError):
+    """Reference that raises an exception or returns invalid outputs."""
+
+
+Reference = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Proposed:
+    """Proposed operator version, which no runtime supports, and the reference that computes it."""
+
+    version: OperatorVersion
+    reference: Reference
+
+
+def run_reference(proposed: Proposed, inputs: tuple[Array | None, ...], given: Mapping[str, Any]) -> Outputs:
+    """Return the outputs of the reference.
+
+    Args:
+        proposed: operator version and reference.
+        inputs: inputs by position; `None` for an omitted one.
+        given: attributes of the node; the others get their defaults, or `None`.
+
+    Raises:
+        ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
+            that are not arrays.
+    """
+    declared = proposed.version.attributes
+    attributes = {name: given.get(name, each.default) for name, each in declared.items()}
+    # The reference may modify its inputs, which later runs still need.
+    copies = [None if each is None else each.copy() for each in inputs]
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+            results = proposed.reference(*copies, **attributes)
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
+        raise ReferenceFails(f"the reference raises {type(error).__name__}: {error}") from error
+    outputs = results if isinstance(results, tuple) else (results,)
+    low, high = proposed.version.min_output, proposed.version.max_output
+    if not low <= len(outputs) <= high:
+        raise ReferenceFails(f"expected {low} to {high} outputs from the reference, got {len(outputs)}")
+    for each in outputs:
+        if each is not None and not isinstance(each, np.ndarray | np.generic):
+            raise ReferenceFails(f"expected an array from the reference, got {type(each).__name__}")
+    return tuple(None if each is None else np.asarray(each) for each in outputs)
+
+
+def run_model(
+    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed | None
+) -> list[Any]:
+    """Return all outputs of a model, computed by onnxruntime or onnx.reference.
+
+    A model with nodes of `proposed` is run node by node, and these nodes by the reference.
+
+    Raises:
+        CannotRun: no installed runtime can run the model.
+    """
+    if proposed is not None and any(_is_proposed(node, model, proposed) for node in model.graph.node):
+        return _run_node_by_node(model, feeds, registry, proposed)
+    failure = CannotRun("no runtime is installed", unsupported=True)
+    for opened in openers("auto"):
+        try:
+            return opened(Source(model, None), registry).run(dict(feeds))
+        except CannotRun as error:
+            # An error in one runtime is more informative than missing support in another.
+            failure = error if failure.unsupported else failure
+    raise failure
+
+
+def _is_proposed(node: Any, model: Any, proposed: Proposed) -> bool:
+    """Return whether a node belongs to the proposed version and not to an earlier one."""
+    version = proposed.version
+    if (canonical_domain(node.domain), node.op_type) != (version.domain, version.name):
+        return False
+    opsets = {canonical_domain(each.domain): each.version for each in model.opset_import}
+    return bool(opsets[version.domain] >= version.since_version)
+
+
+def _run_node_by_node(
+    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed
+) -> list[Any]:
+    values: dict[str, Any] = {**feeds, **_initializers(model)}
+    for node in model.graph.node:
+        if _is_proposed(node, model, proposed):
+            inputs = tuple(values[name] if name else None for name in node.input)
+            try:
+                results: Any = run_reference(proposed, inputs, _attributes_of(node))
+            except ReferenceFails as error:
+                raise CannotRun(error.reason) from error
+        else:
+            results = _run_single_node(model, node, values, registry)
+        values.update((name, value) for name, value in zip(node.output, results, strict=False) if name)
+    return [values[each.name] for each in model.graph.output]
+
+
+def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry: Registry) -> list[Any]:
+    model_of_node = ModelProto(ir_version=model.ir_version)
+    model_of_node.opset_import.extend(model.opset_import)
+    model_of_node.graph.node.add().CopyFrom(node)
+    model_of_node.graph.name = "node"
+    for name in dict.fromkeys(filter(None, node.input)):
+        model_of_node.graph.input.add(name=name)
+    for name in filter(None, node.output):
+        model_of_node.graph.output.add(name=name)
+    # The values have no declared types here, which onnx.reference accepts.
+    (opened,) = openers("reference")
+    feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
+    results = iter(opened(Source(model_of_node, None), registry).run(feeds))
+    return [next(results) if name else None for name in node.output]
+
+
+def _initializers(model: Any) -> dict[str, Array]:
+    tensors = ((each.name, read_tensor(each)) for each in model.graph.initializer)
+    return {name: _array(tensor) for name, tensor in tensors if tensor is not None}
+
+
+def _array(tensor: Tensor) -> Array:
+    return np.asarray([_decode(each) for each in tensor.values], dtype_of(tensor.element_type)).reshape(
+        tensor.dims
+    )
+
+
+def _attributes_of(node: Any) -> dict[str, Any]:
+    view = Node.of(node)
+    return {name: _decode(view.attribute(name)) for name in view.attributes}
+
+
+def _decode(value: Any) -> Any:
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def load_reference(path: Path) -> Reference:
+    """Return the function `reference` of a `reference.py`.
+
+    Raises:
+        InvalidProposal: the file cannot be executed, or does not define the function.
+    """
+    function = getattr(load_module(path), "reference", None)
+    if not callable(function):
+        raise InvalidProposal(
+            "the file does not define a function named reference",
+            place=Place(str(path), 1),
+            remedy="define `def reference(X, ..., *, attribute)`: positional inputs, attributes by name",
+        )
+    reference: Reference = function
+    return reference
+
+
+def load_module(path: Path) -> ModuleType:
+    """Execute a Python file as a standalone module, without adding it to `sys.modules`.
+
+    Raises:
+        InvalidProposal: the file is not valid Python, or its execution fails.
+    """
+    module = ModuleType(f"proposal_{path.stem}")
+    module.__file__ = str(path)
+    try:
+        # Unlike an import, exec writes no __pycache__ into the proposal.
+        exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    except (Exception, SystemExit) as error:  # the code is arbitrary, and may even call sys.exit
+        reason = f"the file cannot be executed: {type(error).__name__}: {error}"
+        raise InvalidProposal(reason, place=Place(str(path), _error_line(error, path))) from error
+    return module
+
+
+def _error_line(error: BaseException, path: Path) -> int:
+    """Return the line of the innermost frame in the file, or of its syntax error."""
+    if isinstance(error, SyntaxError):
+        return error.lineno or 1
+    line, frame = 1, error.__traceback__
+    while frame is not None:
+        if frame.tb_frame.f_code.co_filename == str(path):
+            line = frame.tb_lineno
+        frame = frame.tb_next
+    return line

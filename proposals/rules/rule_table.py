@@ -1,0 +1,126 @@
+"""Table of rules. A rule is a function that yields the problems of a proposal."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
+
+from opshift.checker.findings import Level
+from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.proposals.content.findings import Finding
+from opshift.proposals.content.folder import PROPOSAL
+
+Gate = Literal["check", "accept"]
+"""When a rule applies: in every check, or only on acceptance."""
+
+
+class Flaw(NamedTuple):
+    """Violation of a rule, before it becomes a finding.
+
+    Attributes:
+        reason: description of the problem.
+        file: file of the proposal.
+        keys: path of the item in a YAML file.
+        remedy: replaces the remedy of the rule if it is not empty.
+    """
+
+    reason: str
+    file: str = PROPOSAL
+    keys: tuple[int | str, ...] = ()
+    remedy: str = ""
+
+
+Judge = Callable[[Any], Iterable[Flaw]]
+
+AnyJudge = TypeVar("AnyJudge", bound=Judge)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Rule for proposals.
+
+    Attributes:
+        id: identifier, such as `body.agrees`.
+        level: severity of a violation.
+        title: requirement in one sentence.
+        about: rationale of the requirement; may be empty.
+        source: document that the rule derives from.
+        remedy: how to fix a violation.
+        gate: when the rule applies.
+        subject: stage of the proposal that is checked.
+        judge: function that yields the problems of a subject.
+    """
+
+    id: str
+    level: Level
+    title: str
+    about: str
+    source: str
+    remedy: str
+    gate: Gate
+    subject: type
+    judge: Judge
+
+    def findings(self, subject: Any) -> Iterable[Finding]:
+        """Return the findings for a subject of the rule's class."""
+        return [
+            self.finding(problem, subject.folder.place(problem.file, *problem.keys))
+            for problem in self.judge(subject)
+        ]
+
+    def finding(self, problem: Flaw, place: Place) -> Finding:
+        """Return the finding for a problem at a place."""
+        return Finding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
+
+
+_rules: dict[str, Rule] = {}
+
+
+def rule(
+    name: str, level: Level, *, source: str, remedy: str, gate: Gate = "check"
+) -> Callable[[AnyJudge], AnyJudge]:
+    """Return a decorator that registers a function as a rule.
+
+    The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
+    parameter determines the subject.
+
+    Raises:
+        OpshiftError: a rule with this name already exists.
+    """
+
+    def register(judge: AnyJudge) -> AnyJudge:
+        if name in _rules:
+            raise OpshiftError(f"duplicate rule {name!r}")
+        title, _, about = inspect.cleandoc(judge.__doc__ or "").partition("\n")
+        subject = next(iter(get_type_hints(judge).values()))
+        about = " ".join(about.split())
+        _rules[name] = Rule(name, level, title, about, source, remedy, gate, subject, judge)
+        return judge
+
+    return register
+
+
+@cache
+def rule_table() -> Mapping[str, Rule]:
+    """Return every rule by name, sorted.
+
+    The modules of the package are discovered, so a new module needs no registration.
+
+    Raises:
+        UsageError: numpy, which the evidence rules need, is not installed.
+    """
+    package = importlib.import_module("opshift.proposals.rules")
+    for module in pkgutil.iter_modules(package.__path__, "opshift.proposals.rules."):
+        try:
+            importlib.import_module(module.name)
+        except ModuleNotFoundError as error:
+            if error.name != "numpy":
+                raise
+            raise UsageError("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
+    return MappingProxyType(dict(sorted(_rules.items())))

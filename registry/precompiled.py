@@ -1,0 +1,81 @@
+"""Read operator definitions that were parsed and validated in advance.
+
+`tools/generate.py` writes `compiled.json`, which saves a conversion the import of pydantic and of a YAML
+parser. An entry is keyed by a checksum of its source files: if they differ, the files themselves are read.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from opshift.opsets import OPSETS
+from opshift.registry.record import Record
+
+FILE: Final = Path(__file__).with_name("compiled.json")
+
+KIND: Final = ""
+"""JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
+
+Content = TypeVar("Content")
+
+
+def compiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
+    """Return the precompiled content of a file, or the result of `read` if there is no entry for it.
+
+    Args:
+        path: the file.
+        sources: other files that `read` depends on.
+        read: reads and validates the file.
+    """
+    text = _entry(name_of(path, sources)) if path.is_relative_to(OPSETS) else None
+    if text is None:
+        return read()
+    classes = {each.__name__: each for each in _record_classes(Record)}
+    content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
+    return content
+
+
+def name_of(path: Path, sources: Iterable[Path]) -> str:
+    """Return the key of an entry: the file's path and a checksum of the file and its sources."""
+    content = b"\0".join(each.read_bytes() for each in (path, *sources) if each.exists())
+    return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(content):08x}"
+
+
+def stated(record: Any) -> dict[str, Any]:
+    """Return a record as a JSON object: its class name and the fields that differ from their defaults."""
+    values = {each: getattr(record, each.name) for each in fields(record)}
+    return {KIND: type(record).__name__, **{f.name: v for f, v in values.items() if v not in (f.default, {})}}
+
+
+def _decode(data: dict[str, Any], classes: dict[str, type[Record]]) -> Any:
+    """Decode an object that `stated` encoded, and turn lists into tuples."""
+    values: dict[str, Any] = {
+        key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
+    }
+    class_name = values.pop(KIND, None)
+    return values if class_name is None else classes[class_name](**values)
+
+
+def _record_classes(base: type[Record]) -> Iterator[type[Record]]:
+    for each in base.__subclasses__():
+        yield each
+        yield from _record_classes(each)
+
+
+def _entry(name: str) -> str | None:
+    """Return the JSON text of an entry, or `None`."""
+    # Each entry has a line of its own, so one entry is found without parsing the whole file.
+    key = f'\n "{name}": '
+    start = _text().find(key)
+    return None if start < 0 else _text()[start + len(key) : _text().find("\n", start + 1)].rstrip(",")
+
+
+@cache
+def _text() -> str:
+    return FILE.read_text("ascii") if FILE.exists() else ""

@@ -1,0 +1,308 @@
+"""Registry of operator definitions: resolve a name at an opset; read definitions from folders on demand."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from opshift.model.errors import Place
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain
+from opshift.opsets import OPSETS
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
+from opshift.registry.errors import (
+    DomainNotImported,
+    NotYetIntroduced,
+    OperatorRemoved,
+    ResolveError,
+    UnknownDomain,
+    UnknownOperator,
+    UnknownOpset,
+)
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.precompiled import compiled
+from opshift.registry.releases import Releases
+
+if TYPE_CHECKING:
+    from opshift.registry.type_sets import TypeSets
+
+
+class NodeLike(Protocol):
+    """The fields of a node that `resolve` reads; any NodeProto has them."""
+
+    @property
+    def op_type(self) -> str:
+        """The operator's name."""
+
+    @property
+    def domain(self) -> str:
+        """The operator's domain."""
+
+
+class Registry:
+    """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
+
+    A registry is immutable: `with_folder` and `with_document` return a new one. The file of an operator is
+    read when the operator is first used.
+    """
+
+    def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...] = ()) -> None:
+        self._folders = folders
+        self._documents = documents
+        self._files = definition_files(folders)
+        self._operators: dict[tuple[str, str], Operator] = {}
+        self._newest: dict[str, int] = {}
+        # Cache by domain, opset and name, because every node of a model is resolved. The domain is spelled as
+        # in the node, so that a hit skips its normalization. Opset None means the newest.
+        self._resolved: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
+        for document in documents:
+            self._add_document(document)
+
+    def with_folder(self, folder: Path | str) -> Registry:
+        """Return a registry with the definitions in `folder` added.
+
+        Raises:
+            DefinitionError: the folder contains no definitions, or redefines an operator.
+        """
+        return Registry((*self._folders, Path(folder)), self._documents)
+
+    def with_document(self, path: Path | str) -> Registry:
+        """Return a registry with an operator-set document added, as the only source of its domain.
+
+        Raises:
+            DocumentError: the file is not a valid operator-set document, or its domain is already defined.
+            DefinitionError: a definition in it is invalid.
+        """
+        return Registry(self._folders, (*self._documents, Path(path)))
+
+    @property
+    def folders(self) -> tuple[Path, ...]:
+        """The folders that definitions are read from; the project's own folder is first."""
+        return self._folders
+
+    @property
+    def documents(self) -> tuple[Path, ...]:
+        """The operator-set documents that were added to the folders."""
+        return self._documents
+
+    @cached_property
+    def types(self) -> TypeSets:
+        """The named type sets of all folders."""
+        from opshift.registry.type_sets import TypeSets
+
+        found = TypeSets({})
+        for folder in self._folders:
+            found = found.merged(TypeSets.load(folder / TYPES))
+        return found
+
+    @cached_property
+    def releases(self) -> Releases:
+        """The releases of ONNX, of runtimes and of other consumers, with the opsets they support."""
+        if not self._folders:
+            return Releases()
+        base, *others = self._folders
+        found = compiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.of_tree(base))
+        for folder in others:
+            if (folder / CONSUMERS).exists():
+                found = found.with_consumers(folder / CONSUMERS)
+        return found
+
+    def domains(self) -> tuple[str, ...]:
+        """Return all domains that have definitions."""
+        return tuple(self._files)
+
+    def names(self, domain: str = "") -> tuple[str, ...]:
+        """Return the names of a domain's operators, sorted."""
+        return tuple(self._files.get(canonical_domain(domain), ()))
+
+    def operator(self, op_type: str, domain: str = "") -> Operator | None:
+        """Return an operator with all its versions, or `None` if the domain has no operator of this name.
+
+        Raises:
+            DefinitionError: its file is invalid.
+        """
+        key = (canonical_domain(domain), op_type)
+        if key not in self._operators:
+            path = self._files.get(key[0], {}).get(op_type)
+            if path is None:
+                return None
+            sources = [folder / TYPES for folder in self._folders]
+            self._operators[key] = compiled(path, sources, lambda: self._load(path))
+        return self._operators[key]
+
+    def _load(self, path: Path) -> Operator:
+        # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
+        from opshift.registry.loader import load_operator
+
+        return load_operator(path, self.types)
+
+    def file_of(self, op_type: str, domain: str = "") -> Path:
+        """Return the file that defines an existing operator."""
+        return self._files[canonical_domain(domain)][op_type]
+
+    def operators(self, domain: str | None = None) -> Iterator[Operator]:
+        """Yield every operator of a domain, or of all domains."""
+        for each in self.domains() if domain is None else (canonical_domain(domain),):
+            for name in self.names(each):
+                operator = self.operator(name, each)
+                assert operator is not None
+                yield operator
+
+    def newest_opset(self, domain: str = "") -> int:
+        """Return the newest opset version of a domain.
+
+        Raises:
+            UnknownDomain: the registry has no definitions for the domain.
+        """
+        domain = canonical_domain(domain)
+        if domain not in self._files:
+            raise UnknownDomain(
+                f"no definitions for domain {domain!r}", remedy="add a folder with definitions of it"
+            )
+        if domain not in self._newest:
+            self._newest[domain] = self.releases.newest_opset(domain) or max(
+                max(version.since_version, version.removal.removed_in if version.removal else 0)
+                for operator in self.operators(domain)
+                for version in operator.versions
+            )
+        return self._newest[domain]
+
+    def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
+        """Return the version of an operator in effect at an opset, or `None`."""
+        operator = self.operator(op_type, domain)
+        return operator.at(opset) if operator else None
+
+    def resolve(
+        self,
+        node: NodeLike,
+        opset_imports: Mapping[str, int],
+        functions: Collection[tuple[str, str, str]] = (),
+    ) -> OperatorVersion | LocalFunction:
+        """Return the operator version or local function that a node refers to.
+
+        Args:
+            node: any object with `op_type` and `domain` (and `overload`, for functions).
+            opset_imports: domain to opset version; `""` and `ai.onnx` are the same domain.
+            functions: (domain, name, overload) of the model's local functions, which take precedence.
+
+        Raises:
+            ResolveError: one of its subclasses, with a remedy.
+        """
+        if not functions:  # local functions take precedence over the cache
+            try:
+                domain = node.domain
+                return self._resolved[domain][opset_imports[domain]][node.op_type]
+            except KeyError:
+                pass
+        call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
+        other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain)
+        if call in functions:
+            return call
+        if other_spelling is not None and call._replace(domain=other_spelling) in functions:
+            return call._replace(domain=other_spelling)
+        domain = canonical_domain(node.domain)
+        opset = next((v for d, v in opset_imports.items() if canonical_domain(d) == domain), None)
+        if opset is None:
+            raise DomainNotImported(
+                f"{node.op_type} belongs to domain {domain!r}, which has no opset import",
+                remedy=f"add an opset import for {domain!r}",
+            )
+        return self.get_schema(node.op_type, opset, node.domain)
+
+    def get_schema(
+        self, op_type: str, max_inclusive_version: int | None = None, domain: str = ""
+    ) -> OperatorVersion:
+        """Return the version in effect at an opset (the newest by default), like `onnx.defs.get_schema`.
+
+        Raises:
+            UnknownDomain, UnknownOpset, UnknownOperator, NotYetIntroduced, OperatorRemoved.
+        """
+        try:
+            return self._resolved[domain][max_inclusive_version][op_type]
+        except KeyError:
+            found = self._find(op_type, max_inclusive_version, canonical_domain(domain))
+        self._resolved.setdefault(domain, {}).setdefault(max_inclusive_version, {})[op_type] = found
+        return found
+
+    def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
+        newest = self.newest_opset(domain)
+        opset = newest if opset is None else opset
+        operator = self.operator(op_type, domain)
+        found = operator.at(opset) if operator and 1 <= opset <= newest else None
+        if found is None:
+            raise self._resolve_error(operator, op_type, opset, domain)
+        return found
+
+    def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
+        """Return whether `get_schema` finds a version."""
+        try:
+            self.get_schema(op_type, max_inclusive_version, domain)
+        except ResolveError:
+            return False
+        return True
+
+    def get_all_schemas_with_history(self) -> tuple[OperatorVersion, ...]:
+        """Return every version of every operator, including operators that were removed."""
+        return tuple(version for operator in self.operators() for version in operator.versions)
+
+    def _add_document(self, document: Path) -> None:
+        from opshift.registry.documents.document import WrongDomain
+        from opshift.registry.documents.files import read_document
+
+        found = read_document(document)
+        if found.domain in self._files:
+            raise WrongDomain(f"domain {found.domain} is already defined", place=Place(str(document)))
+        self._files[found.domain] = dict.fromkeys((each.name for each in found.operators), document)
+        self._operators |= {(each.domain, each.name): each for each in found.operators}
+        self._newest[found.domain] = found.opset_version
+
+    def _resolve_error(
+        self, operator: Operator | None, op_type: str, opset: int, domain: str
+    ) -> ResolveError:
+        newest = self.newest_opset(domain)
+        if not 1 <= opset <= newest:
+            return UnknownOpset(
+                f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
+            )
+        if operator is None:
+            spellings = {name.lower(): name for name in self.names(domain)}
+            similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
+            hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
+            return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
+        removal = next((v.removal for v in operator.versions if v.removal), None)
+        if removal and removal.removed_in <= opset:
+            replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
+            return OperatorRemoved(
+                f"{op_type} was removed from {domain} in opset {removal.removed_in}", remedy=replacement
+            )
+        since = operator.versions[0].since_version
+        return NotYetIntroduced(
+            f"{op_type} is not in opset {opset} of {domain}", remedy=f"it was introduced in opset {since}"
+        )
+
+
+@cache
+def default_registry() -> Registry:
+    """Return the registry of the definitions in `opsets/`."""
+    return Registry((OPSETS,))
+
+
+__all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry"]
+
+
+def registry_over(folders: Iterable[Path]) -> Registry:
+    """Return a registry of the project's definitions and those in `folders`.
+
+    The first folder with a `releases.yaml` is a complete tree and replaces the project's definitions.
+
+    Raises:
+        DefinitionError: a folder contains no definitions, or redefines an operator.
+    """
+    paths = list(folders)
+    base = next((each for each in paths if (each / "releases.yaml").exists()), None)
+    registry = default_registry() if base is None else Registry((base,))
+    for folder in paths:
+        registry = registry if folder is base else registry.with_folder(folder)
+    return registry

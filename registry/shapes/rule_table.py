@@ -1,0 +1,94 @@
+"""Interface between shape rules and the inference that calls them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from opshift.model.errors import OpshiftError
+from opshift.registry.models import OperatorVersion
+
+Shape = tuple[int | None, ...]
+"""A shape of known rank; an unknown dimension is `None`."""
+
+
+class ShapeContext(Protocol):
+    """The facts about a node that a shape rule may use."""
+
+    @property
+    def version(self) -> OperatorVersion:
+        """The operator version of the node."""
+
+    @property
+    def inputs(self) -> Sequence[Shape | None]:
+        """Input shapes; `None` for an unknown rank, an omitted input, or a value that is not a tensor."""
+
+    @property
+    def input_count(self) -> int:
+        """The number of inputs that the node lists, including omitted ones."""
+
+    @property
+    def output_count(self) -> int:
+        """The number of outputs that the node lists, including omitted ones."""
+
+    def attribute(self, name: str) -> Any:
+        """Return the value of an attribute, or its default.
+
+        Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
+        """
+
+    def constant(self, position: int) -> tuple[Any, ...] | None:
+        """Return the elements of a constant input in row-major order; unknown elements are `None`."""
+
+    def body_output_shape(self, attribute: str, position: int) -> Shape | None:
+        """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
+
+
+Rule = Callable[[ShapeContext], Sequence[Shape | None]]
+"""Returns the output shapes by position; missing trailing entries are unknown."""
+
+_RULES: dict[str, Rule] = {}
+
+RULES: Mapping[str, Rule] = MappingProxyType(_RULES)
+
+KEEPS_RANK: set[str] = set()
+"""Rules with the same rank for the first output and the first input, if the output rank is known."""
+
+
+def rule(name: str, *, keeps_rank: bool = False) -> Callable[[Rule], Rule]:
+    """Register a function as the shape rule `name`.
+
+    The result is limited to the outputs of the node, and negative dimensions become unknown.
+
+    Args:
+        name: the value of `shape` in definitions.
+        keeps_rank: whether the first output has the rank of the first input, if its rank is known.
+
+    Raises:
+        OpshiftError: the name is already registered.
+    """
+
+    def register(function: Rule) -> Rule:
+        if name in _RULES:
+            both = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
+            raise OpshiftError(f"shape rule {name!r} is defined by both {both}", remedy="rename one of them")
+
+        @wraps(function)
+        def checked_rule(node: ShapeContext) -> Sequence[Shape | None]:
+            return [_without_negative_dims(shape) for shape in function(node)][: node.output_count]
+
+        _RULES[name] = checked_rule
+        if keeps_rank:
+            KEEPS_RANK.add(name)
+        return checked_rule
+
+    return register
+
+
+def _without_negative_dims(shape: Shape | None) -> Shape | None:
+    for dim in shape or ():
+        if dim is not None and dim < 0:
+            return tuple(dim if dim is not None and dim >= 0 else None for dim in shape or ())
+    return shape

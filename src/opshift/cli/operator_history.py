@@ -1,0 +1,138 @@
+"""Versions of an operator, and how nodes are converted between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from opshift.adapters.core.adapter_table import Pair, adapter_table
+from opshift.adapters.core.type_guard import lost_types
+from opshift.cli.operator_text import short
+from opshift.registry.diff import diff
+from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import plain
+from opshift.registry.step_rules import is_derivable
+from opshift.registry.steps import Answer, Refuse, Verb
+
+
+@dataclass(frozen=True)
+class Answered:
+    """Conversion between two versions: `how` is compatible, derived, declared, adapter or refused."""
+
+    how: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.how}: {self.detail}" if self.detail else self.how
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Version of an operator, its change from the previous version, and the conversions up and down."""
+
+    version: OperatorVersion
+    before: OperatorVersion | None = None
+    change: str = ""
+    up: Answered | None = None
+    down: Answered | None = None
+    leaving: Answered | None = None
+    """Conversion to the opset that removes the operator."""
+    arriving: Answered | None = None
+    """Conversion of the first version to an opset without the operator, if the definition declares one."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data for JSON."""
+        version = self.version
+        return {
+            "operator": str(version.id),
+            "since_version": version.since_version,
+            "status": version.status,
+            "change": self.change,
+            "differences": [str(each) for each in diff(self.before, version)] if self.before else [],
+            "up": self.up and asdict(self.up),
+            "down": self.down and asdict(self.down),
+            "deprecation": version.deprecation and plain(version.deprecation),
+            "removal": version.removal and plain(version.removal, exclude={"up"}),
+            "leaving": self.leaving and asdict(self.leaving),
+            "arriving": self.arriving and asdict(self.arriving),
+        }
+
+
+def history(operator: Operator) -> Iterator[Entry]:
+    """Yield the versions of an operator, oldest first."""
+    before = None
+    for version in operator.versions:
+        step = version.step
+        leaving = arriving = None
+        if version.removal:
+            leaving = _conversion(version, None, version.removal.removed_in, version.removal.up)
+        if version.before is not None:
+            arriving = _conversion(version, None, version.since_version - 1, version.before)
+        if before is None:
+            yield Entry(version, leaving=leaving, arriving=arriving)
+        else:
+            up = _conversion(before, version, version.since_version, step.up if step else None)
+            down = _conversion(version, before, before.since_version, step.down if step else None)
+            change = step.change if step and step.change else _changed_types(before, version)
+            yield Entry(version, before, change, up, down, leaving)
+        before = version
+
+
+def _conversion(
+    source: OperatorVersion,
+    target: OperatorVersion | None,
+    opset: int,
+    answer: Answer | Literal["body"] | None,
+) -> Answered:
+    if answer == "adapter":
+        return Answered(
+            "adapter", _adapter_text(Pair(source.domain, source.name, source.since_version, opset))
+        )
+    if answer == "body":
+        return Answered("declared", "replaced by the nodes of its function body")
+    if isinstance(answer, Refuse):
+        return Answered("refused", answer.refuse)
+    if isinstance(answer, tuple):
+        return Answered("declared", ", ".join(_verb_text(verb) for verb in answer))
+    # without a declared step, the definitions must show that nodes can stay unchanged
+    if answer is None and (target is None or not is_derivable(source, target)):
+        return Answered("refused", "no step is defined")
+    return Answered("compatible" if answer else "derived", _type_guard_text(source, target) if target else "")
+
+
+def _adapter_text(pair: Pair) -> str:
+    """Return the module and name of an adapter with the first paragraph of its docstring."""
+    function = adapter_table().get(pair)
+    if function is None:
+        return "not implemented yet"
+    module = function.__module__.rpartition(".")[2]
+    name = getattr(function, "__name__", "")
+    sentence = " ".join((function.__doc__ or "").strip().split("\n\n")[0].split())
+    return f"{module}.{name}{f': {sentence}' if sentence else ''}"
+
+
+def _verb_text(verb: Verb) -> str:
+    """Format a verb: `drop_attribute is_test`, `rename_value mode {...}`."""
+    fields = plain(verb, exclude_defaults=True)
+    first = fields.pop(verb.shorthand, "")
+    rest = ", ".join(f"{name} {value}" for name, value in fields.items())
+    return f"{verb.name} {first}{f' ({rest})' if rest else ''}"
+
+
+def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
+    """Return the types that the target version does not accept; nodes with other types stay unchanged."""
+    types = {kind for types_lost in lost_types(source, target).values() for kind in types_lost}
+    if not types:
+        return ""
+    casts = f", or casts to a wider type ({source.bridge})" if source.bridge else ""
+    return f"refuses {short(types)}{casts}"
+
+
+def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
+    """Describe the change between two versions that differ in element types only."""
+    changes = [change for change in diff(old, new) if change.kind in ("input_types", "output_types")]
+    added = {kind for change in changes for kind in change.new - change.old}
+    removed = {kind for change in changes for kind in change.old - change.new}
+    parts = [f"also accepts {short(added)}"] if added else []
+    return ", ".join(parts + ([f"no longer accepts {short(removed)}"] if removed else []))
