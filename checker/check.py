@@ -6,20 +6,20 @@ import os
 from pathlib import Path
 from typing import Any
 
-from opshift.checker.containers import Model, Source
+from opshift.checker.containers import CheckedModel, ModelSource
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.walk import Walk
 from opshift.model.errors import InvalidModel
-from opshift.model.files import collector_paused, model_of, read_bytes
+from opshift.model.files import gc_paused, model_of, read_bytes
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
 """Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
 
-READ = (str, os.PathLike, bytes, bytearray, memoryview)
+READABLE_TYPES = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
-@collector_paused
+@gc_paused
 def check(
     model: Any, *, registry: Registry | None = None, folder: str | os.PathLike[str] | None = None
 ) -> tuple[Finding, ...]:
@@ -44,9 +44,9 @@ def check(
     try:
         proto, _ = model_of(model)
     except InvalidModel as error:
-        if not isinstance(model, READ):
+        if not isinstance(model, READABLE_TYPES):
             raise
-        walk.judge(Source(str(error.place) or "model", error.reason))
+        walk.check(ModelSource(str(error.place) or "model", error.reason))
         return tuple(walk.findings)
     if not hasattr(proto, NEWEST_FIELD):
         # The rules access fields that message classes of an older `onnx` lack: parse with the project's own.
@@ -54,10 +54,12 @@ def check(
     if folder is None and isinstance(model, str | os.PathLike):
         folder = Path(model).parent
     try:
-        walk.run(Model(proto, registry or default_registry(), Path(folder) if folder is not None else None))
+        walk.run(
+            CheckedModel(proto, registry or default_registry(), Path(folder) if folder is not None else None)
+        )
     except UnicodeDecodeError:
         # Some protobuf releases raise when a string field that is not UTF-8 is read.
-        walk.judge(Source("model", is_text=False))
+        walk.check(ModelSource("model", is_text=False))
     return tuple(walk.findings)
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from opshift.checker.containers import Container, Model
+from opshift.checker.containers import CheckedContainer, CheckedModel
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.graphs import label
-from opshift.model.offloaded_tensors import with_elements
-from opshift.model.tensors import DATA_FIELDS, count_of
+from opshift.model.graphs import node_label
+from opshift.model.offloaded_tensors import with_payload
+from opshift.model.tensors import DATA_FIELDS, element_count
 from opshift.registry.models import Attribute as Declared
 
-LONGEST_FORM = 64
+MAX_KEY_STRING = 64
 """Maximum length in bytes of a string in a cache key: bounds the memory of the cache."""
 
 VALUE_FIELDS = {
@@ -24,7 +24,7 @@ VALUE_FIELDS = {
 _PLAIN_FIELDS = frozenset(("f", "i", "s", "floats", "ints", "strings"))
 
 
-class Node:
+class CheckedNode:
     """A NodeProto.
 
     Attributes:
@@ -35,7 +35,7 @@ class Node:
 
     __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
 
-    def __init__(self, proto: Any, container: Container) -> None:
+    def __init__(self, proto: Any, container: CheckedContainer) -> None:
         self.proto = proto
         self.container = container
         self.operator, self.function, self.error = container.resolve(proto)
@@ -45,14 +45,14 @@ class Node:
     @property
     def place(self) -> str:
         """The graph or function, and the node in it."""
-        labelled = label(self.proto.name, self.proto.op_type, self.outputs)
+        labelled = node_label(self.proto.name, self.proto.op_type, self.outputs)
         return f"{self.container.place}, node {labelled}"
 
 
-class Call(NamedTuple):
+class CheckedCall(NamedTuple):
     """A node without the names of its values: nodes with the same cache key have the same problems."""
 
-    node: Node
+    node: CheckedNode
 
     @property
     def place(self) -> str:
@@ -60,12 +60,12 @@ class Call(NamedTuple):
         return self.node.place
 
     @property
-    def form(self) -> Hashable:
+    def cache_key(self) -> Hashable:
         """Cache key: the properties that its rules read."""
         node = self.node
         proto = node.proto
         return (
-            node.container.imports,
+            node.container.imports_id,
             (proto.domain, proto.op_type, proto.overload),
             tuple(map(bool, node.inputs)),
             tuple(map(bool, node.outputs)),
@@ -74,10 +74,10 @@ class Call(NamedTuple):
         )
 
 
-class Placement(NamedTuple):
+class DevicePlacement(NamedTuple):
     """A node with device configurations."""
 
-    node: Node
+    node: CheckedNode
 
     @property
     def place(self) -> str:
@@ -85,7 +85,7 @@ class Placement(NamedTuple):
         return self.node.place
 
 
-class Attribute:
+class CheckedAttribute:
     """An AttributeProto of a node.
 
     Attributes:
@@ -94,13 +94,13 @@ class Attribute:
 
     __slots__ = ("fields", "node", "proto")
 
-    def __init__(self, proto: Any, node: Node) -> None:
+    def __init__(self, proto: Any, node: CheckedNode) -> None:
         self.proto = proto
         self.node = node
         self.fields = [field.name for field, _ in proto.ListFields() if field.name in VALUE_FIELDS]
 
     @property
-    def form(self) -> Hashable:
+    def cache_key(self) -> Hashable:
         """Cache key: the properties that its rules read; `None` if a key would be large or costly."""
         proto, operator = self.proto, self.node.operator
         if not self.is_plain or proto.ref_attr_name or "strings" in self.fields:
@@ -108,10 +108,10 @@ class Attribute:
         declared = operator.attributes.get(proto.name) if operator else None
         value = None
         # Rules read values of strings, and of attributes with a restricted set of values.
-        if "s" in self.fields or (self.fields and declared is not None and is_bounded(declared)):
+        if "s" in self.fields or (self.fields and declared is not None and restricts_values(declared)):
             content = getattr(proto, self.fields[0])
             value = content if isinstance(content, int | float | bytes) else tuple(content)
-            if isinstance(value, bytes) and len(value) > LONGEST_FORM:
+            if isinstance(value, bytes) and len(value) > MAX_KEY_STRING:
                 return None
         return (id(operator), proto.name, proto.type, *self.fields, value)
 
@@ -120,7 +120,7 @@ class Attribute:
         """Whether its value consists of numbers or strings, not of messages, or it has no value."""
         return not self.fields or (len(self.fields) == 1 and self.fields[0] in _PLAIN_FIELDS)
 
-    def held(self, single: str, several: str) -> list[Any]:
+    def messages(self, single: str, several: str) -> list[Any]:
         """Return the messages in a single and in a repeated field."""
         first = [getattr(self.proto, single)] if single in self.fields else []
         return [*first, *getattr(self.proto, several)]
@@ -131,11 +131,11 @@ class Attribute:
         return f"{self.node.place}, attribute {self.proto.name!r}"
 
 
-class Value(NamedTuple):
+class CheckedValue(NamedTuple):
     """A ValueInfoProto: an input or output of a graph, or an entry of `value_info`."""
 
     proto: Any
-    container: Container
+    container: CheckedContainer
     role: str
 
     @property
@@ -144,13 +144,13 @@ class Value(NamedTuple):
         return f"{self.container.place}, {self.role} {self.proto.name!r}"
 
 
-class SparseTensor(NamedTuple):
+class CheckedSparseTensor(NamedTuple):
     """A SparseTensorProto, and the graph or attribute that holds it."""
 
     proto: Any
-    owner: Container | Attribute
+    owner: CheckedContainer | CheckedAttribute
     role: str
-    model: Model
+    model: CheckedModel
 
     @property
     def place(self) -> str:
@@ -158,13 +158,13 @@ class SparseTensor(NamedTuple):
         return f"{self.owner.place}, {self.role}{_quoted(self.proto.values.name)}"
 
 
-class Tensor(NamedTuple):
+class CheckedTensor(NamedTuple):
     """A TensorProto, and the graph, attribute or sparse tensor that holds it."""
 
     proto: Any
-    owner: Container | Attribute | SparseTensor
+    owner: CheckedContainer | CheckedAttribute | CheckedSparseTensor
     role: str
-    model: Model
+    model: CheckedModel
 
     @property
     def place(self) -> str:
@@ -172,7 +172,7 @@ class Tensor(NamedTuple):
         return f"{self.owner.place}, {self.role}{_quoted(self.proto.name)}"
 
 
-class Internal:
+class InternalTensor:
     """A tensor with elements in the model.
 
     Attributes:
@@ -181,19 +181,19 @@ class Internal:
         filled_fields: the fields that hold elements, each with the number of its entries or bytes.
     """
 
-    __slots__ = ("count", "kind", "proto", "tensor", "used")
+    __slots__ = ("count", "filled_fields", "kind", "proto", "tensor")
 
-    def __init__(self, tensor: Tensor) -> None:
-        proto = with_elements(tensor.proto)
+    def __init__(self, tensor: CheckedTensor) -> None:
+        proto = with_payload(tensor.proto)
         self.tensor = tensor
         self.proto = proto
         self.kind = BY_NUMBER.get(proto.data_type)
-        self.count = count_of(proto)
+        self.count = element_count(proto)
         sizes = {name: len(getattr(proto, name)) for name in DATA_FIELDS}
-        self.used = {name: size for name, size in sizes.items() if size}
+        self.filled_fields = {name: size for name, size in sizes.items() if size}
         # Readers prefer raw_data to the typed fields, even if it is empty.
-        if self.used and proto.HasField("raw_data"):
-            self.used["raw_data"] = sizes["raw_data"]
+        if self.filled_fields and proto.HasField("raw_data"):
+            self.filled_fields["raw_data"] = sizes["raw_data"]
 
     @property
     def place(self) -> str:
@@ -201,15 +201,15 @@ class Internal:
         return self.tensor.place
 
 
-class External(NamedTuple):
+class ExternalTensor(NamedTuple):
     """A tensor with elements in a separate file."""
 
-    tensor: Tensor
+    tensor: CheckedTensor
 
     @property
     def proto(self) -> Any:
         """The TensorProto."""
-        return with_elements(self.tensor.proto)
+        return with_payload(self.tensor.proto)
 
     @property
     def place(self) -> str:
@@ -217,12 +217,12 @@ class External(NamedTuple):
         return self.tensor.place
 
 
-class Training(NamedTuple):
+class CheckedTraining(NamedTuple):
     """A TrainingInfoProto, and its position in the model."""
 
     proto: Any
     position: int
-    model: Model
+    model: CheckedModel
 
     @property
     def place(self) -> str:
@@ -230,7 +230,7 @@ class Training(NamedTuple):
         return f"training_info[{self.position}]"
 
 
-def is_bounded(declared: Declared) -> bool:
+def restricts_values(declared: Declared) -> bool:
     """Return whether a definition restricts the values of an attribute."""
     return declared.values is not None or declared.minimum is not None or declared.maximum is not None
 

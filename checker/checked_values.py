@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from opshift.checker.checked_nodes import Node
-from opshift.checker.containers import Model
-from opshift.checker.findings import Flaw
+from opshift.checker.checked_nodes import CheckedNode
+from opshift.checker.containers import CheckedModel
+from opshift.checker.findings import Problem
 from opshift.checker.ir_features.contents import contents_of
-from opshift.checker.ir_features.finders import uses_in
+from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Parameter
 
 
-class Newer:
+class NewerFeatures:
     """Features and element types in a model that are newer than its IR version.
 
     Attributes:
@@ -24,23 +24,23 @@ class Newer:
 
     place = "model"
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: CheckedModel) -> None:
         self.ir_version = model.ir_version
         self.uses: dict[str, list[Use]] = {}
         if model.ir_version < 1:
             return
         newest = ir_versions().newest
-        for use in uses_in(contents_of(model.proto, model.registry, newest, oldest=model.ir_version)):
+        for use in find_uses(contents_of(model.proto, model.registry, newest, oldest=model.ir_version)):
             self.uses.setdefault(use.feature, []).append(use)
 
-    def flaws(self, feature: str, meaning: str) -> Iterator[Flaw]:
+    def problems(self, feature: str, meaning: str) -> Iterator[Problem]:
         """Yield a problem for each use of a feature that the IR version does not have."""
         if since(feature) > self.ir_version:
             reason = f"IR version {self.ir_version} does not support {meaning}; {since(feature)} does"
-            yield from (Flaw(reason, place=use.place) for use in self.uses.get(feature, ()))
+            yield from (Problem(reason, place=use.place) for use in self.uses.get(feature, ()))
 
 
-class Bound(NamedTuple):
+class BoundValue(NamedTuple):
     """A value of known type, and the formal parameter that it is bound to."""
 
     formal: Parameter
@@ -48,14 +48,14 @@ class Bound(NamedTuple):
     type: str
 
 
-class Typed:
+class TypedNode:
     """A node of a known operator, with the known types of its inputs and outputs.
 
     Attributes:
         inputs, outputs: an element type such as `float16`, a type string, or `None` if the type is unknown.
     """
 
-    def __init__(self, node: Node, operator: OperatorVersion) -> None:
+    def __init__(self, node: CheckedNode, operator: OperatorVersion) -> None:
         element_type = node.container.scope.element_type
         self.node = node
         self.operator = operator
@@ -68,26 +68,28 @@ class Typed:
         return self.node.place
 
     @property
-    def form(self) -> Hashable:
+    def cache_key(self) -> Hashable:
         """Cache key: operator and types; `None` if the rules read more than these."""
         # The rules for heterogeneous outputs and type attributes also read subgraphs and attributes.
         if not all(output.homogeneous and not output.type_attribute for output in self.operator.outputs):
             return None
         return (id(self.operator), *self.inputs, "->", *self.outputs)
 
-    def bound(self) -> tuple[list[Bound], list[Bound]]:
+    def bound_values(self) -> tuple[list[BoundValue], list[BoundValue]]:
         """Return the inputs and the outputs of known type, bound to the operator's parameters."""
         node, operator = self.node, self.operator
         inputs = list(_bind(operator.inputs, node.inputs, self.inputs))
         return inputs, list(_bind(operator.outputs, node.outputs, self.outputs))
 
 
-def _bind(formals: Sequence[Parameter], names: Sequence[str], types: Sequence[str | None]) -> Iterator[Bound]:
+def _bind(
+    formals: Sequence[Parameter], names: Sequence[str], types: Sequence[str | None]
+) -> Iterator[BoundValue]:
     last = len(formals) - 1
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
         if value_type is not None and last >= 0:
             # Only the last parameter can be variadic; it is bound to all remaining values.
-            yield Bound(formals[min(position, last)], name, _type_string(value_type))
+            yield BoundValue(formals[min(position, last)], name, _type_string(value_type))
 
 
 def _type_string(value_type: str) -> str:

@@ -7,22 +7,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opshift.converter.options import Concessions
+from opshift.converter.options import Allowances
 from opshift.inference.scope import Scope
-from opshift.model.fresh_names import Names
+from opshift.model.fresh_names import FreshNames
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.checker.checked_nodes import Node
+    from opshift.checker.checked_nodes import CheckedNode
 
-Key = tuple[str, str, str]
+FunctionKey = tuple[str, str, str]
 """Identity of a function: canonical domain, name and overload."""
 
 
-class Source(NamedTuple):
+class ModelSource(NamedTuple):
     """Model that could not be read, or only in part."""
 
     place: str
@@ -30,7 +30,7 @@ class Source(NamedTuple):
     is_text: bool = True
 
 
-class Model:
+class CheckedModel:
     """A ModelProto.
 
     Attributes:
@@ -50,15 +50,15 @@ class Model:
         self.ir_version: int = proto.ir_version
         # Models of IR versions 1 and 2 have no opset imports: they use opset 1.
         self.opsets = opsets_of(proto.opset_import) or ({DEFAULT_DOMAIN: 1} if self.ir_version < 3 else {})
-        self.functions: dict[Key, Any] = {}
+        self.functions: dict[FunctionKey, Any] = {}
         for function in proto.functions:
             self.functions.setdefault(function_key(function), function)
-        self.calls: dict[Key, set[Key]] = {key: set() for key in self.functions}
-        self.clean: set[Hashable] = set()
+        self.calls: dict[FunctionKey, set[FunctionKey]] = {key: set() for key in self.functions}
+        self.passed_keys: set[Hashable] = set()
         self._import_ids: dict[frozenset[tuple[str, int]], int] = {}
         self._file_sizes: dict[Path, int] = {}
 
-    def number_of(self, opsets: Mapping[str, int]) -> int:
+    def imports_id(self, opsets: Mapping[str, int]) -> int:
         """Return a number that identifies a set of opset imports: a short part of cache keys."""
         return self._import_ids.setdefault(frozenset(opsets.items()), len(self._import_ids))
 
@@ -78,14 +78,14 @@ class Model:
             opsets = {**opsets_of(function.opset_import), **opsets}
         return opsets
 
-    def size_of(self, file: Path) -> int:
+    def file_size(self, file: Path) -> int:
         """Return the size of a file in bytes, cached: many tensors share one file."""
         if file not in self._file_sizes:
             self._file_sizes[file] = file.stat().st_size
         return self._file_sizes[file]
 
 
-class Resolved(NamedTuple):
+class NodeDefinition(NamedTuple):
     """Definition of a node: an operator, a function of the model, or neither.
 
     Attributes:
@@ -99,7 +99,7 @@ class Resolved(NamedTuple):
     error: ResolveError | None = None
 
 
-class Container:
+class CheckedContainer:
     """A graph or function.
 
     Attributes:
@@ -115,44 +115,49 @@ class Container:
     """
 
     def __init__(
-        self, proto: Any, place: str, model: Model, opsets: Mapping[str, int], parent: Container | None = None
+        self,
+        proto: Any,
+        place: str,
+        model: CheckedModel,
+        opsets: Mapping[str, int],
+        parent: CheckedContainer | None = None,
     ) -> None:
         self.proto = proto
         self.place = place
         self.model = model
         self.opsets = opsets
-        self.imports = model.number_of(opsets)
+        self.imports_id = model.imports_id(opsets)
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
-        self.key: Key | None = parent.key if parent else None
+        self.key: FunctionKey | None = parent.key if parent else None
         self.scope: Scope = (
             parent.scope.child(proto)
             if parent
-            else Scope(proto, opsets, model.registry, Names(), Concessions(), {})
+            else Scope(proto, opsets, model.registry, FreshNames(), Allowances(), {})
         )
-        self.used: set[str] = set()
-        self.is_broken: bool = parent.is_broken if parent else model.redefines_operators
+        self.read_names: set[str] = set()
+        self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
-        self._resolved: dict[Key, Resolved] = {} if parent is None else parent._resolved
+        self._resolved: dict[FunctionKey, NodeDefinition] = {} if parent is None else parent._resolved
 
-    def functions(self) -> Iterator[Function]:
+    def enclosing_functions(self) -> Iterator[CheckedFunction]:
         """Yield the function that this container is or is nested in, if any."""
-        return (container for container in self.around() if isinstance(container, Function))
+        return (container for container in self.with_enclosing() if isinstance(container, CheckedFunction))
 
-    def around(self) -> Iterator[Container]:
+    def with_enclosing(self) -> Iterator[CheckedContainer]:
         """Yield this container and the enclosing ones, from the inside outwards."""
-        current: Container | None = self
+        current: CheckedContainer | None = self
         while current is not None:
             yield current
             current = current.parent
 
-    def mark_broken(self) -> None:
+    def mark_invalid(self) -> None:
         """Record that a node breaks a rule, so that types inferred from here on are unreliable."""
-        for container in self.around():
-            container.is_broken = True
+        for container in self.with_enclosing():
+            container.is_invalid = True
 
     @cached_property
-    def made(self) -> frozenset[str]:
+    def produced(self) -> frozenset[str]:
         """The names that its nodes produce, regardless of their order."""
         return frozenset(name for node in self.proto.node for name in node.output[:] if name)
 
@@ -161,37 +166,37 @@ class Container:
         """The names of its inputs."""
         return frozenset(value.name for value in self.proto.input)
 
-    def add(self, node: Node) -> None:
+    def add(self, node: CheckedNode) -> None:
         """Record that a node is passed: its outputs are visible to the following nodes."""
-        self.used.update(node.inputs)
-        self.scope.known.update(node.outputs)
+        self.read_names.update(node.inputs)
+        self.scope.defined_names.update(node.outputs)
         if node.function is not None and self.key in self.model.calls:
             self.model.calls[self.key].add(called_key(node.proto))
 
-    def resolve(self, proto: Any) -> Resolved:
+    def resolve(self, proto: Any) -> NodeDefinition:
         """Return the definition of a node, cached by domain, operator name and overload."""
         key = called_key(proto)
         if key not in self._resolved:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
 
-    def _resolve(self, key: Key) -> Resolved:
+    def _resolve(self, key: FunctionKey) -> NodeDefinition:
         function = self.model.functions.get(key)
         domain, op_type, _ = key
         if function is not None:
-            return Resolved(function=function)
+            return NodeDefinition(function=function)
         registry, opset = self.model.registry, self.opsets.get(domain)
         # Other rules report a missing import and an unknown opset, and unknown domains have no definitions.
         if opset is None or domain not in registry.domains() or opset > registry.newest_opset(domain):
-            return Resolved()
+            return NodeDefinition()
         try:
-            return Resolved(registry.get_schema(op_type, opset, domain))
+            return NodeDefinition(registry.get_schema(op_type, opset, domain))
         except ResolveError as error:
             # The error is cached: without its traceback it does not keep the frames alive.
-            return Resolved(error=error.with_traceback(None))
+            return NodeDefinition(error=error.with_traceback(None))
 
 
-class Graph(Container):
+class CheckedGraph(CheckedContainer):
     """A GraphProto.
 
     Attributes:
@@ -203,9 +208,9 @@ class Graph(Container):
         self,
         proto: Any,
         place: str,
-        model: Model,
+        model: CheckedModel,
         opsets: Mapping[str, int],
-        parent: Container | None = None,
+        parent: CheckedContainer | None = None,
         *,
         is_top: bool = False,
     ) -> None:
@@ -220,16 +225,16 @@ class Graph(Container):
         return [*(tensor.name for tensor in self.proto.initializer), *sparse]
 
     @cached_property
-    def stated(self) -> Mapping[str, Any]:
+    def declared_types(self) -> Mapping[str, Any]:
         """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
         values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
         return {value.name: value.type for value in values}
 
 
-class Function(Container):
+class CheckedFunction(CheckedContainer):
     """A FunctionProto."""
 
-    def __init__(self, proto: Any, model: Model) -> None:
+    def __init__(self, proto: Any, model: CheckedModel) -> None:
         opsets = opsets_of(proto.opset_import)
         place = f"function {canonical_domain(proto.domain)}.{proto.name}"
         super().__init__(proto, f"{place}:{proto.overload}" if proto.overload else place, model, opsets)
@@ -256,11 +261,11 @@ def opsets_of(imports: Any) -> dict[str, int]:
     return opsets
 
 
-def function_key(function: Any) -> Key:
+def function_key(function: Any) -> FunctionKey:
     """Return the identity of a FunctionProto."""
     return canonical_domain(function.domain), function.name, function.overload
 
 
-def called_key(node: Any) -> Key:
+def called_key(node: Any) -> FunctionKey:
     """Return the identity of the function that a NodeProto calls, if it calls one."""
     return canonical_domain(node.domain), node.op_type, node.overload

@@ -33,7 +33,7 @@ _MOST_SEVERE_FIRST = tuple(Level)
 ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
-class Flaw(NamedTuple):
+class Problem(NamedTuple):
     """Problem with a remedy or place that differs from the default; otherwise a rule yields the reason only.
 
     Attributes:
@@ -88,14 +88,14 @@ class IllegalModel(InvalidModel):
         super().__init__(f"{when}: {summary}" if when else summary, place=first.place, remedy=first.remedy)
 
 
-def repeated(kind: str, names: Iterable[str]) -> Iterator[str]:
+def duplicate_names(kind: str, names: Iterable[str]) -> Iterator[str]:
     """Yield a reason for each name that occurs more than once; empty names are allowed to repeat."""
     for name, count in Counter(names).items():
         if name and count > 1:
             yield f"{count} {kind}s have the name {name!r}"
 
 
-def some(names: Sequence[str]) -> str:
+def list_names(names: Sequence[str]) -> str:
     """Return the first three names and the number of remaining ones."""
     more = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
     return f"{', '.join(map(repr, names[:3]))}{more}"

@@ -11,12 +11,12 @@ from functools import cache
 from types import MappingProxyType, UnionType
 from typing import Any, TypeVar, get_args, get_type_hints
 
-from opshift.checker.findings import Finding, Flaw, Level
+from opshift.checker.findings import Finding, Level, Problem
 from opshift.model.errors import OpshiftError
 
-Flaws = Iterable[str | Flaw]
+Problems = Iterable[str | Problem]
 
-Judge = TypeVar("Judge", bound=Callable[[Any], Flaws])
+Check = TypeVar("Check", bound=Callable[[Any], Problems])
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Rule:
     title: str
     source: str
     remedy: str
-    subjects: tuple[type, ...]
-    judge: Callable[[Any], Flaws]
+    target_types: tuple[type, ...]
+    check: Callable[[Any], Problems]
 
-    def finding(self, target: Any, problem: str | Flaw) -> Finding:
+    def to_finding(self, target: Any, problem: str | Problem) -> Finding:
         """Return the finding for a problem of an object."""
-        reason, remedy, place = problem if isinstance(problem, Flaw) else (problem, "", "")
+        reason, remedy, place = problem if isinstance(problem, Problem) else (problem, "", "")
         return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)
 
 
@@ -55,7 +55,7 @@ class DuplicateRule(OpshiftError):
     """Two rules have the same id."""
 
 
-def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Judge], Judge]:
+def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Check], Check]:
     """Register a function as a rule for the objects that its parameter's type names.
 
     Args:
@@ -71,7 +71,7 @@ def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Judg
         DuplicateRule: a rule with this id exists.
     """
 
-    def register(check: Judge) -> Judge:
+    def register(check: Check) -> Check:
         if name in _registered:
             raise DuplicateRule(f"two rules have the id {name}; rename one")
         title = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
@@ -81,7 +81,7 @@ def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Judg
     return register
 
 
-def _target_types(check: Callable[[Any], Flaws]) -> tuple[type, ...]:
+def _target_types(check: Callable[[Any], Problems]) -> tuple[type, ...]:
     hint = next(iter(get_type_hints(check).values()))
     return get_args(hint) if isinstance(hint, UnionType) else (hint,)
 
@@ -96,6 +96,6 @@ def rule_table() -> Mapping[str, Rule]:
 
 
 @cache
-def rules_of(target: type) -> tuple[Rule, ...]:
+def rules_for(target: type) -> tuple[Rule, ...]:
     """Return the rules for objects of a class; cached, because it is called for every object of a model."""
-    return tuple(entry for entry in rule_table().values() if target in entry.subjects)
+    return tuple(entry for entry in rule_table().values() if target in entry.target_types)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
-from opshift.converter.reversible.restore import put_back, sweep
+from opshift.converter.reversible.restore import remove_leftovers, restore_originals
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
-from opshift.converter.rewrite_cache.cached_rewrite import Renamed
+from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
 
-IMPORTS_ARE_STATED = 3
+FIRST_IR_WITH_OPSET_IMPORTS = 3
 """First IR version with opset imports; older models have opset 1 implicitly."""
 
 
@@ -27,7 +27,9 @@ def apply_plan(plan: Plan, model: Any) -> None:
     plan.require_possible()
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after
-    graph_takes_initializers = model.ir_version >= INITIALIZERS_STAND_ALONE or plan.ir.makes_inputs
+    graph_takes_initializers = (
+        model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
+    )
     _apply_container(plan.graph, model.graph, graph_takes_initializers)
     training = (graph for info in model.training_info for graph in (info.initialization, info.algorithm))
     for graph, container in zip(training, plan.training, strict=True):
@@ -42,7 +44,9 @@ def apply_plan(plan: Plan, model: Any) -> None:
         _apply_container(container, function, False)
         _update_versions(function.opset_import, plan.targets)
         _add_imports(function.opset_import, [container])
-    if (plan.opsets or plan.ir.before < IMPORTS_ARE_STATED <= plan.ir.after) and not model.opset_import:
+    if (
+        plan.opsets or plan.ir.before < FIRST_IR_WITH_OPSET_IMPORTS <= plan.ir.after
+    ) and not model.opset_import:
         model.opset_import.add().version = 1
     _update_versions(model.opset_import, plan.targets)
     _add_imports(model.opset_import, [plan.graph, *plan.training])
@@ -57,7 +61,7 @@ def _update_versions(imports: Any, targets: Mapping[str, int]) -> None:
 
 def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
     needed = {
-        name: opset for plan in plans for item in plan.all() for name, opset in item.new_imports.items()
+        name: opset for plan in plans for item in plan.walk() for name, opset in item.new_imports.items()
     }
     for domain, opset in needed.items():
         new = imports.add()
@@ -73,7 +77,7 @@ def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bo
             _apply_container(inner, _subgraph(nodes[index], attribute, position), takes_initializers)
     for index, name in plan.calls:
         nodes[index].op_type = name
-    put_back(plan.reversal, nodes)
+    restore_originals(plan.reversal, nodes)
     order: list[int] = []
     for change in plan.changes:
         order += _replace(nodes, change)
@@ -84,7 +88,7 @@ def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bo
             write_tensor(container.initializer.add(), tensor, name)
     if order:
         _sort(nodes, plan.node_count, plan.changes, order)
-    sweep(plan.reversal, container)
+    remove_leftovers(plan.reversal, container)
 
 
 def _subgraph(node: Any, attribute: str, position: int) -> Any:
@@ -98,18 +102,18 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
     Returns:
         Sort keys of the appended nodes.
     """
-    result, position = change.result, change.line[0]
+    result, position = change.result, change.record[0]
     original = nodes[position]
-    if isinstance(result, Renamed) and len(result.pattern.moulds) == 1:
-        result.pattern.moulds[0].fill(original, result.names)
-        hand_on(original, ())
+    if isinstance(result, CacheHit) and len(result.cached.templates) == 1:
+        result.cached.templates[0].fill(original, result.names)
+        copy_device_configurations(original, ())
         return []
-    main = result.main
+    main = result.replacement_index
     offsets = [place - main for place in range(len(result.operators)) if place != main]
     added = [nodes.add() for _ in offsets]
     protos = (*added[:main], original, *added[main:])
-    if isinstance(result, Renamed):
-        for mould, proto in zip(result.pattern.moulds, protos, strict=True):
+    if isinstance(result, CacheHit):
+        for mould, proto in zip(result.cached.templates, protos, strict=True):
             mould.fill(proto, result.names)
     else:
         for written, proto in zip(result.nodes, protos, strict=True):
@@ -117,11 +121,11 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
                 fill_node(proto, written, original)
         assert change.original is not None, "only cached rewrites come without the original node"
         update_node(original, result.nodes[main], change.original)
-    hand_on(original, added)
-    return [position * STRIDE + distance for distance in offsets]
+    copy_device_configurations(original, added)
+    return [position * SORT_KEY_STRIDE + distance for distance in offsets]
 
 
-STRIDE = 1 << 20
+SORT_KEY_STRIDE = 1 << 20
 """Distance between the sort keys of two neighbouring nodes; the nodes inserted between them use the gap."""
 
 
@@ -134,18 +138,18 @@ def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
         attribute.name = "value"
         attribute.type = 4  # AttributeProto.TENSOR
         write_tensor(attribute.t, tensor)
-    return [-STRIDE] * len(constants)
+    return [-SORT_KEY_STRIDE] * len(constants)
 
 
 def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -> None:
     """Move the appended nodes to their positions."""
     # A repeated field can neither insert nor take a list of keys. upb calls the key function once per node,
     # in the order of the field, so an iterator delivers the keys.
-    keys = iter([*range(0, count * STRIDE, STRIDE), *added])
+    keys = iter([*range(0, count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *added])
     nodes.sort(key=lambda _: next(keys))
 
 
-def hand_on(successor: Any, others: Sequence[Any]) -> None:
+def copy_device_configurations(successor: Any, others: Sequence[Any]) -> None:
     """Copy the device configurations of a node to all nodes that replace it.
 
     The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce

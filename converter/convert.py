@@ -12,7 +12,7 @@ from opshift.converter.report import Report
 from opshift.converter.reversible.record import has_record
 from opshift.converter.target import IrVersionLike, TargetLike, read_target
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.files import BYTES, collector_paused, model_of
+from opshift.model.files import BYTES_TYPES, gc_paused, model_of
 from opshift.registry.registry import Registry, default_registry
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Conversion(NamedTuple):
     report: Report
 
 
-@collector_paused
+@gc_paused
 def convert_version(
     model: Any,
     target: TargetLike | None = None,
@@ -79,13 +79,13 @@ def convert_version(
             remedy="pass target or ir_version, such as convert_version(model, target=17)",
         )
     wanted = given[0] if given else None
-    if isinstance(model, BYTES):
+    if isinstance(model, BYTES_TYPES):
         result, plan = _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)
         return bytes(model) if plan.is_empty else result.SerializeToString()
     return _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)[0]
 
 
-@collector_paused
+@gc_paused
 def convert(
     model: Any,
     target: TargetLike | None = None,
@@ -131,9 +131,9 @@ def _convert(
     # After the opsets: the IR rewrites expect converted nodes.
     plan.ir.apply(result, registry)
     if plan.header is not None:
-        from opshift.converter.reversible.write_record import remember
+        from opshift.converter.reversible.write_record import update_record
 
-        remember(plan, result)
+        update_record(plan, result)
     if check:
         _require_legal(result, registry, "after the conversion")
         if inplace and not owned:
@@ -148,7 +148,7 @@ def _require_legal(model: Any, registry: Registry, when: str) -> None:
     require_legal(model, registry, when)
 
 
-@collector_paused
+@gc_paused
 def plan_version(
     model: Any,
     target: TargetLike | None = None,

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import get_args
 
 from opshift.model.errors import UsageError
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
-KINDS: tuple[Concession, ...] = get_args(Concession)
+ALLOWANCE_KINDS: tuple[Allow, ...] = get_args(Allow)
 
 
-class Concessions:
+class Allowances:
     """Kinds of inexact conversion that the caller allows.
 
     Attributes:
@@ -23,18 +23,19 @@ class Concessions:
 
     def __init__(self, allowed: Iterable[str] = ()) -> None:
         self._allowed = frozenset([allowed] if isinstance(allowed, str) else allowed)
-        unknown = sorted(self._allowed - set(KINDS))
+        unknown = sorted(self._allowed - set(ALLOWANCE_KINDS))
         if unknown:
             raise UsageError(
-                f"unknown allow value {unknown[0]!r}", remedy=f"the allowed values are {', '.join(KINDS)}"
+                f"unknown allow value {unknown[0]!r}",
+                remedy=f"the allowed values are {', '.join(ALLOWANCE_KINDS)}",
             )
-        self.used: list[tuple[Concession, str]] = []
+        self.used: list[tuple[Allow, str]] = []
 
-    def allows(self, kind: Concession) -> bool:
+    def is_allowed(self, kind: Allow) -> bool:
         """Return whether a kind is allowed."""
         return kind in self._allowed
 
-    def concede(self, kind: Concession, reason: str) -> bool:
+    def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether a kind is allowed; if so, record its use with the reason."""
         if kind not in self._allowed:
             return False

@@ -10,7 +10,7 @@ from typing import Any
 from opshift.converter.errors import Refusal
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, OpsetChange, Plan
 
-RESTORED = "restored to its state before an earlier conversion: "
+RESTORED_PREFIX = "restored to its state before an earlier conversion: "
 """Prefix of the first step of a node that is restored."""
 
 
@@ -104,7 +104,7 @@ def _specialised_functions(plan: Plan) -> Iterator[SpecialisedFunction]:
 
 
 def _changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
-    restored = container.reversal.returns.get(change.position)
+    restored = container.reversal.restored.get(change.position)
     steps = tuple(
         f"{edge.source.id} -> {edge.opset}: {edge.change}".rstrip(": ") for edge in change.result.steps
     )
@@ -112,5 +112,5 @@ def _changed_node(change: NodeChange, container: ContainerPlan) -> ChangedNode:
         change.place,
         ", ".join(restored.operators) if restored else str(change.operator),
         tuple(str(each.id) for each in change.result.operators),
-        (f"{RESTORED}{change.operator}", *steps) if restored else steps,
+        (f"{RESTORED_PREFIX}{change.operator}", *steps) if restored else steps,
     )

@@ -18,9 +18,9 @@ IrVersionLike = int | str | None
 
 TargetLike = int | str | Mapping[str, int] | Iterable[str]
 
-EXAMPLE = "give an opset version such as 17"
+EXAMPLE_REMEDY = "give an opset version such as 17"
 
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 """Exclusive maximum of digits of an opset version; keeps `int` from parsing huge texts."""
 
 
@@ -36,7 +36,7 @@ class Target:
 
     opsets: Mapping[str, int]
     ir_version: int | None = None
-    wanted_ir_version: int | Literal["keep"] | None = None
+    requested_ir_version: int | Literal["keep"] | None = None
 
 
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
@@ -67,7 +67,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
         # If several releases are targets, the oldest IR version is the limit.
         newest_ir = min(filter(None, (ir, newest_ir)), default=None)
     if not opsets and (requested is None or target is not None):
-        raise UsageError("no target is given", remedy=EXAMPLE)
+        raise UsageError("no target is given", remedy=EXAMPLE_REMEDY)
     return Target(_validated(opsets, registry), newest_ir, requested)
 
 
@@ -98,7 +98,7 @@ def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str
         for text in target:
             yield _read_text(str(text).strip(), registry)
     else:
-        raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE)
+        raise UsageError(f"{target!r} is not a target", remedy=EXAMPLE_REMEDY)
 
 
 def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | None]:
@@ -115,13 +115,13 @@ def _read_text(text: str, registry: Registry) -> tuple[dict[str, int], int | Non
 
 
 def _is_number(text: str) -> bool:
-    return len(text) < MOST_DIGITS and text.removeprefix("-").isdecimal()
+    return len(text) < MAX_DIGITS and text.removeprefix("-").isdecimal()
 
 
 def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
         if not isinstance(opset, int) or isinstance(opset, bool):
-            raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE)
+            raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE_REMEDY)
         newest = registry.newest_opset(domain)
         if not 1 <= opset <= newest:
             raise UnknownOpset(

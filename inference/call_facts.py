@@ -6,19 +6,19 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from opshift.model.node import Node, Tensor
-from opshift.model.offloaded_tensors import serialized
+from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Shape
 
 if TYPE_CHECKING:
-    from opshift.inference.function_scope import Functions
+    from opshift.inference.function_scope import FunctionTable
     from opshift.inference.scope import Scope
 
-Kind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
+CallFactKind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
 
 ABSENT: Any = object()
 """Marker for an attribute that the call does not set and that has no default."""
 
-LARGEST = 1024
+MAX_CONSTANT_ELEMENTS = 1024
 """Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
 
 GRAPH_TYPES = (5, 10)
@@ -29,14 +29,14 @@ there.
 """
 
 
-class Asked(NamedTuple):
+class Fact(NamedTuple):
     """Kind of fact, and the input or attribute of a function that it is about."""
 
-    kind: Kind
+    kind: CallFactKind
     name: str
 
 
-class Call(NamedTuple):
+class CallSite(NamedTuple):
     """Node that calls a function: its view, its NodeProto and the scope that contains it."""
 
     node: Node
@@ -44,7 +44,7 @@ class Call(NamedTuple):
     scope: Scope
 
 
-class View(Node):
+class ResolvedNode(Node):
     """Node of a function with the inputs and attributes that the calls of the function provide.
 
     Attributes:
@@ -67,7 +67,7 @@ class View(Node):
         }
 
 
-class Callers:
+class CallFacts:
     """Calls of one function and the facts on which they agree.
 
     Attributes:
@@ -76,11 +76,11 @@ class Callers:
         disagreements: queried facts that differ between calls.
     """
 
-    def __init__(self, functions: Functions, index: int, calls: Sequence[Call]) -> None:
+    def __init__(self, functions: FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
         function = functions.protos[index]
         self.index = index
         self.calls = tuple(calls)
-        self.disagreed: set[Asked] = set()
+        self.disagreements: set[Fact] = set()
         self._functions = functions
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
@@ -92,14 +92,14 @@ class Callers:
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of an input if all calls that provide it agree."""
-        found: str | None = self._agreed_fact(Asked("type", name))
+        found: str | None = self._agreed_fact(Fact("type", name))
         return found
 
     def shape(self, name: str) -> Shape | None:
         """Return the shape of an input, `None` for each dimension that differs, or if the ranks differ."""
         if self.rank(name) is None:
             return None
-        exact: Shape | None = self._agreed_fact(Asked("shape", name))
+        exact: Shape | None = self._agreed_fact(Fact("shape", name))
         if exact is not None:
             return exact
         shapes = [call.scope.shape(argument) for call, argument in self._arguments(name)]
@@ -108,12 +108,12 @@ class Callers:
 
     def rank(self, name: str) -> int | None:
         """Return the rank of an input if all calls that provide it agree."""
-        found: int | None = self._agreed_fact(Asked("rank", name))
+        found: int | None = self._agreed_fact(Fact("rank", name))
         return found
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value of an input that is the same constant in all calls."""
-        if self._agreed_fact(Asked("constant", name)) is None:
+        if self._agreed_fact(Fact("constant", name)) is None:
             return None
         call = self.calls[0]
         return call.scope.constant(self._argument(call, name))
@@ -121,15 +121,17 @@ class Callers:
     def attribute(self, name: str) -> Any:
         """Return the AttributeProto of an attribute; `ABSENT` if no call sets it, `None` if calls differ."""
         if name not in self._attributes:
-            agreed = self._agreed_fact(Asked("attribute", name))
+            agreed = self._agreed_fact(Fact("attribute", name))
             self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
         return self._attributes[name]
 
-    def view(self, node: Node, scope: Scope) -> Node:
+    def resolve_node(self, node: Node, scope: Scope) -> Node:
         """Return a node with the attributes that all calls provide, without the inputs that all omit."""
         if not self.calls:
             return node
-        attributes = dict(self._resolved_attributes(node)) if node.refers_to_caller else node.attributes
+        attributes = (
+            dict(self._resolved_attributes(node)) if node.has_attribute_references else node.attributes
+        )
         left_out = {
             name
             for name in node.inputs
@@ -140,13 +142,13 @@ class Callers:
         inputs = ["" if name in left_out else name for name in node.inputs]
         while left_out and inputs and not inputs[-1]:
             inputs.pop()
-        return View(node, inputs, attributes)
+        return ResolvedNode(node, inputs, attributes)
 
-    def unsettled(self, node: Node, scope: Scope) -> str:
+    def describe_disagreement(self, node: Node, scope: Scope) -> str:
         """Describe an input or attribute of a node that only some calls provide; empty if there is none."""
         for name in node.inputs if self.calls else ():
             if self._is_function_input(name, scope) and self._presence[name] is None:
-                self.disagreed.add(Asked("presence", name))
+                self.disagreements.add(Fact("presence", name))
                 return f"input {name!r}"
         for name, value in node.attributes.items():
             reference = getattr(value, "ref_attr_name", "")
@@ -154,34 +156,34 @@ class Callers:
                 return f"attribute {name!r}"
         return ""
 
-    def key(self, call: Call, asked: Sequence[Asked]) -> Hashable:
+    def fact_key(self, call: CallSite, asked: Sequence[Fact]) -> Hashable:
         """Return the facts of one call; calls with equal keys agree."""
         return tuple(self._fact_of(call, each) for each in asked)
 
-    def everything(self) -> list[Asked]:
+    def all_facts(self) -> list[Fact]:
         """Return every kind of fact about every input and attribute."""
-        kinds: tuple[Kind, ...] = ("presence", "type", "shape", "constant")
-        inputs = [Asked(kind, name) for name in self._positions for kind in kinds]
-        return [*inputs, *(Asked("attribute", name) for name in self._attribute_names)]
+        kinds: tuple[CallFactKind, ...] = ("presence", "type", "shape", "constant")
+        inputs = [Fact(kind, name) for name in self._positions for kind in kinds]
+        return [*inputs, *(Fact("attribute", name) for name in self._attribute_names)]
 
-    def _agreed_fact(self, asked: Asked) -> Any:
+    def _agreed_fact(self, asked: Fact) -> Any:
         """Return a fact on which all calls agree; `None`, with a recorded disagreement, if they do not."""
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
-        with self._functions.nested() as is_shallow:
+        with self._functions.nested_call() as is_shallow:
             calls = self.calls if is_shallow else ()
             facts = (self._fact_of(each, asked) for each in calls if self._is_relevant(each, asked))
             first = next(facts, None)
             if all(each == first for each in facts):
                 return first
-        self.disagreed.add(asked)
+        self.disagreements.add(asked)
         return None
 
-    def _is_relevant(self, call: Call, asked: Asked) -> bool:
+    def _is_relevant(self, call: CallSite, asked: Fact) -> bool:
         """Whether a call has to agree on a fact: types, ranks and shapes need the input to be provided."""
         return asked.kind not in ("type", "rank", "shape") or bool(self._argument(call, asked.name))
 
-    def _fact_of(self, call: Call, asked: Asked) -> Any:
+    def _fact_of(self, call: CallSite, asked: Fact) -> Any:
         if asked.kind == "attribute":
             return _comparable(self._attribute_of(call, asked.name))
         if asked.kind == "presence":
@@ -189,7 +191,7 @@ class Callers:
         argument = self._argument(call, asked.name)
         return _READERS[asked.kind](call.scope, argument) if argument else None
 
-    def _argument(self, call: Call, name: str) -> str:
+    def _argument(self, call: CallSite, name: str) -> str:
         return call.node.input(self._positions[name])
 
     def _is_provided(self, name: str) -> bool | None:
@@ -197,18 +199,18 @@ class Callers:
         answers = {self._provides(call, name) for call in self.calls}
         return answers.pop() if len(answers) == 1 else None
 
-    def _provides(self, call: Call, name: str) -> bool | None:
+    def _provides(self, call: CallSite, name: str) -> bool | None:
         """Whether a call provides an input; an optional input of the enclosing function may be absent."""
         argument = self._argument(call, name)
-        outer = self._functions.callers_of(call.scope)
+        outer = self._functions.call_facts_of(call.scope)
         if outer is None or not outer._is_function_input(argument, call.scope) or not outer.calls:
             return bool(argument)
         found = outer._presence[argument]
         if found is None:
-            outer.disagreed.add(Asked("presence", argument))
+            outer.disagreements.add(Fact("presence", argument))
         return found
 
-    def _arguments(self, name: str) -> Iterator[tuple[Call, str]]:
+    def _arguments(self, name: str) -> Iterator[tuple[CallSite, str]]:
         return ((call, argument) for call in self.calls if (argument := self._argument(call, name)))
 
     def _is_function_input(self, name: str, scope: Scope) -> bool:
@@ -231,25 +233,25 @@ class Callers:
 
     def _is_set(self, name: str) -> bool | None:
         """Whether the calls set an attribute without default; `None` if only some do."""
-        with self._functions.nested() as is_shallow:
+        with self._functions.nested_call() as is_shallow:
             answers = {self._sets(call, name) for call in self.calls} if is_shallow else {None}
         found = answers.pop() if len(answers) == 1 else None
         if found is None:
-            self.disagreed.add(Asked("attribute", name))
+            self.disagreements.add(Fact("attribute", name))
         return found
 
-    def _sets(self, call: Call, name: str) -> bool | None:
+    def _sets(self, call: CallSite, name: str) -> bool | None:
         provided = call.node.attributes.get(name)
         if name in self._defaults or provided is None or not provided.ref_attr_name:
             return name in self._defaults or provided is not None
-        outer = self._functions.callers_of(call.scope)
+        outer = self._functions.call_facts_of(call.scope)
         return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
 
-    def _attribute_of(self, call: Call, name: str) -> Any:
+    def _attribute_of(self, call: CallSite, name: str) -> Any:
         """Return the AttributeProto of an attribute in one call, `ABSENT`, or `None` if it is unknown."""
         provided = call.node.attributes.get(name)
         if provided is not None and provided.ref_attr_name:
-            outer = self._functions.callers_of(call.scope)
+            outer = self._functions.call_facts_of(call.scope)
             provided = outer.attribute(provided.ref_attr_name) if outer and outer.calls else None
             if provided is None:
                 return None
@@ -263,7 +265,7 @@ def _comparable(attribute: Any) -> Any:
         return attribute
     bare = _renamed(attribute, "")
     bare.ClearField("doc_string")
-    return serialized(bare)
+    return serialize(bare)
 
 
 def _renamed(attribute: Any, name: str) -> Any:
@@ -280,12 +282,12 @@ def _small_constant(scope: Scope, name: str) -> Hashable:
     """
     size = 1
     for each in scope.shape(name) or ():
-        size *= LARGEST + 1 if each is None else each
-    found = scope.constant(name) if size <= LARGEST else None
+        size *= MAX_CONSTANT_ELEMENTS + 1 if each is None else each
+    found = scope.constant(name) if size <= MAX_CONSTANT_ELEMENTS else None
     return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
 
 
-_READERS: Mapping[Kind, Callable[[Scope, str], Any]] = {
+_READERS: Mapping[CallFactKind, Callable[[Scope, str], Any]] = {
     "type": lambda scope, name: scope.element_type(name),
     "rank": lambda scope, name: scope.rank(name),
     "constant": _small_constant,

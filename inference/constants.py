@@ -7,35 +7,39 @@ from typing import TYPE_CHECKING
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.tensors import read_sparse, read_tensor
+from opshift.model.tensors import read_sparse_tensor, read_tensor
 from opshift.model.types import Shape
 
 if TYPE_CHECKING:
     from opshift.inference.scope import Scope
 
-PLAIN = (("value_int", "int64", int), ("value_float", "float", float), ("value_string", "string", bytes))
+SCALAR_ATTRIBUTES = (
+    ("value_int", "int64", int),
+    ("value_float", "float", float),
+    ("value_string", "string", bytes),
+)
 """Scalar attributes of Constant: name, element type and Python type; with an `s` appended, a list of them."""
 
-WHOLE = {
+INTEGER_RANGES = {
     **{f"int{bits}": range(-(2 ** (bits - 1)), 2 ** (bits - 1)) for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": range(2**bits) for bits in (8, 16, 32, 64)},
 }
 """Values of each integer type."""
 
-FLOATS = {
+FLOAT_INTEGER_RANGES = {
     name: range(-(2**digits), 2**digits + 1)
     for name, digits in (("bfloat16", 8), ("float16", 11), ("float", 24), ("double", 53))
 }
 """Range of integers that each floating-point type represents exactly: 2 to the number of significand bits."""
 
-HELD = {**WHOLE, **FLOATS}
+EXACT_INTEGER_RANGES = {**INTEGER_RANGES, **FLOAT_INTEGER_RANGES}
 """Range of integers that each numeric type represents exactly."""
 
-WIDER = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
+WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16": ("float", "double")}
 """Floating-point types that represent every value of a narrower one."""
 
 
-def constant_of(scope: Scope, name: str) -> Tensor | None:
+def find_constant(scope: Scope, name: str) -> Tensor | None:
     """Return the value of a constant, propagated through Identity, exact Cast and Shape of a known shape."""
     chain: list[Node] = []
     found = _chain_start(scope, name, chain)
@@ -57,12 +61,12 @@ def _chain_start(scope: Scope, name: str, chain: list[Node]) -> Tensor | None:
             return None if current.is_overridable(name) else read_tensor(initializer)
         sparse = current.sparse_initializer(name)
         if sparse is not None:
-            return None if current.is_overridable(name) else read_sparse(sparse)
+            return None if current.is_overridable(name) else read_sparse_tensor(sparse)
         producer = current.producer(name)
         if producer is None or canonical_domain(producer.node.domain) != DEFAULT_DOMAIN:
             return None
         node = producer.node
-        if node.refers_to_caller:
+        if node.has_attribute_references:
             return None
         if node.op_type not in ("Identity", "Cast"):
             return _value_of_node(node, current)
@@ -73,7 +77,7 @@ def _chain_start(scope: Scope, name: str, chain: list[Node]) -> Tensor | None:
 
 def _value_of_node(node: Node, scope: Scope) -> Tensor | None:
     if node.op_type == "Constant":
-        return constant_node(node)
+        return read_constant_node(node)
     if node.op_type == "Shape" and not node.attributes:
         return _shape_tensor(scope.shape(node.input(0)))
     return None
@@ -85,9 +89,9 @@ def _shape_tensor(shape: Shape | None) -> Tensor | None:
     return Tensor("int64", (len(shape),), shape)
 
 
-def constant_node(node: Node) -> Tensor | None:
+def read_constant_node(node: Node) -> Tensor | None:
     """Return the value of a Constant node, from any of its attributes."""
-    for name, element_type, kind in PLAIN:
+    for name, element_type, kind in SCALAR_ATTRIBUTES:
         if name in node.attributes:
             value = node.attribute(name)
             return Tensor(element_type, (), (value,)) if isinstance(value, kind) else None
@@ -106,14 +110,14 @@ def _cast(tensor: Tensor | None, node: Node) -> Tensor | None:
     if tensor is None or kind is None:
         return None
     source, target = tensor.element_type, kind.name
-    if source == target or target in WIDER.get(source, ()):
+    if source == target or target in WIDER_FLOATS.get(source, ()):
         return Tensor(target, tensor.dims, tensor.values)
-    exact_range = HELD.get(target)
+    exact_range = EXACT_INTEGER_RANGES.get(target)
     if (
-        source not in (*WHOLE, "bool")
+        source not in (*INTEGER_RANGES, "bool")
         or exact_range is None
         or not all(each in exact_range for each in tensor.values)
     ):
         return None
-    convert = float if target in FLOATS else int
+    convert = float if target in FLOAT_INTEGER_RANGES else int
     return Tensor(target, tensor.dims, tuple(map(convert, tensor.values)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from opshift.model.node import Tensor
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
 
 class Facts(Protocol):
@@ -23,7 +23,7 @@ class Facts(Protocol):
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
 
-    def shape_within(self, graph: Any, name: str) -> tuple[int | None, ...] | None:
+    def nested_shape(self, graph: Any, name: str) -> tuple[int | None, ...] | None:
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
 
     def constant(self, name: str) -> Tensor | None:
@@ -38,5 +38,5 @@ class Facts(Protocol):
     def add_constant(self, tensor: Tensor) -> str:
         """Return the name of a constant with this value; equal constants share one name."""
 
-    def concede(self, kind: Concession, reason: str) -> bool:
+    def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; if so, record the reason for the plan."""

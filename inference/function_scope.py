@@ -6,24 +6,30 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from opshift.converter.options import Concessions
-from opshift.inference.call_facts import Call, Callers
-from opshift.inference.propagation import Kind, Learned
+from opshift.converter.options import Allowances
+from opshift.inference.call_facts import CallFacts, CallSite
+from opshift.inference.propagation import FactKind, InferenceCache
 from opshift.inference.scope import Producer, Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.fresh_names import Names
-from opshift.model.graphs import label
+from opshift.model.fresh_names import FreshNames
+from opshift.model.graphs import node_label
 from opshift.model.node import Node, Tensor
-from opshift.model.operator_ids import LocalFunction, canonical_domain, identity, opset_imports, title
+from opshift.model.operator_ids import (
+    LocalFunction,
+    canonical_domain,
+    function_id,
+    function_label,
+    opset_imports,
+)
 from opshift.model.types import Shape
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.model.graphs import Line
+    from opshift.model.graphs import NodeRecord
     from opshift.registry.models import OperatorVersion
 
 
-class Functions:
+class FunctionTable:
     """Table of the local functions of one model.
 
     A function is identified by its domain, name and overload (since IR version 10). It shadows an operator of
@@ -45,10 +51,12 @@ class Functions:
         self._scopes_by_facts: dict[Hashable, Scope] = {}
         self._scopes_by_call: dict[Hashable, Scope] = {}
         self._depth = 0
-        self.others: dict[str, set[str]] = {}
+        self.undefined_operators: dict[str, set[str]] = {}
         for index, each in enumerate(self.protos):
-            if self._index.setdefault(identity(each), index) != index:
-                raise InvalidModel(f"function {title(each)} is defined twice", remedy="rename one of them")
+            if self._index.setdefault(function_id(each), index) != index:
+                raise InvalidModel(
+                    f"function {function_label(each)} is defined twice", remedy="rename one of them"
+                )
         self._names = frozenset((each.domain, each.name) for each in self._index)
 
     def find(self, node: Any) -> int | None:
@@ -58,7 +66,7 @@ class Functions:
             return None
         return self._index.get(LocalFunction(domain, node.op_type, getattr(node, "overload", "")))
 
-    def has(self, identity: LocalFunction) -> bool:
+    def has_function(self, identity: LocalFunction) -> bool:
         """Return whether a function with this domain, name and overload exists."""
         return identity in self._index
 
@@ -66,14 +74,14 @@ class Functions:
         """Return whether a function with this domain and name exists, with any overload."""
         return (canonical_domain(domain), op_type) in self._names
 
-    def call(self, proto: Any, scope: Scope) -> tuple[int, Call] | None:
+    def find_call(self, proto: Any, scope: Scope) -> tuple[int, CallSite] | None:
         """Return the position of the called function, and the call; `None` if the node is an operator.
 
         Raises:
             InvalidModel: no function has its overload, or it has more inputs or outputs than the function.
         """
         index = self.find(proto)
-        site = f"node {label(proto.name, proto.op_type, proto.output)}"
+        site = f"node {node_label(proto.name, proto.op_type, proto.output)}"
         if index is None:
             if self._registry.at(proto.op_type, scope.opset_of(proto.domain), proto.domain) is None:
                 self._raise_unknown(proto, site)
@@ -82,9 +90,11 @@ class Functions:
         for kind in ("input", "output"):
             provided, used = getattr(proto, kind), getattr(function, kind)
             if any(provided[len(used) :]):
-                reason = f"it has {len(provided)} {kind}s; function {title(function)} has {len(used)}"
+                reason = (
+                    f"it has {len(provided)} {kind}s; function {function_label(function)} has {len(used)}"
+                )
                 raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
-        return index, Call(Node.of(proto), proto, scope)
+        return index, CallSite(Node.from_proto(proto), proto, scope)
 
     def _raise_unknown(self, proto: Any, site: str) -> None:
         named = (canonical_domain(proto.domain), proto.op_type)
@@ -96,13 +106,15 @@ class Functions:
         """Return a name for a copy of a function, unused by functions and operators of its domain."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
-        used = {each.name for each in self._index if each.domain == domain} | self.others.get(domain, set())
+        used = {each.name for each in self._index if each.domain == domain} | self.undefined_operators.get(
+            domain, set()
+        )
         number = 2
         while f"{function.name}_{number}" in used or self._registry.operator(
             f"{function.name}_{number}", domain
         ):
             number += 1
-        self.others.setdefault(domain, set()).add(f"{function.name}_{number}")
+        self.undefined_operators.setdefault(domain, set()).add(f"{function.name}_{number}")
         return f"{function.name}_{number}"
 
     def scope(self, *arguments: Any) -> CallScope:
@@ -116,13 +128,13 @@ class Functions:
         imports = self.protos[index].opset_import or self._model.opset_import
         return opset_imports(imports, self._model.ir_version)
 
-    def callers_of(self, scope: Scope) -> Callers | None:
+    def call_facts_of(self, scope: Scope) -> CallFacts | None:
         """Return the call facts of the function that contains a scope; `None` outside of functions."""
         while scope.parent is not None:
             scope = scope.parent
-        return scope.callers if isinstance(scope, CallScope) else None
+        return scope.call_facts if isinstance(scope, CallScope) else None
 
-    def results(self, proto: Any, scope: Scope, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def infer_outputs(self, proto: Any, scope: Scope, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """Return one fact per output of the function that a node calls, specific to this call.
 
         Returns:
@@ -131,35 +143,35 @@ class Functions:
         index = self.find(proto)
         if index is None:
             return None
-        with self.nested() as is_shallow:
+        with self.nested_call() as is_shallow:
             if not is_shallow:
                 return []
-            body = self._scope_of_call(index, Call(Node.of(proto), proto, scope))
+            body = self._scope_of_call(index, CallSite(Node.from_proto(proto), proto, scope))
             return [fact(body, name) for name in body.outputs]
 
     @contextmanager
-    def nested(self) -> Iterator[bool]:
+    def nested_call(self) -> Iterator[bool]:
         """Enter a nested call; yield whether its depth is within the limit."""
         self._depth += 1
         try:
-            yield self._depth <= DEEPEST
+            yield self._depth <= MAX_CALL_DEPTH
         finally:
             self._depth -= 1
 
-    def _scope_of_call(self, index: int, call: Call) -> Scope:
+    def _scope_of_call(self, index: int, call: CallSite) -> Scope:
         """Return the scope of a function for one call; calls with equal facts share one scope."""
         # Value names are unique in a graph, so the outputs identify the call.
         site = (call.scope, *call.node.outputs)
         if site in self._scopes_by_call:
             return self._scopes_by_call[site]
-        callers = Callers(self, index, [call])
-        key = (index, callers.key(call, callers.everything()))
+        callers = CallFacts(self, index, [call])
+        key = (index, callers.fact_key(call, callers.all_facts()))
         if key not in self._scopes_by_facts:
             function = self.protos[index]
-            found = self.scope(function, self.opsets(index), self._registry, Names(), Concessions(), {})
-            found.callers = callers
+            found = self.scope(function, self.opsets(index), self._registry, FreshNames(), Allowances(), {})
+            found.call_facts = callers
             for node in function.node:
-                found.known.update(node.output)
+                found.defined_names.update(node.output)
             self._scopes_by_facts[key] = found
         self._scopes_by_call[site] = self._scopes_by_facts[key]
         return self._scopes_by_facts[key]
@@ -173,8 +185,8 @@ class CallScope(Scope):
         call_facts: facts about the calls that a function is converted for; `None` for graphs.
     """
 
-    functions: Functions
-    callers: Callers | None = None
+    functions: FunctionTable
+    call_facts: CallFacts | None = None
 
     def child(self, graph: Any) -> Scope:
         """Return the scope of a subgraph of a node."""
@@ -183,21 +195,21 @@ class CallScope(Scope):
         found.functions = self.functions
         return found
 
-    def stated_type(self, name: str) -> str | None:
+    def declared_type(self, name: str) -> str | None:
         """Return the declared element type of a value, or the type that calls pass to a function input."""
-        found = super().stated_type(name)
-        return self.callers.element_type(name) if found is None and self.callers else found
+        found = super().declared_type(name)
+        return self.call_facts.element_type(name) if found is None and self.call_facts else found
 
-    def stated_shape(self, name: str) -> Shape | None:
+    def declared_shape(self, name: str) -> Shape | None:
         """Return the declared shape of a value, or the shape that the calls pass to a function input."""
-        found = super().stated_shape(name)
-        return self.callers.shape(name) if found is None and self.callers else found
+        found = super().declared_shape(name)
+        return self.call_facts.shape(name) if found is None and self.call_facts else found
 
-    def stated_rank(self, name: str) -> int | None:
+    def declared_rank(self, name: str) -> int | None:
         """Return the declared rank of a value, or the rank that the calls pass to a function input."""
-        stated = super().stated_shape(name)
-        if stated is None and self.callers:
-            return self.callers.rank(name)
+        stated = super().declared_shape(name)
+        if stated is None and self.call_facts:
+            return self.call_facts.rank(name)
         return None if stated is None else len(stated)
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
@@ -205,36 +217,36 @@ class CallScope(Scope):
         # A function shadows the operator of the same name (IR specification, "Functions").
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
-    def learned(self, kind: Kind[Any]) -> Learned:
+    def inference_cache(self, kind: FactKind[Any]) -> InferenceCache:
         """Return a new inference cache."""
         # The shared cache is keyed by op_type, which may be the name of a function in this model.
-        return Learned()
+        return InferenceCache()
 
-    def seen(self, node: Node) -> Node:
+    def with_call_facts(self, node: Node) -> Node:
         """Return a node with the attributes and inputs on which all calls of its function agree."""
-        callers = self.functions.callers_of(self)
-        return node if callers is None else callers.view(node, self)
+        callers = self.functions.call_facts_of(self)
+        return node if callers is None else callers.resolve_node(node, self)
 
     @property
     def has_plain_nodes(self) -> bool:
         """Whether nodes depend on their NodeProto alone: this is not a function or a subgraph of one."""
-        return self.functions.callers_of(self) is None
+        return self.functions.call_facts_of(self) is None
 
-    def is_call(self, line: Line) -> bool:
+    def is_call(self, line: NodeRecord) -> bool:
         """Return whether a node calls a function."""
         return self.functions.find(self.proto_of(line)) is not None
 
-    def through_call(self, line: Line, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def infer_call(self, line: NodeRecord, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
-        return self.functions.results(self.proto_of(line), self, fact)
+        return self.functions.infer_outputs(self.proto_of(line), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
         found_record = self._producing_records.get(name)
         constant = None
-        if self.callers is not None and self.is_overridable(name):
-            constant = self.callers.constant(name)
+        if self.call_facts is not None and self.is_overridable(name):
+            constant = self.call_facts.constant(name)
         elif found_record is not None and self.is_call(found_record[0]):
-            constants = self.functions.results(self.proto_of(found_record[0]), self, Scope.constant)
+            constants = self.functions.infer_outputs(self.proto_of(found_record[0]), self, Scope.constant)
             constant = constants[found_record[1]] if constants else None
         else:
             return super()._find_producer(name)
@@ -246,5 +258,5 @@ class CallScope(Scope):
         return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
 
 
-DEEPEST = 40
+MAX_CALL_DEPTH = 40
 """Maximum depth of nested calls through which a fact is propagated; deeper facts are unknown."""

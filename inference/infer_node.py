@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from opshift.inference.constants import PLAIN
-from opshift.inference.propagation import GREATEST, Inferred, Kind
+from opshift.inference.constants import SCALAR_ATTRIBUTES
+from opshift.inference.propagation import MAXIMUM, FactKind, Inferred
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import Shape
@@ -16,7 +16,7 @@ from opshift.registry.models import OperatorVersion, Parameter
 if TYPE_CHECKING:
     from opshift.inference.scope import Scope
 
-CONTAINERS = ("seq(", "optional(")
+CONTAINER_PREFIXES = ("seq(", "optional(")
 """Prefixes of the type strings of sequences and optionals."""
 
 
@@ -50,10 +50,12 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred
 def _infer_by_rule(
     node: Node, operator: OperatorVersion, scope: Scope, shape_of: Callable[[str], Shape | None]
 ) -> Inferred[Shape]:
-    from opshift.registry.shapes.rule_table import RULES  # the shape rules are imported only when needed
+    from opshift.registry.shapes.rule_table import (
+        SHAPE_RULES,  # the shape rules are imported only when needed
+    )
 
-    rule = RULES.get(operator.shape)
-    if rule is None or node.refers_to_caller:
+    rule = SHAPE_RULES.get(operator.shape)
+    if rule is None or node.has_attribute_references:
         return Inferred((), True)
     context = _Context(operator, node, scope, shape_of)
     shapes = rule(context)
@@ -79,7 +81,7 @@ def shape_link(operator: OperatorVersion) -> int | None:
 def rank_link(operator: OperatorVersion) -> int | None:
     """Return the position of an input that always has the rank of the first output, or `MAXIMUM`."""
     if operator.shape == "broadcast":
-        return GREATEST  # broadcasting yields the rank of the input with the most dimensions
+        return MAXIMUM  # broadcasting yields the rank of the input with the most dimensions
     from opshift.registry.shapes.rule_table import KEEPS_RANK  # the shape rules are imported only when needed
 
     return 0 if operator.shape in KEEPS_RANK else shape_link(operator)
@@ -108,10 +110,10 @@ def _deciding_positions(operator: OperatorVersion, position: int, count: int) ->
     if output is None:
         return ()
     formals = ((index, _parameter_at(operator.inputs, index)) for index in range(count))
-    return tuple(index for index, formal in formals if formal and decides(formal, output))
+    return tuple(index for index, formal in formals if formal and determines_type(formal, output))
 
 
-def decides(formal: Parameter, output: Parameter) -> bool:
+def determines_type(formal: Parameter, output: Parameter) -> bool:
     """Return whether an output has the element type of an input.
 
     It does if both have one type constraint, or if the output follows that input in the absence of its type
@@ -124,15 +126,15 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: Sc
     output = _parameter_at(operator.outputs, position)
     if output is None:
         return None
-    if output.type_attribute and node.refers_to_caller:
+    if output.type_attribute and node.has_attribute_references:
         return None
-    named = named_type(operator, node, output.type_attribute) if output.type_attribute else None
+    named = type_from_attribute(operator, node, output.type_attribute) if output.type_attribute else None
     if named:
         return f"seq(tensor({named}))" if operator.types_of(output)[0].startswith("seq(") else named
     if not output.homogeneous:
         return _type_from_body(node, position, scope)
-    if node.op_type == "Constant" and not node.refers_to_caller:
-        return constant_type(node)
+    if node.op_type == "Constant" and not node.has_attribute_references:
+        return type_of_constant(node)
     types = operator.types_of(output)
     if len(types) == 1:
         return _without_tensor(types[0])
@@ -147,11 +149,11 @@ def _container_type(types: Sequence[str], node: Node, scope: Scope) -> str | Non
     if source is None:
         return None
     source_type = source if "(" in source else f"tensor({source})"
-    if all(each.startswith(CONTAINERS) for each in types):
+    if all(each.startswith(CONTAINER_PREFIXES) for each in types):
         return next(
             (each for each in (f"seq({source_type})", f"optional({source_type})") if each in types), None
         )
-    if not source_type.startswith(CONTAINERS):
+    if not source_type.startswith(CONTAINER_PREFIXES):
         return None
     element = source_type.partition("(")[2].removesuffix(")")
     return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
@@ -205,7 +207,7 @@ def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter
     return last if last and last.option == "variadic" else None
 
 
-def named_type(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
+def type_from_attribute(operator: OperatorVersion, node: Node, attribute: str) -> str | None:
     """Return the element type named by an attribute of a node, or by the default of the attribute."""
     stated = node.attribute(attribute)
     if stated is None and attribute in operator.attributes:
@@ -223,10 +225,12 @@ def _without_tensor(type_string: str) -> str:
     return element if element in BY_NAME else type_string
 
 
-def constant_type(node: Node) -> str | None:
+def type_of_constant(node: Node) -> str | None:
     """Return the element type of a Constant, without decoding its value, which may be large."""
     source_type = (
-        kind for name, kind, _ in PLAIN if name in node.attributes or f"{name}s" in node.attributes
+        kind
+        for name, kind, _ in SCALAR_ATTRIBUTES
+        if name in node.attributes or f"{name}s" in node.attributes
     )
     value = node.attribute("value")
     if isinstance(value, Tensor):
@@ -268,23 +272,23 @@ def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tup
     return graph.output[position].name, scope.child(graph)
 
 
-TYPES: Kind[str] = Kind(
+TYPES: FactKind[str] = FactKind(
     lambda scope, name: scope.element_type(name),
-    lambda scope, name: scope.stated_type(name),
+    lambda scope, name: scope.declared_type(name),
     type_link,
     lambda node, operator, scope: Inferred(infer_types(node, operator, scope), True),
 )
 
-SHAPES: Kind[Shape] = Kind(
+SHAPES: FactKind[Shape] = FactKind(
     lambda scope, name: scope.shape(name),
-    lambda scope, name: scope.stated_shape(name),
+    lambda scope, name: scope.declared_shape(name),
     shape_link,
     infer_shapes,
 )
 
-RANKS: Kind[int] = Kind(
+RANKS: FactKind[int] = FactKind(
     lambda scope, name: scope.rank(name),
-    lambda scope, name: scope.stated_rank(name),
+    lambda scope, name: scope.declared_rank(name),
     rank_link,
     infer_ranks,
 )

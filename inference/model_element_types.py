@@ -6,17 +6,17 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
-from opshift.inference.infer_node import constant_type, decides, named_type
+from opshift.inference.infer_node import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import graphs_of
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain, opset_imports
-from opshift.model.types import type_text
+from opshift.model.types import type_to_string
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 
-def element_types_in(
+def element_types_of_model(
     model: Any, registry: Registry, operators: Collection[tuple[str, str]]
 ) -> frozenset[str]:
     """Return every element type that values of known type can have, in any graph or function of the model.
@@ -61,7 +61,7 @@ def _add_types(
             if key in node_dependent:
                 operator = operators[key]
                 containers += graphs_of(proto)
-                found |= _types_of_node(Node.of(proto), operator) if operator else frozenset()
+                found |= _types_of_node(Node.from_proto(proto), operator) if operator else frozenset()
 
 
 @lru_cache(maxsize=4096)
@@ -89,11 +89,11 @@ def _is_plain(output: Parameter, operator: OperatorVersion) -> bool:
 def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -> Iterator[str]:
     """Yield the element types that an output can have independently of the types of the inputs."""
     types = operator.types_of(output) if output.homogeneous else ()
-    if len(types) > 1 and any(decides(formal, output) for formal in operator.inputs):
+    if len(types) > 1 and any(determines_type(formal, output) for formal in operator.inputs):
         types = ()
     named = None
-    if not node.refers_to_caller and not _is_plain(output, operator):
-        named = constant_type(node) or named_type(operator, node, output.type_attribute or "")
+    if not node.has_attribute_references and not _is_plain(output, operator):
+        named = type_of_constant(node) or type_from_attribute(operator, node, output.type_attribute or "")
     for each in (named,) if named else (*types, output.absent_type or ""):
         yield from element_names(each)
 
@@ -106,5 +106,5 @@ def _declared_types(container: Any) -> Iterator[str]:
         numbers = {each.data_type for each in container.initializer}
         numbers |= {each.values.data_type for each in container.sparse_initializer}
         yield from (BY_NUMBER[number].name for number in numbers if number in BY_NUMBER)
-    for text in {type_text(value.type) for value in values}:
+    for text in {type_to_string(value.type) for value in values}:
         yield from element_names(text or "")

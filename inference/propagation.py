@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from opshift.model.graphs import Line
+from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
-from opshift.model.node_key import MOST, Outline, is_short, outline_of
+from opshift.model.node_key import MAX_KEYS, NodeKey, is_small_key, node_key_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.inference.scope import Scope
 
-Fact = TypeVar("Fact")
+FactT = TypeVar("FactT")
 
 Link = int | None
 """Position of the input that shares its fact with the first output, `MAXIMUM`, or `None`."""
 
-GREATEST = -1
+MAXIMUM = -1
 """Link to all inputs: the fact is the maximum over them, as for ranks under broadcasting."""
 
-Key = tuple[int, Outline, tuple[Any, ...]]
+InferenceKey = tuple[int, NodeKey, tuple[Any, ...]]
 """`id` of the operator version, key of the node, and facts about its inputs."""
 
 _MISSING: Any = object()
@@ -32,7 +32,7 @@ _UNNAMED: Any = object()
 """Key for omitted outputs, which are never queried; the empty name has to keep its entry."""
 
 
-class Inferred(NamedTuple, Generic[Fact]):
+class Inferred(NamedTuple, Generic[FactT]):
     """Facts inferred for the outputs of a node.
 
     Attributes:
@@ -41,11 +41,11 @@ class Inferred(NamedTuple, Generic[Fact]):
             inputs.
     """
 
-    facts: Sequence[Fact | None]
-    is_lasting: bool
+    facts: Sequence[FactT | None]
+    is_cacheable: bool
 
 
-class Kind(NamedTuple, Generic[Fact]):
+class FactKind(NamedTuple, Generic[FactT]):
     """Kind of fact about values, with the functions that determine it.
 
     Attributes:
@@ -55,13 +55,13 @@ class Kind(NamedTuple, Generic[Fact]):
         infer: facts about the outputs of a node.
     """
 
-    of: Callable[[Scope, str], Fact | None]
-    stated: Callable[[Scope, str], Fact | None]
+    query: Callable[[Scope, str], FactT | None]
+    declared: Callable[[Scope, str], FactT | None]
     link: Callable[[OperatorVersion], Link]
-    infer: Callable[[Node, OperatorVersion, Scope], Inferred[Fact]]
+    infer: Callable[[Node, OperatorVersion, Scope], Inferred[FactT]]
 
 
-class Known(NamedTuple):
+class OperatorInfo(NamedTuple):
     """Operator of the default domain at one opset.
 
     Attributes:
@@ -73,11 +73,11 @@ class Known(NamedTuple):
 
     operator: OperatorVersion | None
     link: Link
-    links_all: bool
+    links_all_outputs: bool
     is_plain: bool
 
 
-class Learned:
+class InferenceCache:
     """Cache of inferred facts of one kind at one opset, shared between models.
 
     Attributes:
@@ -85,66 +85,66 @@ class Learned:
     """
 
     def __init__(self) -> None:
-        self.operators: dict[str, Known] = {}
-        self._facts: dict[Key, Sequence[Any]] = {}
+        self.operators: dict[str, OperatorInfo] = {}
+        self._facts: dict[InferenceKey, Sequence[Any]] = {}
 
-    def facts(self, key: Key) -> Sequence[Any] | None:
+    def lookup(self, key: InferenceKey) -> Sequence[Any] | None:
         """Return the facts about the outputs of a node with this key, or `None`."""
         return self._facts.get(key)
 
-    def learn(self, key: Key, facts: Sequence[Any]) -> None:
+    def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
         """Store the facts about the outputs of a node, if its key is small."""
         _, node_key, _ = key
-        if not is_short(node_key):
+        if not is_small_key(node_key):
             return
         # Bounds the memory of a cache that outlives the model; cleared entries are inferred again.
-        if len(self._facts) >= MOST:
+        if len(self._facts) >= MAX_KEYS:
             self._facts.clear()
         self._facts[key] = facts
 
 
 @lru_cache(maxsize=256)
-def learned_at(kind: Kind[Any], registry: Registry, opset: int) -> Learned:
+def inference_cache_for(kind: FactKind[Any], registry: Registry, opset: int) -> InferenceCache:
     """Return the shared inference cache for one kind of fact at an opset of the default domain."""
-    return Learned()
+    return InferenceCache()
 
 
-class Following(Generic[Fact]):
+class Propagation(Generic[FactT]):
     """Facts of one kind about the values of one scope: declared facts, and facts inferred from them.
 
     Nodes are visited in order, each once, only up to the producer of the queried value. Each query passes the
     scope: a stored reference to it would form a reference cycle.
     """
 
-    def __init__(self, kind: Kind[Fact], lines: Iterable[Line], cache: Learned) -> None:
+    def __init__(self, kind: FactKind[FactT], lines: Iterable[NodeRecord], cache: InferenceCache) -> None:
         self._kind = kind
-        self._known: dict[str, Fact | None] = {"": None}
+        self._known: dict[str, FactT | None] = {"": None}
         self._cache = cache
         self._remaining = iter(lines)
         self._emitted_count = 0
 
-    def of(self, name: str, scope: Scope) -> Fact | None:
+    def fact_of(self, name: str, scope: Scope) -> FactT | None:
         """Return the fact about a value; `None` if it is unknown."""
         known = self._known
         found = known.get(name, _MISSING)
         if found is not _MISSING:
             return found
-        found = self._kind.stated(scope, name)
-        if found is not None or scope.is_given(name):
+        found = self._kind.declared(scope, name)
+        if found is not None or scope.is_input_or_initializer(name):
             known[name] = found
         elif not scope.is_local(name):
-            found = known[name] = self._kind.of(scope.parent, name) if scope.parent else None
+            found = known[name] = self._kind.query(scope.parent, name) if scope.parent else None
         else:
             self._visit_until(name, scope)
             found = known.get(name)
         return found
 
-    def tell(self, name: str, fact: Fact | None) -> None:
+    def set_fact(self, name: str, fact: FactT | None) -> None:
         """Set the fact about a value without producer."""
         self._known[name] = fact
 
     def _visit_until(self, name: str, scope: Scope) -> None:
-        known, operators, declared = self._known, self._cache.operators, scope.stated.keys()
+        known, operators, declared = self._known, self._cache.operators, scope.declared_positions.keys()
         is_plain_scope = scope.has_plain_nodes
         for line in self._remaining:
             _, domain, op_type, inputs, outputs = line
@@ -153,11 +153,11 @@ class Following(Generic[Fact]):
             fact = None
             is_undeclared = declared.isdisjoint(outputs)
             if link is not None and (links_all or len(outputs) == 1) and is_undeclared:
-                if link == GREATEST:
+                if link == MAXIMUM:
                     fact = self._greatest(inputs, scope)
                 elif link < len(inputs):
                     source = inputs[link]
-                    fact = known[source] if source in known else self.of(source, scope)
+                    fact = known[source] if source in known else self.fact_of(source, scope)
             if fact is not None:
                 for output in outputs:
                     known[output or _UNNAMED] = fact
@@ -170,13 +170,13 @@ class Following(Generic[Fact]):
                 return
         self._visit_emitted(scope)
 
-    def _operator_info(self, op_type: str, domain: str, scope: Scope) -> Known:
+    def _operator_info(self, op_type: str, domain: str, scope: Scope) -> OperatorInfo:
         operator = scope.operator(op_type, domain)
         if operator is None or domain:
-            found = Known(operator, None, links_all=False, is_plain=False)
+            found = OperatorInfo(operator, None, links_all_outputs=False, is_plain=False)
         else:
             has_one = len(operator.outputs) == 1
-            found = Known(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
+            found = OperatorInfo(operator, self._kind.link(operator), has_one, operator.has_plain_attributes)
         if not domain:
             self._cache.operators[op_type] = found
         return found
@@ -184,25 +184,25 @@ class Following(Generic[Fact]):
     def _are_declared(self, outputs: Sequence[str], scope: Scope) -> bool:
         """Whether the model declares the fact for all outputs, so that inference is unnecessary."""
         for name in outputs:
-            fact = self._kind.stated(scope, name) if name else None
+            fact = self._kind.declared(scope, name) if name else None
             if fact is None:
                 return False
             self._known[name] = fact
         return True
 
-    def _greatest(self, inputs: Sequence[str], scope: Scope) -> Fact | None:
+    def _greatest(self, inputs: Sequence[str], scope: Scope) -> FactT | None:
         known = self._known
         greatest: Any = None
         for name in filter(None, inputs):
-            fact = known[name] if name in known else self.of(name, scope)
+            fact = known[name] if name in known else self.fact_of(name, scope)
             if fact is None:
                 return None
             if greatest is None or fact > greatest:
                 greatest = fact
         return greatest  # type: ignore[no-any-return]
 
-    def _infer_line(self, line: Line, scope: Scope, operator: OperatorVersion | None) -> None:
-        call_facts = scope.through_call(line, self._kind.of)
+    def _infer_line(self, line: NodeRecord, scope: Scope, operator: OperatorVersion | None) -> None:
+        call_facts = scope.infer_call(line, self._kind.query)
         if call_facts is not None:
             self._record(line[4], call_facts, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
@@ -210,19 +210,19 @@ class Following(Generic[Fact]):
         else:
             self._infer_cached(line, operator, scope)
 
-    def _infer_cached(self, line: Line, operator: OperatorVersion, scope: Scope) -> None:
+    def _infer_cached(self, line: NodeRecord, operator: OperatorVersion, scope: Scope) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = line
         input_facts = tuple(map(self._known.get, inputs))
         if None in input_facts:
-            input_facts = tuple([self.of(name, scope) for name in inputs])
-        key = id(operator), outline_of(line, scope.proto_of(line), inputs + outputs), input_facts
-        found = self._cache.facts(key)
+            input_facts = tuple([self.fact_of(name, scope) for name in inputs])
+        key = id(operator), node_key_of(line, scope.proto_of(line), inputs + outputs), input_facts
+        found = self._cache.lookup(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(line), operator, scope)
             found = inferred.facts
-            if inferred.is_lasting:
-                self._cache.learn(key, found)
+            if inferred.is_cacheable:
+                self._cache.store(key, found)
         self._record(outputs, found, scope)
 
     def _visit_emitted(self, scope: Scope) -> None:
@@ -236,10 +236,10 @@ class Following(Generic[Fact]):
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: Scope) -> None:
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
-    def _record(self, outputs: Sequence[str], inferred: Sequence[Fact | None], scope: Scope) -> None:
+    def _record(self, outputs: Sequence[str], inferred: Sequence[FactT | None], scope: Scope) -> None:
         known = self._known
         for position, name in enumerate(outputs):
             if name and name not in known:
-                declared = self._kind.stated(scope, name) if name in scope.stated else None
+                declared = self._kind.declared(scope, name) if name in scope.declared_positions else None
                 inferred_fact = inferred[position] if position < len(inferred) else None
                 known[name] = inferred_fact if declared is None else declared

@@ -13,37 +13,37 @@ from opshift.model.types import Shape
 if TYPE_CHECKING:
     from opshift.inference.scope import Scope
 
-BATCHED = 8
+BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
 
-COUNTED = ("int64", "bool")
+LOOP_COUNTER_TYPES = ("int64", "bool")
 """Element types of the first two inputs of a Loop body: the iteration number and the condition."""
 
 
-def handed_type(body: Scope, name: str) -> str | None:
+def subgraph_input_type(body: Scope, name: str) -> str | None:
     """Return the element type of a body input."""
-    holder, position = body.holder, _position(body, name)
+    holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
-    if holder.op_type == "Loop" and position < len(COUNTED):
-        return COUNTED[position]
+    if holder.op_type == "Loop" and position < len(LOOP_COUNTER_TYPES):
+        return LOOP_COUNTER_TYPES[position]
     found = body.parent.element_type(_outer_value(body, holder, position))
     if found is not None and holder.op_type == "SequenceMap" and found.startswith("seq(tensor("):
         return found.removeprefix("seq(tensor(").removesuffix("))")
     return found
 
 
-def handed_shape(body: Scope, name: str) -> Shape | None:
+def subgraph_input_shape(body: Scope, name: str) -> Shape | None:
     """Return the shape of a body input; unknown for loop-carried values of a Loop, which may change shape."""
-    holder, position = body.holder, _position(body, name)
+    holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
         return None
     if holder.op_type == "Loop":
-        return () if position < len(COUNTED) else None
+        return () if position < len(LOOP_COUNTER_TYPES) else None
     passed = _outer_value(body, holder, position)
     shape = body.parent.shape(passed)
     if shape is None or holder.op_type == "Scan":
-        return shape and _iteration_shape(body, Node.of(holder), position, shape)
+        return shape and _iteration_shape(body, Node.from_proto(holder), position, shape)
     return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape
 
 
@@ -54,7 +54,7 @@ def _position(body: Scope, name: str) -> int | None:
 
 def _outer_value(body: Scope, holder: Any, position: int) -> str:
     """Return the value of the enclosing graph that is passed to a body input."""
-    index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED)
+    index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED_SCAN_OPSET)
     return str(holder.input[index]) if index < len(holder.input) else ""
 
 
@@ -64,7 +64,7 @@ def _iteration_shape(body: Scope, scan: Node, position: int, shape: Shape) -> Sh
     State variables keep their shape, scan inputs lose the scan axis, and both lose the batch dimension of
     opset 8.
     """
-    is_batched = body.opset_of("") == BATCHED
+    is_batched = body.opset_of("") == BATCHED_SCAN_OPSET
     states = len(scan.inputs) - is_batched - scan.attribute("num_scan_inputs", 0)
     if is_batched:
         return shape[1:] if position < states else shape[2:]

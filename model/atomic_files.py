@@ -12,14 +12,14 @@ from typing import NamedTuple
 from opshift.model.errors import CannotWrite, UsageError
 
 
-class Waiting(NamedTuple):
+class PendingFile(NamedTuple):
     """Temporary file, and the path that it will replace."""
 
     temporary: Path
     place: Path
 
 
-class Replacing:
+class AtomicFiles:
     """New files that are moved to their paths when the `with` block ends without an error.
 
     Raises:
@@ -27,11 +27,11 @@ class Replacing:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[Waiting] = []
+        self._waiting: list[PendingFile] = []
         self._undo: list[Path] = []
         """Created folders and newly created paths, to be removed after an error."""
 
-    def __enter__(self) -> Replacing:
+    def __enter__(self) -> AtomicFiles:
         return self
 
     def __exit__(
@@ -83,7 +83,7 @@ class Replacing:
     def _reserve(self, place: Path) -> Path:
         self._create_folder(place.parent)
         temporary = place.parent / f".opshift-{os.urandom(8).hex()}.tmp"
-        self._waiting.append(Waiting(temporary, place))
+        self._waiting.append(PendingFile(temporary, place))
         return temporary
 
     def _create_folder(self, folder: Path) -> None:
@@ -91,9 +91,9 @@ class Replacing:
         folder.mkdir(parents=True, exist_ok=True)
         self._undo += missing[::-1]
 
-    def _move_into_place(self, waiting: Waiting) -> None:
+    def _move_into_place(self, waiting: PendingFile) -> None:
         is_new = not os.path.lexists(waiting.place)
-        with writing(waiting.place):
+        with raising_cannot_write(waiting.place):
             os.replace(*waiting)
         if is_new:
             self._undo.append(waiting.place)
@@ -132,14 +132,14 @@ def write_all(file: int, data: bytes | bytearray) -> None:
             written += os.write(file, rest[written:])
 
 
-def place_of(path: str | os.PathLike[str]) -> Path:
+def write_destination(path: str | os.PathLike[str]) -> Path:
     """Return the file that a write to a path affects, which is the target of a symbolic link.
 
     Raises:
         UsageError: the path is not a regular file, its folder does not exist, or it is a circular link.
         CannotWrite: the path cannot be resolved, for example because the name is too long.
     """
-    with writing(path):
+    with raising_cannot_write(path):
         resolved = Path(os.path.realpath(path))
         if resolved.is_symlink() or (resolved.exists() and not resolved.is_file()):
             raise UsageError("is not a regular file", place=str(path), remedy="choose a file to write")
@@ -153,7 +153,7 @@ def place_of(path: str | os.PathLike[str]) -> Path:
 
 
 @contextmanager
-def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+def raising_cannot_write(path: str | os.PathLike[str]) -> Iterator[None]:
     """Raise errors of the operating system as CannotWrite.
 
     Raises:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 FLOAT_MAX = 3.4028234663852886e38
 """Largest finite float32; it and its negative are the default bounds of Clip in version 6."""
 
-WIDTHS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
+INTEGER_BITS = {f"{sign}int{width}": width for sign in ("", "u") for width in (8, 16, 32, 64)}
 """Number of bits of each integer type."""
 
-ODD_BITS = {
+ELEMENT_BITS = {
     "complex64": 64, "complex128": 128, "bfloat16": 16, "float8e4m3fn": 8, "float8e4m3fnuz": 8,
     "float8e5m2": 8, "float8e5m2fnuz": 8, "float8e8m0": 8, "uint4": 4, "int4": 4, "float4e2m1": 4,
     "uint2": 2, "int2": 2, "float6e2m3": 6, "float6e3m2": 6,
@@ -22,14 +22,14 @@ ODD_BITS = {
 """Bits of one element, for element types without a code in Python's `struct`."""
 
 
-def width(kind: ElementType) -> int:
+def element_bits(kind: ElementType) -> int:
     """Return the number of bits of one element; 0 for strings."""
-    return 8 * struct.calcsize(f"<{kind.code}") if kind.code else ODD_BITS.get(kind.name, 0)
+    return 8 * struct.calcsize(f"<{kind.code}") if kind.code else ELEMENT_BITS.get(kind.name, 0)
 
 
 def byte_size(kind: ElementType, count: int) -> int:
     """Return the number of bytes of packed elements."""
-    return -(-count * width(kind) // 8)
+    return -(-count * element_bits(kind) // 8)
 
 
 class ElementType(NamedTuple):

@@ -9,11 +9,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from opshift.model.atomic_files import Replacing, place_of, write_all, writing
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.errors import CannotWrite, InvalidModel
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
 
-BYTES = (bytes, bytearray, memoryview)
+BYTES_TYPES = (bytes, bytearray, memoryview)
 """Types that hold a serialized model."""
 
 
@@ -25,7 +25,7 @@ def model_of(model: Any) -> tuple[Any, bool]:
     """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
         return model, False
-    if isinstance(model, BYTES):
+    if isinstance(model, BYTES_TYPES):
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike):
         return read_model(Path(model)), True
@@ -35,10 +35,10 @@ def model_of(model: Any) -> tuple[Any, bool]:
     )
 
 
-LARGEST_MESSAGE = 2**31 - 1
+MAX_MESSAGE_BYTES = 2**31 - 1
 """Maximum size of a serialized message; a limit of protobuf."""
 
-WITHOUT_HOLDING = "convert it from file to file, without loading all of it: opshift.convert_file"
+CONVERT_FILE_REMEDY = "convert it from file to file, without loading all of it: opshift.convert_file"
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:
@@ -65,9 +65,9 @@ def read_bytes(data: bytes, place: str = "") -> ModelProto:
 
 
 def _require_readable(size: int, place: str) -> None:
-    if size > LARGEST_MESSAGE:
+    if size > MAX_MESSAGE_BYTES:
         reason = "is larger than 2 GiB and cannot be read as one message"
-        raise InvalidModel(reason, place=place, remedy=WITHOUT_HOLDING)
+        raise InvalidModel(reason, place=place, remedy=CONVERT_FILE_REMEDY)
 
 
 def read_model(path: str | os.PathLike[str]) -> ModelProto:
@@ -85,7 +85,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
     return read_bytes(data, str(path))
 
 
-def message_of(model: ModelProto, place: str = "") -> bytes:
+def serialize_model(model: ModelProto, place: str = "") -> bytes:
     """Serialize a model.
 
     Args:
@@ -99,7 +99,7 @@ def message_of(model: ModelProto, place: str = "") -> bytes:
         return model.SerializeToString()
     except EncodeError as error:
         raise CannotWrite(
-            "the serialized model is larger than 2 GiB", place=place, remedy=WITHOUT_HOLDING
+            "the serialized model is larger than 2 GiB", place=place, remedy=CONVERT_FILE_REMEDY
         ) from error
 
 
@@ -112,9 +112,9 @@ def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
         UsageError: the path is not a file, or its folder does not exist.
         CannotWrite: the file cannot be written: the disk is full, the model is larger than 2 GiB, or similar.
     """
-    place = place_of(path)
-    data = message_of(model, str(path))
-    with writing(path), Replacing() as files, files.new(place, is_safe=True) as (file, _):
+    place = write_destination(path)
+    data = serialize_model(model, str(path))
+    with raising_cannot_write(path), AtomicFiles() as files, files.new(place, is_safe=True) as (file, _):
         write_all(file, data)
 
 
@@ -123,7 +123,7 @@ Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 
-def collector_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+def gc_paused(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Disable garbage collection while a function runs.
 
     A plan only grows, so each collection would traverse it without freeing anything. Objects outside of

@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 
-class Names:
+class FreshNames:
     """Generator of names that do not occur in a model.
 
     Names are unique across the model, because a name in a subgraph must not hide a value of an outer graph.
     """
 
     def __init__(self) -> None:
-        self.sets: list[set[str]] = []
+        self.name_sets: list[set[str]] = []
         """Names found by the survey, a set per graph and function; complete before the first fresh name."""
-        self.mentions: list[Callable[[], Iterable[str]]] = []
+        self.mention_sources: list[Callable[[], Iterable[str]]] = []
         """Functions that return names mentioned in `value_info` or quantization annotations."""
-        self.made: set[str] = set()
+        self.created: set[str] = set()
         self._next_number: dict[str, int] = {}
 
     @cached_property
     def _existing(self) -> set[str]:
-        return set().union(*self.sets, *(names() for names in self.mentions))
+        return set().union(*self.name_sets, *(names() for names in self.mention_sources))
 
     def fresh(self, hint: str) -> str:
         """Return an unused name that starts with `hint`."""
         number = self._next_number.get(hint, 0)
         name = f"{hint}_{number}" if number else hint
-        while name in self._existing or name in self.made:
+        while name in self._existing or name in self.created:
             number += 1
             name = f"{hint}_{number}"
         self._next_number[hint] = number + 1
-        self.made.add(name)
+        self.created.add(name)
         return name

@@ -12,16 +12,16 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel
 from opshift.model.types import Shape, element_type_of, shape_of
 
-DEEPEST = 64
+MAX_SUBGRAPH_DEPTH = 64
 """Maximum nesting depth of subgraphs; deeper than protobuf itself accepts when it parses bytes."""
 
 
-def label(name: str, op_type: str, outputs: Sequence[str]) -> str:
+def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     """Return the label of a node for messages: its name, or its operator and outputs."""
     return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
 
 
-def require_text(names: Iterable[str]) -> str:
+def require_utf8_names(names: Iterable[str]) -> str:
     """Return the concatenation of all names, which are required to be text.
 
     Some releases of protobuf return a string field that is not valid UTF-8 as bytes.
@@ -65,11 +65,11 @@ class Container:
         """Return whether a caller may provide the value: it is an input of the graph or function."""
         return name in self._inputs
 
-    def is_given(self, name: str) -> bool:
+    def is_input_or_initializer(self, name: str) -> bool:
         """Return whether the value is an input or initializer, not produced by a node."""
         return name in self._inputs or name in self._initializers or name in self._sparse
 
-    def own_type(self, name: str) -> str | None:
+    def own_declared_type(self, name: str) -> str | None:
         """Return the declared element type of a tensor, or the type string of another value."""
         initializer = self.initializer(name) or (self._sparse[name].values if name in self._sparse else None)
         if initializer is not None:
@@ -78,7 +78,7 @@ class Container:
         declared = self._declared_type(name)
         return element_type_of(declared) if declared is not None else None
 
-    def own_shape(self, name: str) -> Shape | None:
+    def own_declared_shape(self, name: str) -> Shape | None:
         """Return the declared shape of a value."""
         initializer = self.initializer(name) or self._sparse.get(name)
         if initializer is not None:
@@ -88,7 +88,7 @@ class Container:
 
     def _declared_type(self, name: str) -> Any:
         """Return the declared TypeProto of a value, or `None`."""
-        position = self.stated.get(name)
+        position = self.declared_positions.get(name)
         if position is None:
             return None
         for values in self._declaring_fields():
@@ -103,7 +103,7 @@ class Container:
             return (getattr(self.container, "value_info", ()),)
         return self.container.value_info, self.container.output, self.container.input
 
-    def declared(self) -> set[str]:
+    def predefined_names(self) -> set[str]:
         """Return the names defined before the first node.
 
         The empty name is among them: it represents an omitted input or output.
@@ -115,23 +115,26 @@ class Container:
         return {"", *map(_get_name, graph.input), *map(_get_name, graph.initializer), *sparse}
 
     @cached_property
-    def lines(self) -> list[Line]:
+    def node_records(self) -> list[NodeRecord]:
         """Records of the nodes, in order."""
-        return list(read_lines(self.container))
+        return list(read_node_records(self.container))
 
-    def proto_of(self, line: Line) -> Any:
+    def proto_of(self, line: NodeRecord) -> Any:
         """Return the NodeProto of a record."""
         return self.container.node[line[0]]
 
     @cached_property
-    def _producing_records(self) -> dict[str, tuple[Line, int]]:
+    def _producing_records(self) -> dict[str, tuple[NodeRecord, int]]:
         """Producing node of each value, with the position of the value among its outputs."""
         return {
-            name: (line, position) for line in self.lines for position, name in enumerate(line[4]) if name
+            name: (line, position)
+            for line in self.node_records
+            for position, name in enumerate(line[4])
+            if name
         }
 
     @cached_property
-    def stated(self) -> Mapping[str, int]:
+    def declared_positions(self) -> Mapping[str, int]:
         """Positions of the values with declared types, by name, counted over the concatenated `_values`."""
         names = map(_get_name, chain.from_iterable(self._declaring_fields()))
         return {name: position for position, name in enumerate(names)}
@@ -155,7 +158,7 @@ class Container:
         return frozenset(value.name for value in self.container.input)
 
 
-def mentioned_in(container: Any) -> Iterator[str]:
+def mentioned_names(container: Any) -> Iterator[str]:
     """Yield the names mentioned in `value_info` or quantization annotations.
 
     Optimizers may leave such an entry after they removed its value, so a new value must not take its name.
@@ -178,7 +181,7 @@ def graphs_in(attribute: Any) -> Iterator[Any]:
     yield from attribute.graphs
 
 
-Line = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]
+NodeRecord = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]
 """Record of a node: its position, domain, op_type, and the names of its inputs and outputs.
 
 It does not hold the message: protobuf keeps a table of all messages that Python code references, and slows
@@ -186,12 +189,12 @@ down when it grows large.
 """
 
 
-def read_line(position: int, node: Any) -> Line:
+def read_node_record(position: int, node: Any) -> NodeRecord:
     """Return the record of a NodeProto at a position."""
     return position, node.domain, node.op_type, tuple(node.input), tuple(node.output)
 
 
-def read_lines(container: Any) -> Iterator[Line]:
+def read_node_records(container: Any) -> Iterator[NodeRecord]:
     """Yield a record for each node of a GraphProto or FunctionProto, in order."""
     interned: dict[str, str] = {}
     """Interned op_types: each access returns a new string, and a model repeats few of them many times."""

@@ -35,7 +35,7 @@ class Node:
         self._proto = proto
 
     @classmethod
-    def of(cls, proto: Any) -> Node:
+    def from_proto(cls, proto: Any) -> Node:
         """Return a view of a NodeProto."""
         return cls(proto.op_type, proto.input[:], proto.output[:], None, proto.domain, proto)
 
@@ -48,7 +48,7 @@ class Node:
         return self._attributes
 
     @property
-    def repeated_attribute(self) -> str | None:
+    def duplicate_attribute(self) -> str | None:
         """Return the name of an attribute that occurs more than once in the NodeProto, if there is one."""
         if self._proto is None or len(self._proto.attribute) == len(self.attributes):
             return None
@@ -56,7 +56,7 @@ class Node:
         return next(name for name in names if names.count(name) > 1)
 
     @property
-    def refers_to_caller(self) -> bool:
+    def has_attribute_references(self) -> bool:
         """Return whether an attribute refers to an attribute of the enclosing function (`ref_attr_name`)."""
         found = self.attributes
         return bool(found) and any(getattr(value, "ref_attr_name", "") for value in found.values())
@@ -66,7 +66,7 @@ class Node:
         """Return whether this is an unchanged node of the model."""
         return self._proto is not None
 
-    def copied(self) -> Any:
+    def copy_proto(self) -> Any:
         """Return a copy of the NodeProto of this view."""
         copy = type(self._proto)()
         copy.CopyFrom(self._proto)
@@ -113,7 +113,7 @@ class Emitted(NamedTuple):
 
     node: Node
     opset: int
-    successor: bool
+    is_replacement: bool
     """Whether the node is the replacement of the original, and inherits its name, doc string and metadata."""
 
 
@@ -143,8 +143,8 @@ class Graph:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Emitted, ...]
-    inner: Any = None
-    after: tuple[Emitted, ...] = ()
+    embedded: Any = None
+    nodes_after: tuple[Emitted, ...] = ()
 
 
 ATTRIBUTE_TYPES = {
@@ -176,7 +176,7 @@ class Tensor(NamedTuple):
         return value
 
 
-def attribute_bytes(proto: Any) -> Sequence[bytes]:
+def serialized_attributes(proto: Any) -> Sequence[bytes]:
     """Return the serialized attributes of a NodeProto, in order."""
     attributes = proto.attribute
     return [each.SerializeToString() for each in attributes[:]] if attributes else ()

@@ -8,32 +8,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.model.graphs import Line, require_text
-from opshift.model.node import attribute_bytes
+from opshift.model.graphs import NodeRecord, require_utf8_names
+from opshift.model.node import serialized_attributes
 
-Statement = tuple[Any, ...]
+OperatorKey = tuple[Any, ...]
 """op_type, domain and serialized attributes of a node."""
 
-Outline = tuple[Statement, int, int, tuple[bool, ...]]
+NodeKey = tuple[OperatorKey, int, int, tuple[bool, ...]]
 """Key of a node: its operator key, number of inputs, number of outputs, and presence flags.
 
 The flags show for each input and output whether its name is nonempty; without omitted values they are empty.
 """
 
-MOST, LARGEST = 1024, 1024
+MAX_KEYS, MAX_KEY_BYTES = 1024, 1024
 """Maximum number of cached operator keys, and maximum size of one in bytes; they bound the memory."""
 
-_CACHE: dict[bytes | None, Statement] = {}
+_CACHE: dict[bytes | None, OperatorKey] = {}
 """Cache of operator keys by the serialized node without names."""
 
-NAME = b"\x1a"
+NAME_TAG = b"\x1a"
 """Tag of `NodeProto.name` (field 3, length-delimited), which follows the names of inputs and outputs."""
 
-ONE_BYTE, TWO_BYTES = 0x7F, 0x3FFF
+MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 """Maximum lengths that a varint encodes in one byte and in two."""
 
 
-def statement_of(line: Line, proto: Any, names: tuple[str, ...]) -> Statement:
+def operator_key_of(line: NodeRecord, proto: Any, names: tuple[str, ...]) -> OperatorKey:
     """Return the op_type, domain and attributes of a node in comparable form.
 
     Args:
@@ -44,12 +44,12 @@ def statement_of(line: Line, proto: Any, names: tuple[str, ...]) -> Statement:
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
-    remainder = without_names(proto, names)
+    remainder = serialize_without_names(proto, names)
     result = _CACHE.get(remainder)
     return _read_key(line, proto, remainder) if result is None else result
 
 
-def outline_of(line: Line, proto: Any, names: tuple[str, ...]) -> Outline:
+def node_key_of(line: NodeRecord, proto: Any, names: tuple[str, ...]) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
 
     Args:
@@ -62,30 +62,30 @@ def outline_of(line: Line, proto: Any, names: tuple[str, ...]) -> Outline:
     """
     _, _, _, inputs, outputs = line
     present = tuple(map(bool, names)) if "" in names else ()
-    return statement_of(line, proto, names), len(inputs), len(outputs), present
+    return operator_key_of(line, proto, names), len(inputs), len(outputs), present
 
 
-def is_short(outline: Outline) -> bool:
+def is_small_key(outline: NodeKey) -> bool:
     """Return whether a node key is small enough to be cached beyond one model."""
-    return sum(map(len, outline[0])) <= LARGEST
+    return sum(map(len, outline[0])) <= MAX_KEY_BYTES
 
 
-def _read_key(line: Line, proto: Any, remainder: bytes | None) -> Statement:
+def _read_key(line: NodeRecord, proto: Any, remainder: bytes | None) -> OperatorKey:
     _, domain, op_type, _, _ = line
-    result: Statement = (op_type, domain, *attribute_bytes(proto))
+    result: OperatorKey = (op_type, domain, *serialized_attributes(proto))
     if (
         remainder
-        and len(remainder) <= LARGEST
+        and len(remainder) <= MAX_KEY_BYTES
         and not _has_text(proto)
         and _is_complete(remainder, proto, result)
     ):
-        if len(_CACHE) >= MOST:
+        if len(_CACHE) >= MAX_KEYS:
             _CACHE.clear()
         _CACHE[remainder] = result
     return result
 
 
-def without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
+def serialize_without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
     """Serialize a NodeProto without its own name and the names of its inputs and outputs.
 
     Args:
@@ -99,18 +99,18 @@ def without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
-    text = require_text(names)
+    text = require_utf8_names(names)
     length = len(text)
-    if length > TWO_BYTES or not text.isascii():
+    if length > MAX_TWO_BYTE_LENGTH or not text.isascii():
         return None
     # Each name takes a tag byte and a length of one byte, or two if it is longer than ONE_BYTE.
     start = length + 2 * len(names)
-    if length > ONE_BYTE:
-        start += sum(len(each) > ONE_BYTE for each in names)
+    if length > MAX_ONE_BYTE_LENGTH:
+        start += sum(len(each) > MAX_ONE_BYTE_LENGTH for each in names)
     raw: bytes = proto.SerializeToString()
-    if raw[start : start + 1] == NAME:
+    if raw[start : start + 1] == NAME_TAG:
         length = raw[start + 1]
-        if length > ONE_BYTE:
+        if length > MAX_ONE_BYTE_LENGTH:
             return None
         start += 2 + length
     return raw[start:]
@@ -121,11 +121,11 @@ def _has_text(proto: Any) -> bool:
     return bool(proto.doc_string or getattr(proto, "metadata_props", ()))
 
 
-def _is_complete(remainder: bytes, proto: Any, operator_key: Statement) -> bool:
+def _is_complete(remainder: bytes, proto: Any, operator_key: OperatorKey) -> bool:
     """Whether serialized bytes contain a whole operator key and no names.
 
     Protobuf does not guarantee that fields are serialized in the order of their numbers.
     """
     parsed = type(proto).FromString(remainder)
     has_names = parsed.input or parsed.output or parsed.name
-    return not has_names and (parsed.op_type, parsed.domain, *attribute_bytes(parsed)) == operator_key
+    return not has_names and (parsed.op_type, parsed.domain, *serialized_attributes(parsed)) == operator_key

@@ -11,11 +11,11 @@ from typing import Any, Protocol, TypeVar
 
 Message = TypeVar("Message", bound=Any)
 
-KEY_SIZE = 16
+PLACEHOLDER_KEY_SIZE = 16
 """Number of random bytes that start each placeholder, so that payloads do not match it by accident."""
 
 
-class Holder(Protocol):
+class TensorStore(Protocol):
     """A source of the payloads that placeholders refer to."""
 
     def whole(self, message: bytes, name: str) -> bytes:
@@ -30,18 +30,18 @@ class Holder(Protocol):
         """Return the length in bytes of the result of `whole`, without reading payloads."""
 
 
-HOLDERS: dict[bytes, Holder] = {}
+STORES: dict[bytes, TensorStore] = {}
 """The open stores, by the key that starts their placeholders."""
 
 
-def with_elements(tensor: Message) -> Message:
+def with_payload(tensor: Message) -> Message:
     """Return a TensorProto with its payload: the argument itself if it holds no placeholder, else a copy."""
-    if not HOLDERS or tensor.raw_data[:KEY_SIZE] not in HOLDERS:
+    if not STORES or tensor.raw_data[:PLACEHOLDER_KEY_SIZE] not in STORES:
         return tensor
-    return type(tensor).FromString(serialized(tensor))  # type: ignore[no-any-return]
+    return type(tensor).FromString(serialize(tensor))  # type: ignore[no-any-return]
 
 
-def serialized(message: Any) -> bytes:
+def serialize(message: Any) -> bytes:
     """Serialize a message with all payloads, deterministically: equal messages give equal bytes."""
     data: bytes = message.SerializeToString(deterministic=True)
     for store in _stores_in(data):
@@ -49,15 +49,15 @@ def serialized(message: Any) -> bytes:
     return data
 
 
-def byte_size(message: Any) -> int:
+def serialized_size(message: Any) -> int:
     """Return the length in bytes of a message serialized with all payloads."""
-    if not HOLDERS:
+    if not STORES:
         return int(message.ByteSize())
     data = message.SerializeToString()
     return max([len(data), *(store.size(data, message.DESCRIPTOR.name) for store in _stores_in(data))])
 
 
-def _stores_in(data: bytes) -> list[Holder]:
+def _stores_in(data: bytes) -> list[TensorStore]:
     """Return the stores with placeholders in a serialized message."""
     # Iterate over a copy: other threads add and remove their own stores at any time.
-    return [store for key, store in tuple(HOLDERS.items()) if key in data]
+    return [store for key, store in tuple(STORES.items()) if key in data]

@@ -15,12 +15,12 @@ class LocalFunction(NamedTuple):
     overload: str = ""
 
 
-def identity(function: Any) -> LocalFunction:
+def function_id(function: Any) -> LocalFunction:
     """Return the identity of a FunctionProto."""
     return LocalFunction(canonical_domain(function.domain), function.name, getattr(function, "overload", ""))
 
 
-def title(function: Any) -> str:
+def function_label(function: Any) -> str:
     """Return the label of a FunctionProto for messages."""
     overload = getattr(function, "overload", "")
     return f"{canonical_domain(function.domain)}.{function.name}" + (f":{overload}" if overload else "")

@@ -13,7 +13,7 @@ MODEL, TENSOR, ATTRIBUTE = "ModelProto", "TensorProto", "AttributeProto"
 
 RAW_DATA: int = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 
-WIDTHS: Mapping[int, int] = MappingProxyType(
+PAYLOAD_WIDTHS: Mapping[int, int] = MappingProxyType(
     {
         TensorProto.DESCRIPTOR.fields_by_name[name].number: width
         for name, width in {
@@ -24,7 +24,7 @@ WIDTHS: Mapping[int, int] = MappingProxyType(
 )  # fmt: skip
 """Width in bytes of the elements in each payload field of TensorProto; 0 if it varies."""
 
-PLAIN_LISTS = frozenset(
+SCALAR_LIST_FIELDS = frozenset(
     AttributeProto.DESCRIPTOR.fields_by_name[name].number for name in ("floats", "ints", "strings")
 )
 """Fields of AttributeProto with lists of numbers or strings of any length. An attribute with such a list has
@@ -44,7 +44,7 @@ class Part(NamedTuple):
 
 
 @cache
-def layout() -> Mapping[str, Mapping[int, Part]]:
+def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
     """Return the fields that may contain tensors, by message name and field number."""
     messages = _reachable(ModelProto.DESCRIPTOR)
     with_tensors = {TENSOR}
@@ -66,10 +66,12 @@ def layout() -> Mapping[str, Mapping[int, Part]]:
 
 
 @cache
-def merging() -> frozenset[str]:
+def mergeable_messages() -> frozenset[str]:
     """Return the messages with a single field that may contain tensors: protobuf merges its repetitions."""
     return frozenset(
-        name for name, parts in layout().items() if not all(part.is_repeated for part in parts.values())
+        name
+        for name, parts in tensor_fields().items()
+        if not all(part.is_repeated for part in parts.values())
     )
 
 

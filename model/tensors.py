@@ -12,7 +12,7 @@ from typing import Any
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
-from opshift.model.offloaded_tensors import with_elements
+from opshift.model.offloaded_tensors import with_payload
 
 DATA_FIELDS = (
     "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "raw_data",
@@ -20,7 +20,7 @@ DATA_FIELDS = (
 """The fields of a TensorProto that hold elements."""
 
 
-def count_of(tensor: Any) -> int | None:
+def element_count(tensor: Any) -> int | None:
     """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
     return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
 
@@ -39,11 +39,11 @@ def read_tensor(proto: Any) -> Tensor | None:
     kind = BY_NUMBER.get(proto.data_type)
     if kind is None or proto.data_location == EXTERNAL:
         return None
-    proto = with_elements(proto)
+    proto = with_payload(proto)
     dims = tuple(proto.dims[:])
-    if kind.name in BITS:
+    if kind.name in PACKED_BITS:
         raw = proto.raw_data if proto.HasField("raw_data") else (bits & 0xFF for bits in proto.int32_data)
-        values: tuple[Any, ...] | None = unpacked(raw, kind.name, math.prod(dims))
+        values: tuple[Any, ...] | None = unpack_integers(raw, kind.name, math.prod(dims))
     else:
         values = _values(proto, kind.code, kind.field, kind.name)
     return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
@@ -80,14 +80,14 @@ def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
     proto.dims.extend(tensor.dims)
     if name:
         proto.name = name
-    payload = pack(tensor)
+    payload = pack_tensor(tensor)
     if isinstance(payload, bytes):
         proto.raw_data = payload
     else:
         proto.string_data.extend(payload)
 
 
-def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
+def pack_tensor(tensor: Tensor) -> bytes | tuple[bytes, ...]:
     """Return the payload of a TensorProto: `raw_data`, or `string_data` for strings.
 
     Raises:
@@ -100,8 +100,8 @@ def pack(tensor: Tensor) -> bytes | tuple[bytes, ...]:
         if kind and kind.code:
             values = tensor.values if kind.code != "e" else map(_overflow_to_infinity, tensor.values)
             return struct.pack(f"<{len(tensor.values)}{kind.code}", *values)
-        if kind and kind.name in BITS:
-            return packed(tensor.values, kind.name)
+        if kind and kind.name in PACKED_BITS:
+            return pack_integers(tensor.values, kind.name)
         if kind and kind.name == "bfloat16":
             return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
     except (struct.error, TypeError, OverflowError) as error:
@@ -131,31 +131,31 @@ def _bfloat16_value(bits: int) -> float:
     return float(struct.unpack("<f", struct.pack("<I", (bits & 0xFFFF) << 16))[0])
 
 
-def can_pack(tensor: Tensor) -> bool:
+def can_pack_tensor(tensor: Tensor) -> bool:
     """Return whether the element type is supported and can represent the values."""
     try:
-        pack(tensor)
+        pack_tensor(tensor)
     except CannotConvert:
         return False
     return True
 
 
-BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
+PACKED_BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2}
 """Number of bits of each packed element type."""
 
 
-def unpacked(payload: Iterable[int], element_type: str, count: int) -> tuple[int, ...]:
+def unpack_integers(payload: Iterable[int], element_type: str, count: int) -> tuple[int, ...]:
     """Return the first `count` integers of packed bytes."""
     return tuple(chain.from_iterable(map(_byte_table(element_type).__getitem__, payload)))[:count]
 
 
-def packed(values: Sequence[int], element_type: str) -> bytes:
+def pack_integers(values: Sequence[int], element_type: str) -> bytes:
     """Return the packed bytes of integers; unused bits of the last byte are zero.
 
     Raises:
         OverflowError: an integer is out of the range of the element type.
     """
-    bits = BITS[element_type]
+    bits = PACKED_BITS[element_type]
     low, modulus = -(1 << (bits - 1)) if element_type.startswith("int") else 0, 1 << bits
     if not all(low <= value < low + modulus for value in values):
         raise OverflowError(f"a value is out of the range of {element_type}")
@@ -172,7 +172,7 @@ def packed(values: Sequence[int], element_type: str) -> bytes:
 @cache
 def _byte_table(element_type: str) -> tuple[tuple[int, ...], ...]:
     """Return the integers packed in each of the 256 bytes."""
-    bits = BITS[element_type]
+    bits = PACKED_BITS[element_type]
     size, is_signed = 1 << bits, element_type.startswith("int")
     rows = ([byte >> shift & (size - 1) for shift in range(0, 8, bits)] for byte in range(256))
     if is_signed:
@@ -180,7 +180,7 @@ def _byte_table(element_type: str) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def tensor_of(message: Any) -> Tensor:
+def require_tensor(message: Any) -> Tensor:
     """Return the value of a tensor attribute: a TensorProto of the model, or an adapter's `Tensor`.
 
     Raises:
@@ -195,16 +195,16 @@ def tensor_of(message: Any) -> Tensor:
     return found
 
 
-LARGEST = 4096
+MAX_DENSE_ELEMENTS = 4096
 """Maximum number of elements of the dense tensor; bounds the memory for a mostly empty tensor."""
 
 
-def read_sparse(proto: Any) -> Tensor | None:
+def read_sparse_tensor(proto: Any) -> Tensor | None:
     """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
     dims = tuple(proto.dims)
     size = math.prod(dims)
     values, indices = read_tensor(proto.values), read_tensor(proto.indices)
-    if values is None or indices is None or not 0 <= size <= LARGEST:
+    if values is None or indices is None or not 0 <= size <= MAX_DENSE_ELEMENTS:
         return None
     positions = indices.values if len(indices.dims) == 1 else _flat_positions(indices, dims)
     if len(positions) != len(values.values) or not all(0 <= position < size for position in positions):

@@ -19,10 +19,10 @@ def element_type_of(proto: Any) -> str | None:
     if kind in ("tensor_type", "sparse_tensor_type"):
         element = BY_NUMBER.get(getattr(proto, kind).elem_type)
         return element.name if element else None
-    return type_text(proto)
+    return type_to_string(proto)
 
 
-def type_text(proto: Any) -> str | None:
+def type_to_string(proto: Any) -> str | None:
     """Return the type string of a TypeProto, such as `tensor(float)` or `seq(map(string, float))`.
 
     Returns:
@@ -38,7 +38,7 @@ def type_text(proto: Any) -> str | None:
         return _container_text("optional", proto.optional_type.elem_type)
     if kind == "map_type":
         key = BY_NUMBER.get(proto.map_type.key_type)
-        value = type_text(proto.map_type.value_type)
+        value = type_to_string(proto.map_type.value_type)
         inner = (
             value.removeprefix("tensor(").removesuffix(")")
             if value and value.startswith("tensor(")
@@ -49,7 +49,7 @@ def type_text(proto: Any) -> str | None:
 
 
 def _container_text(constructor: str, inner: Any) -> str | None:
-    text = type_text(inner)
+    text = type_to_string(inner)
     return f"{constructor}({text})" if text else None
 
 
@@ -57,7 +57,7 @@ def shape_of(proto: Any) -> Shape | None:
     """Return the dimensions of a tensor type, `None` for symbolic ones; `None` if the shape is missing."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
-    return sizes_of(proto.tensor_type.shape)
+    return dims_of(proto.tensor_type.shape)
 
 
 def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
@@ -83,7 +83,7 @@ def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
             dim.dim_value = size
 
 
-def sizes_of(shape: Any) -> tuple[int | None, ...]:
+def dims_of(shape: Any) -> tuple[int | None, ...]:
     """Return the dimensions of a TensorShapeProto, `None` for each unknown or symbolic dimension."""
     return tuple([dim.dim_value if _has_size(dim) else None for dim in shape.dim])
 

@@ -11,20 +11,20 @@ from typing import NamedTuple
 
 from opshift.model.errors import InvalidModel
 
-Read = Callable[[int, int], bytes]
+ReadBytes = Callable[[int, int], bytes]
 """Function that returns the bytes between two positions."""
 
 VARINT, FIXED64, LENGTH, GROUP, END_GROUP, FIXED32 = range(6)
 
-LONGEST_VARINT = 10
+MAX_VARINT_SIZE = 10
 
-LONGEST_HEAD = 2 * LONGEST_VARINT
+MAX_HEAD_SIZE = 2 * MAX_VARINT_SIZE
 """Size limit of a tag and a length, in bytes."""
 
-WIDTHS = {FIXED32: 4, FIXED64: 8}
+FIXED_WIDTHS = {FIXED32: 4, FIXED64: 8}
 """Size of fixed values in bytes, by wire type."""
 
-FIRST_READ, READ_AFTER_JUMP, LARGEST_READ = 1 << 10, 1 << 12, 1 << 18
+FIRST_READ, READ_AFTER_JUMP, MAX_READ_SIZE = 1 << 10, 1 << 12, 1 << 18
 """Sizes of reads in bytes: small at the start of a message, larger where many short fields follow."""
 
 IS_LENGTH, IS_VARINT = (
@@ -51,7 +51,9 @@ class Field(NamedTuple):
     end: int
 
 
-def fields(read: Read, start: int, end: int, least: int = 0, marks: Sequence[int] = (-1,)) -> Iterator[Field]:
+def fields(
+    read: ReadBytes, start: int, end: int, least: int = 0, marks: Sequence[int] = (-1,)
+) -> Iterator[Field]:
     """Yield the fields of the message between two positions, in order.
 
     Args:
@@ -72,10 +74,10 @@ def fields(read: Read, start: int, end: int, least: int = 0, marks: Sequence[int
         window = read(position, window_end)
         if window_end == end:
             # with padding, heads are parsed without bounds checks, and truncated fields end after `end`
-            window += bytes(LONGEST_HEAD)
+            window += bytes(MAX_HEAD_SIZE)
         consumed = yield from _in_window(window, position, end, least, marks, groups)
         # read more at once after short fields, and little after a jump over a long value
-        size = min(2 * size, LARGEST_READ) if consumed <= 2 * size else READ_AFTER_JUMP
+        size = min(2 * size, MAX_READ_SIZE) if consumed <= 2 * size else READ_AFTER_JUMP
         position += consumed
     if position > end or groups:
         raise _malformed(start, "an incomplete message")
@@ -97,7 +99,7 @@ def _in_window(
     Returns:
         The offset after the last of these fields.
     """
-    at, safe = 0, len(window) - LONGEST_HEAD
+    at, safe = 0, len(window) - MAX_HEAD_SIZE
     while at < safe:
         start, tag, length = at, window[at], window[at + 1]
         # fast paths: tags of one byte, with a length or number of one or two bytes
@@ -123,7 +125,7 @@ def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tupl
     """Return the tag of any field, and the start and end of its value."""
     tag, value = _varint_at(window, at, position)
     number, kind = tag >> 3, tag & 7
-    end = value + WIDTHS.get(kind, 0)
+    end = value + FIXED_WIDTHS.get(kind, 0)
     if kind == LENGTH:
         length, value = _varint_at(window, value, position)
         end = value + length
@@ -131,7 +133,7 @@ def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tupl
         end = _varint_at(window, value, position)[1]
     elif kind == GROUP:
         groups.append(number)
-    elif kind not in WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
+    elif kind not in FIXED_WIDTHS and (kind != END_GROUP or not groups or groups.pop() != number):
         raise _malformed(position + at, "an invalid field")
     if not number:
         raise _malformed(position + at, "an invalid field")
@@ -141,7 +143,7 @@ def _read_head(window: bytes, at: int, position: int, groups: list[int]) -> tupl
 def _varint_at(window: bytes, at: int, position: int) -> tuple[int, int]:
     """Return the number at an offset, and the offset after it."""
     found = shift = 0
-    for index in range(at, at + LONGEST_VARINT):
+    for index in range(at, at + MAX_VARINT_SIZE):
         byte = window[index]
         found |= (byte & 0x7F) << shift
         if byte < 0x80:
@@ -159,7 +161,7 @@ def _malformed(position: int, element: str) -> InvalidModel:
 
 # cached, since most fields share few numbers and lengths
 @lru_cache(maxsize=1024)
-def tagged(number: int, length: int) -> bytes:
+def field_head(number: int, length: int) -> bytes:
     """Return the tag of a length-delimited field, and its length."""
     return _varint_bytes(number << 3 | LENGTH) + _varint_bytes(length)
 
@@ -176,7 +178,7 @@ def _varint_bytes(number: int) -> bytes:
 VARINT_WIRE, FIXED64_WIRE, BYTES, FIXED32_WIRE = 0, 1, 2, 5
 """Wire types; 3 and 4 mark the start and end of a group and have no content."""
 
-SIZES = {FIXED64_WIRE: 8, FIXED32_WIRE: 4}
+FIXED_SIZES = {FIXED64_WIRE: 8, FIXED32_WIRE: 4}
 
 
 def bytes_field(number: int, content: bytes) -> bytes:
@@ -207,7 +209,7 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
             _, position = _read_varint(message, position)
         else:
             # The start and end of a group have no content, so its fields are read like top-level ones.
-            position += SIZES.get(wire_type, 0)
+            position += FIXED_SIZES.get(wire_type, 0)
 
 
 def _encode_varint(value: int) -> bytes:

@@ -9,15 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opshift.model.operator_ids import OperatorId
-from opshift.proposals.accepted_files import locked_with, logged, recorded, superseded_file, with_opset
+from opshift.proposals.accepted_files import (
+    changelog_with_entry,
+    lock_with_operator,
+    recorded_examples_text,
+    releases_with_opset,
+    superseded_definition,
+)
 from opshift.proposals.check import check_proposal
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL
-from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.content.text_files import (
     HEADER,
-    up_to_version,
+    text_before_version,
     version_block,
     without_header,
     write_files,
@@ -27,7 +33,7 @@ from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import read_operator
 
-CHANGES = "CHANGELOG.md"
+CHANGELOG = "CHANGELOG.md"
 
 
 @dataclass(frozen=True)
@@ -53,10 +59,10 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: the definitions in the tree are invalid.
     """
-    registry = tree_registry(tree)
+    registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept")
     draft, evidence = checked.draft, checked.evidence
-    if checked.errors or not isinstance(draft, Defined) or evidence is None:
+    if checked.errors or not isinstance(draft, DefinedDraft) or evidence is None:
         raise NotAcceptable(
             f"{len(checked.errors)} errors remain", checked.errors, remedy="resolve each of them"
         )
@@ -69,23 +75,26 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
 
 
 def _file_contents(
-    draft: Defined, evidence: Evidence, tree: Path, adapters: Path, cases: Path
+    draft: DefinedDraft, evidence: Evidence, tree: Path, adapters: Path, cases: Path
 ) -> Iterator[tuple[Path, str]]:
     """Yield each file to write, with its content."""
     operator = draft.operator
     yield tree / operator.domain / f"{operator.name}.yaml", _definition_text(draft, tree)
-    releases = with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
+    releases = releases_with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
-    yield cases / operator.domain / f"{operator.name}-{draft.opset}.yaml", recorded(evidence)
+    yield cases / operator.domain / f"{operator.name}-{draft.opset}.yaml", recorded_examples_text(evidence)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
         yield adapters / f"{_snake_case(operator.name)}_{draft.opset}.py", code.read_text("utf-8")
     if draft.proposal.kind == "promotion":
-        yield superseded_file(draft, tree)
-    yield tree / LOCK, locked_with(draft, tree)
-    changelog_file = tree / CHANGES
-    yield changelog_file, logged(changelog_file.read_text("utf-8") if changelog_file.is_file() else "", draft)
+        yield superseded_definition(draft, tree)
+    yield tree / LOCK, lock_with_operator(draft, tree)
+    changelog_file = tree / CHANGELOG
+    yield (
+        changelog_file,
+        changelog_with_entry(changelog_file.read_text("utf-8") if changelog_file.is_file() else "", draft),
+    )
     proposal_file = draft.folder.file(PROPOSAL)
     yield proposal_file, _mark_accepted(proposal_file.read_text("utf-8"))
 
@@ -96,7 +105,7 @@ def _mark_accepted(text: str) -> str:
     return accepted_text if count else f"state: accepted\n{text}"
 
 
-def _definition_text(draft: Defined, tree: Path) -> str:
+def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     """Return the tree's definition file with the new version; the existing text is kept verbatim."""
     operator, source = draft.operator, draft.folder.file(OPERATOR)
     target = tree / operator.domain / f"{operator.name}.yaml"
@@ -105,13 +114,13 @@ def _definition_text(draft: Defined, tree: Path) -> str:
     else:
         block = version_block(source, draft.position)
         is_replaced = len(draft.published.versions) > draft.position
-        kept = up_to_version(target, draft.position) if is_replaced else target.read_text("utf-8")
+        kept = text_before_version(target, draft.position) if is_replaced else target.read_text("utf-8")
         text = kept.rstrip("\n") + "\n" + block
     _require_reviewed_definition(text, draft)
     return text
 
 
-def _require_reviewed_definition(text: str, draft: Defined) -> None:
+def _require_reviewed_definition(text: str, draft: DefinedDraft) -> None:
     """Raise unless the text to be written parses to the reviewed definition.
 
     The text is assembled from the tree's file and the proposal's last version, so the proposal's earlier

@@ -12,50 +12,50 @@ from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.operator_ids import OperatorId
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import read_examples
 from opshift.proposals.content.models import Example
 from opshift.proposals.content.sign_off import valid_sign_offs
-from opshift.proposals.content.text_files import quoted
+from opshift.proposals.content.text_files import quote_yaml
 from opshift.proposals.evidence.cases import Case
 from opshift.proposals.evidence.evidence import Evidence
-from opshift.registry.fingerprints import LOCK, load_lock, lock_text, locked, operator_fingerprints
+from opshift.registry.fingerprints import LOCK, build_lock, load_lock, lock_text, operator_fingerprints
 from opshift.registry.models import Deprecation, Operator
 from opshift.registry.registry import Registry
 from opshift.registry.yaml_files import line_of
 
 
-def locked_with(draft: Defined, tree: Path) -> str:
+def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
     """Return the text of `fingerprints.yaml` with the changed operators added.
 
     If the tree has no such file yet, the fingerprints of all its operators are included.
     """
     path = tree / LOCK
-    lock = load_lock(path) if path.exists() else locked(_operators_of_tree(draft, tree))
+    lock = load_lock(path) if path.exists() else build_lock(_operators_of_tree(draft, tree))
     for operator in _changed_operators(draft):
         lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
     return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})
 
 
-def _changed_operators(draft: Defined) -> Iterator[Operator]:
+def _changed_operators(draft: DefinedDraft) -> Iterator[Operator]:
     yield draft.operator
     if draft.proposal.kind == "promotion":
-        yield superseded(draft)
+        yield superseded_operator(draft)
 
 
-def _operators_of_tree(draft: Defined, tree: Path) -> Iterator[Operator]:
+def _operators_of_tree(draft: DefinedDraft, tree: Path) -> Iterator[Operator]:
     """Yield the operators that the tree itself defines; the registry also contains those of the project."""
     for each in draft.registry.operators():
         if (tree / each.domain / f"{each.name}.yaml").exists():
             yield each
 
 
-TITLE = "# Changes of the operator sets\n"
+CHANGELOG_TITLE = "# Changes of the operator sets\n"
 
 
-def logged(text: str, draft: Defined) -> str:
+def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
     """Return the change log with an entry for the proposal added; the newest opset comes first."""
-    text = text or TITLE
+    text = text or CHANGELOG_TITLE
     heading = f"## {draft.operator.domain} {draft.opset}\n"
     if heading in text:
         # The second replacement removes the empty line between the new entry and the entries that follow it.
@@ -67,7 +67,7 @@ def logged(text: str, draft: Defined) -> str:
     return f"{head.rstrip()}\n\n{heading}\n{_changelog_entry(draft)}" + (f"\n{rest}" if rest else "")
 
 
-def _changelog_entry(draft: Defined) -> str:
+def _changelog_entry(draft: DefinedDraft) -> str:
     proposal, version = draft.proposal, draft.version
     sentences = [f"- **{draft.operator.name}** ({proposal.kind.replace('-', ' ')}): {proposal.title}."]
     if version.step and version.step.change:
@@ -80,7 +80,7 @@ def _changelog_entry(draft: Defined) -> str:
     return " ".join(sentences) + "\n"
 
 
-def with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
+def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
     """Return the text of `releases.yaml` with the opset in an unreleased release.
 
     Returns:
@@ -109,7 +109,7 @@ def _next_release(name: str) -> str:
     return f"{major}.{int(minor) + 1}"
 
 
-def superseded(draft: Defined) -> Operator:
+def superseded_operator(draft: DefinedDraft) -> Operator:
     """Return the experimental operator, deprecated in favour of the stable one.
 
     The rule `promotion.source` ensures that the operator exists.
@@ -121,22 +121,20 @@ def superseded(draft: Defined) -> Operator:
     return replace(operator, versions=(*operator.versions[:-1], last))
 
 
-def superseded_file(draft: Defined, tree: Path) -> tuple[Path, str]:
+def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
     """Return the definition file of the experimental operator and its content with the deprecation."""
     operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
     path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
-    deprecation_line = (
-        f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {quoted(deprecation.mapping)}}}"
-    )
+    deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {quote_yaml(deprecation.mapping)}}}"
     return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
 
 
-def _deprecation(draft: Defined) -> Deprecation:
+def _deprecation(draft: DefinedDraft) -> Deprecation:
     mapping = " ".join(draft.proposal.mapping.split())
     return Deprecation(replaced_by=f"{draft.operator.domain}.{draft.operator.name}", mapping=mapping)
 
 
-def recorded(evidence: Evidence) -> str:
+def recorded_examples_text(evidence: Evidence) -> str:
     """Return a file of examples with the outputs of the reference, one line per example.
 
     Cases that were derived for other element types are omitted.
@@ -148,7 +146,7 @@ def recorded(evidence: Evidence) -> str:
     return "\n".join(["# Written by `opshift proposal accept`.", "examples:", *lines, ""])
 
 
-def recorded_examples(tree: Path) -> Iterator[tuple[str, str, Example]]:
+def read_recorded_examples(tree: Path) -> Iterator[tuple[str, str, Example]]:
     """Yield domain, operator name and example from `cases/<domain>/<name>-<opset>.yaml` of a tree."""
     for path in sorted((tree / "cases").glob("*/*.yaml")):
         for example in read_examples(path):

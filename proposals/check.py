@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opshift.checker.findings import Level
-from opshift.proposals.content.draft import Defined, Written
-from opshift.proposals.content.findings import Finding
-from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.draft import DefinedDraft, Draft
+from opshift.proposals.content.findings import ProposalFinding
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
@@ -18,11 +18,11 @@ from opshift.registry.registry import Registry, default_registry
 if TYPE_CHECKING:
     from opshift.proposals.evidence.evidence import Evidence
 
-LEVELS = tuple(Level)
+LEVELS_BY_SEVERITY = tuple(Level)
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """Result of a check.
 
     Attributes:
@@ -31,20 +31,20 @@ class Checked:
         evidence: results of running the proposal; `None` if it was not run.
     """
 
-    folder: Folder
-    findings: tuple[Finding, ...]
-    draft: Written | None = None
+    folder: ProposalFolder
+    findings: tuple[ProposalFinding, ...]
+    draft: Draft | None = None
     evidence: Evidence | None = None
 
     @property
-    def errors(self) -> tuple[Finding, ...]:
+    def errors(self) -> tuple[ProposalFinding, ...]:
         """Findings that block acceptance."""
         return tuple(each for each in self.findings if each.level is Level.ERROR)
 
 
 def check_proposal(
     path: Path | str, registry: Registry | None = None, *, gate: Gate = "check", run: bool = True
-) -> Checked:
+) -> CheckResult:
     """Check a proposal against every rule that applies at `gate`.
 
     Args:
@@ -56,57 +56,60 @@ def check_proposal(
     Raises:
         InvalidProposal: the folder does not contain a proposal.
     """
-    folder = Folder(Path(path))
+    folder = ProposalFolder(Path(path))
     registry = registry or default_registry()
     try:
-        draft = Written(folder, folder.proposal, registry)
+        draft = Draft(folder, folder.proposal, registry)
     except DefinitionError as error:
-        return Checked(folder, (_format_finding("proposal.format", error),))
-    findings = list(_evaluate(draft, Written, gate))
+        return CheckResult(folder, (_format_finding("proposal.format", error),))
+    findings = list(_evaluate(draft, Draft, gate))
     try:
         operator = folder.operator(registry.types)
     except DefinitionError as error:
-        return Checked(
+        return CheckResult(
             folder, _sort_by_severity([*findings, _format_finding("operator.format", error)]), draft
         )
-    defined = Defined(folder, folder.proposal, registry, operator)
-    findings += _evaluate(defined, Defined, gate)
+    defined = DefinedDraft(folder, folder.proposal, registry, operator)
+    findings += _evaluate(defined, DefinedDraft, gate)
     if not run:
-        return Checked(folder, _sort_by_severity(findings), defined)
+        return CheckResult(folder, _sort_by_severity(findings), defined)
     return _check_evidence(defined, findings, gate)
 
 
-def _check_evidence(draft: Defined, findings: list[Finding], gate: Gate) -> Checked:
+def _check_evidence(draft: DefinedDraft, findings: list[ProposalFinding], gate: Gate) -> CheckResult:
     # Imported after rule_table() has run, which reports a missing numpy as a usage error.
-    from opshift.proposals.evidence.evidence import Ran, adapters_of, gather
+    from opshift.proposals.evidence.evidence import Evaluated, gather_evidence, registered_adapters
 
-    with adapters_of(draft) as error:
+    with registered_adapters(draft) as error:
         try:
             examples = draft.folder.examples
         except DefinitionError as unreadable:
-            return Checked(
+            return CheckResult(
                 draft.folder,
                 _sort_by_severity([*findings, _format_finding("examples.format", unreadable)]),
                 draft,
             )
-        evidence = gather(draft, examples)
-        evaluated = Ran(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
-        findings += _evaluate(evaluated, Ran, gate)
-    return Checked(draft.folder, _sort_by_severity(findings), draft, evidence)
+        evidence = gather_evidence(draft, examples)
+        evaluated = Evaluated(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
+        findings += _evaluate(evaluated, Evaluated, gate)
+    return CheckResult(draft.folder, _sort_by_severity(findings), draft, evidence)
 
 
-def _evaluate(subject: Any, kind: type, gate: Gate) -> Iterator[Finding]:
+def _evaluate(subject: Any, kind: type, gate: Gate) -> Iterator[ProposalFinding]:
     for rule in rule_table().values():
         if rule.subject is kind and (rule.gate == "check" or gate == "accept"):
             yield from rule.findings(subject)
 
 
-def _format_finding(name: str, error: DefinitionError) -> Finding:
+def _format_finding(name: str, error: DefinitionError) -> ProposalFinding:
     rule = rule_table()[name]
-    return Finding(rule.id, rule.level, error.place, error.reason, error.remedy or rule.remedy)
+    return ProposalFinding(rule.id, rule.level, error.place, error.reason, error.remedy or rule.remedy)
 
 
-def _sort_by_severity(findings: list[Finding]) -> tuple[Finding, ...]:
+def _sort_by_severity(findings: list[ProposalFinding]) -> tuple[ProposalFinding, ...]:
     return tuple(
-        sorted(findings, key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
+        sorted(
+            findings,
+            key=lambda each: (LEVELS_BY_SEVERITY.index(each.level), each.place.file, each.place.line),
+        )
     )

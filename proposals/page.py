@@ -9,21 +9,21 @@ from string import Template
 from typing import Final
 
 from opshift.analysis.verification.numpy_types import Array
-from opshift.proposals.check import Checked, check_proposal
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.check import CheckResult, check_proposal
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
-from opshift.proposals.content.sign_off import NEEDED, valid_sign_offs
-from opshift.proposals.evidence.coverage import matrix
-from opshift.proposals.evidence.evidence import Evidence, implemented
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
+from opshift.proposals.evidence.coverage import coverage_of
+from opshift.proposals.evidence.evidence import Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
 from opshift.registry.changes.classify import classify
 from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.registry import Registry
-from opshift.registry.steps import Answer, Refuse
+from opshift.registry.steps import Refuse, StepAction
 
-HTML: Final = Template("""\
+HTML_PAGE: Final = Template("""\
 <!doctype html>
 <html lang="en">
 <meta charset="utf-8">
@@ -37,7 +37,7 @@ pre, code { background: #f4f4f4; }
 $body</html>
 """)
 
-MOST_VALUES = 40
+MAX_SHOWN_VALUES = 40
 """Larger tensors are shown by their element count only, which keeps table rows readable."""
 
 
@@ -59,22 +59,22 @@ def to_html(markdown: str) -> str:
     # Proposals are untrusted text: with html disabled, tags in it are escaped.
     body = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
     title = markdown.partition("\n")[0].lstrip("# ")
-    return HTML.substitute(title=html.escape(title), body=body)
+    return HTML_PAGE.substitute(title=html.escape(title), body=body)
 
 
-def _page_lines(checked: Checked) -> Iterator[str]:
+def _page_lines(checked: CheckResult) -> Iterator[str]:
     draft = checked.draft
     if draft is not None:
         yield from _description_lines(draft.proposal)
-    if isinstance(draft, Defined):
-        yield from section("Signature", signature(draft.version))
-        yield from section("Changes", differences(draft))
+    if isinstance(draft, DefinedDraft):
+        yield from section_lines("Signature", signature_lines(draft.version))
+        yield from section_lines("Changes", change_lines(draft))
         if checked.evidence is not None:
-            yield from section("Examples", _examples_lines(checked.evidence))
-            yield from section("Evidence", _evidence_lines(draft, checked.evidence))
-    yield from section("Findings", _findings_lines(checked))
+            yield from section_lines("Examples", _examples_lines(checked.evidence))
+            yield from section_lines("Evidence", _evidence_lines(draft, checked.evidence))
+    yield from section_lines("Findings", _findings_lines(checked))
     if draft is not None:
-        yield from section("Sign-offs", _sign_off_lines(checked))
+        yield from section_lines("Sign-offs", _sign_off_lines(checked))
 
 
 def _description_lines(proposal: Proposal) -> Iterator[str]:
@@ -88,11 +88,11 @@ def _description_lines(proposal: Proposal) -> Iterator[str]:
         "Alternatives": proposal.alternatives,
     }
     for title, text in texts.items():
-        yield from section(title, paragraphs(text))
+        yield from section_lines(title, paragraph_lines(text))
     links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
-    yield from section("References", [f"* {name}: {text}" for name, text in links.items() if text])
+    yield from section_lines("References", [f"* {name}: {text}" for name, text in links.items() if text])
     rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
-    yield from section("Frameworks", table(("framework", "function", "differs", "link"), rows))
+    yield from section_lines("Frameworks", table_lines(("framework", "function", "differs", "link"), rows))
 
 
 def _examples_lines(evidence: Evidence) -> Iterator[str]:
@@ -104,35 +104,35 @@ def _examples_lines(evidence: Evidence) -> Iterator[str]:
 def _example_lines(outcome: Outcome) -> Iterator[str]:
     case = outcome.case
     yield from (f"### {case.name}", "")
-    yield from paragraphs(case.example.about)
+    yield from paragraph_lines(case.example.about)
     rows = [
         (formal.name, _array_text(array))
         for formal, array in zip(case.version.inputs, case.inputs, strict=False)
     ]
-    rows += [(name, cell(value)) for name, value in case.attributes.items()]
+    rows += [(name, cell_text(value)) for name, value in case.attributes.items()]
     rows += [
         (f"**{formal.name}**", _array_text(array))
         for formal, array in zip(case.version.outputs, outcome.outputs or (), strict=False)
     ]
-    yield from table(("name", "value"), rows or [("", outcome.failure)])
+    yield from table_lines(("name", "value"), rows or [("", outcome.failure)])
     yield ""
 
 
 def _array_text(array: Array | None) -> str:
     if array is None:
         return "omitted"
-    values = str(array.tolist()) if array.size <= MOST_VALUES else f"{array.size} values"
+    values = str(array.tolist()) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
     return f"{array.dtype.name}{list(array.shape)} `{values}`"
 
 
-def _evidence_lines(draft: Defined, evidence: Evidence) -> Iterator[str]:
-    version = implemented(draft)
+def _evidence_lines(draft: DefinedDraft, evidence: Evidence) -> Iterator[str]:
+    version = implemented_version(draft)
     comparisons = {
         "expected outputs": evidence.expected,
         "function body": evidence.bodies,
         "numpy": evidence.numpy,
-        "upgrade": [each.compared for each in evidence.steps if each.direction == "up"],
-        "downgrade": [each.compared for each in evidence.steps if each.direction == "down"],
+        "upgrade": [each.comparison for each in evidence.steps if each.direction == "up"],
+        "downgrade": [each.comparison for each in evidence.steps if each.direction == "down"],
     }
     verdicts = ("agrees", "differs", "refused", "not run")
     rows = [
@@ -140,59 +140,64 @@ def _evidence_lines(draft: Defined, evidence: Evidence) -> Iterator[str]:
         for name, results in comparisons.items()
         if results
     ]
-    yield from table(("compared with the reference", *verdicts), rows)
+    yield from table_lines(("compared with the reference", *verdicts), rows)
     yield ""
     coverage_rows = [
         (
-            each.what,
-            cell(each.item),
+            each.kind,
+            cell_text(each.item),
             str(len(each.examples)) if each.examples else "**none**",
             _first_names(each.examples),
         )
-        for each in matrix(version, evidence)
+        for each in coverage_of(version, evidence)
     ]
-    yield from table(("coverage", "item", "cases", "examples"), coverage_rows)
+    yield from table_lines(("coverage", "item", "cases", "examples"), coverage_rows)
 
 
 def _first_names(names: tuple[str, ...]) -> str:
-    return ", ".join(map(cell, names[:3])) + (", ..." if len(names) > len(names[:3]) else "")
+    return ", ".join(map(cell_text, names[:3])) + (", ..." if len(names) > len(names[:3]) else "")
 
 
-def _findings_lines(checked: Checked) -> list[str]:
+def _findings_lines(checked: CheckResult) -> list[str]:
     rows = [
-        (str(each.level), each.rule, f"{Path(each.place.file).name}:{each.place.line}", cell(each.reason))
+        (
+            str(each.level),
+            each.rule,
+            f"{Path(each.place.file).name}:{each.place.line}",
+            cell_text(each.reason),
+        )
         for each in checked.findings
     ]
-    return table(("level", "rule", "place", "problem"), rows) or ["None."]
+    return table_lines(("level", "rule", "place", "problem"), rows) or ["None."]
 
 
-def _sign_off_lines(checked: Checked) -> Iterator[str]:
+def _sign_off_lines(checked: CheckResult) -> Iterator[str]:
     valid = valid_sign_offs(checked.folder)
     yield (
-        f"{len(valid)} of {NEEDED} sign-offs, for content with fingerprint `{fingerprint(checked.folder)}`."
+        f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{fingerprint(checked.folder)}`."
     )
     yield ""
-    yield from table(("name", "date"), [(each.name, each.date) for each in valid])
+    yield from table_lines(("name", "date"), [(each.name, each.date) for each in valid])
 
 
-def signature(version: OperatorVersion) -> Iterator[str]:
+def signature_lines(version: OperatorVersion) -> Iterator[str]:
     """Yield identity, description, inputs, outputs, attributes, types and body of a version."""
     yield from (f"`{version.id}`, {version.status.lower()}, {version.determinism.replace('_', ' ')}", "")
-    yield from paragraphs(version.description)
+    yield from paragraph_lines(version.description)
     sides = (("input", version.inputs), ("output", version.outputs))
     rows = [_parameter_row(side, formal, version) for side, formals in sides for formal in formals]
     rows += [_attribute_row(name, each) for name, each in version.attributes.items()]
-    yield from table(("", "name", "type", "", "default"), rows)
+    yield from table_lines(("", "name", "type", "", "default"), rows)
     yield from ("", f"Shapes: `{version.shape or 'none'}`.")
     if version.body is not None:
         yield from ("", "```", *_body_lines(version.body), "```")
 
 
-def differences(draft: Defined) -> Iterator[str]:
+def change_lines(draft: DefinedDraft) -> Iterator[str]:
     """Yield the changes since the previous version and the way models are converted."""
     version, step = draft.version, draft.version.step
     if step is not None:
-        yield from paragraphs(step.change)
+        yield from paragraph_lines(step.change)
         steps = {"up": step.up, "down": step.down}
         yield from (f"* {direction}: {_action_text(action)}" for direction, action in steps.items())
     elif version.before is not None:
@@ -200,10 +205,10 @@ def differences(draft: Defined) -> Iterator[str]:
     if draft.previous is not None:
         yield ""
         changes = classify(draft.previous, version)
-        yield from (f"* {cell(each.change)} ({each.change_class})" for each in changes)
+        yield from (f"* {cell_text(each.change)} ({each.change_class})" for each in changes)
     retirement = version.removal or version.deprecation
     if retirement is not None:
-        yield f"* replaced by {retirement.replaced_by}: {cell(retirement.mapping)}"
+        yield f"* replaced by {retirement.replaced_by}: {cell_text(retirement.mapping)}"
 
 
 def _parameter_row(side: str, formal: Parameter, version: OperatorVersion) -> tuple[str, ...]:
@@ -231,7 +236,7 @@ def _value_text(value: object) -> str:
     return f"@{value.attribute}" if isinstance(value, FromAttribute) else str(value)
 
 
-def _action_text(action: Answer | str | None) -> str:
+def _action_text(action: StepAction | str | None) -> str:
     if isinstance(action, Refuse):
         return f"refused: {action.refuse}"
     if isinstance(action, tuple):
@@ -239,25 +244,25 @@ def _action_text(action: Answer | str | None) -> str:
     return action or "derived from the types"
 
 
-def section(title: str, lines: Iterable[str]) -> Iterator[str]:
+def section_lines(title: str, lines: Iterable[str]) -> Iterator[str]:
     """Yield a heading and its content; nothing if all lines are empty."""
     listed = list(lines)
     if any(listed):
         yield from ("", f"## {title}", "", *listed)
 
 
-def paragraphs(text: str) -> list[str]:
+def paragraph_lines(text: str) -> list[str]:
     """Return a text followed by an empty line; nothing if the text is empty."""
     return [text.strip(), ""] if text.strip() else []
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Return a table; no lines if there are no rows."""
     listed = [_row(row) for row in rows]
     return [_row(heads), _row(["---"] * len(heads)), *listed] if listed else []
 
 
-def cell(value: object) -> str:
+def cell_text(value: object) -> str:
     """Return a value as text for a table cell: on one line, with `|` escaped."""
     return " ".join(str(value).split()).replace("|", "\\|")
 

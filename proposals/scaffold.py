@@ -8,11 +8,11 @@ from string import Template
 from typing import Final, NamedTuple
 
 from opshift.model.errors import UsageError
-from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, FILES, OPERATOR, PROPOSAL, REFERENCE
-from opshift.proposals.content.models import INTRODUCING, Kind
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
+from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
 from opshift.proposals.content.staged_registry import next_opset
 from opshift.proposals.content.text_files import (
-    quoted,
+    quote_yaml,
     version_block,
     without_header,
     without_key,
@@ -22,7 +22,7 @@ from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
 
-class Wanted(NamedTuple):
+class ProposalRequest(NamedTuple):
     """Kind, operator and author of a new proposal."""
 
     kind: Kind
@@ -32,7 +32,7 @@ class Wanted(NamedTuple):
     email: str = ""
 
 
-def scaffold(path: Path, request: Wanted, registry: Registry) -> tuple[Path, ...]:
+def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[Path, ...]:
     """Write the files of a new proposal.
 
     Returns:
@@ -41,7 +41,7 @@ def scaffold(path: Path, request: Wanted, registry: Registry) -> tuple[Path, ...
     Raises:
         UsageError: the folder already contains a proposal, or the operator to change does not exist.
     """
-    if any((path / name).exists() for name in FILES):
+    if any((path / name).exists() for name in PROPOSAL_FILES):
         raise UsageError(
             "the folder already contains a proposal", place=str(path), remedy="choose another folder"
         )
@@ -50,10 +50,10 @@ def scaffold(path: Path, request: Wanted, registry: Registry) -> tuple[Path, ...
     return tuple(path / name for name in texts)
 
 
-def _file_contents(request: Wanted, registry: Registry) -> dict[str, str]:
+def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, str]:
     opset = next_opset(registry, request.domain)
-    texts = {PROPOSAL: _proposal_text(request, registry), EXAMPLES: EXAMPLES_FILE}
-    if request.kind in INTRODUCING:
+    texts = {PROPOSAL: _proposal_text(request, registry), EXAMPLES: EXAMPLES_TEMPLATE}
+    if request.kind in INTRODUCING_KINDS:
         return {
             **texts,
             OPERATOR: _new_definition(request, opset),
@@ -68,36 +68,36 @@ def _file_contents(request: Wanted, registry: Registry) -> dict[str, str]:
     if request.kind == "removal":
         return texts
     names = {"name": request.name, "domain": request.domain, "opset": opset, "previous": newest.since_version}
-    return {**texts, ADAPTERS: ADAPTERS_FILE.substitute(names)}
+    return {**texts, ADAPTERS: ADAPTERS_TEMPLATE.substitute(names)}
 
 
-def _proposal_text(request: Wanted, registry: Registry) -> str:
+def _proposal_text(request: ProposalRequest, registry: Registry) -> str:
     promoted = registry.operator(request.name, "ai.onnx.preview") if request.kind == "promotion" else None
-    return PROPOSAL_FILE.substitute(
+    return PROPOSAL_TEMPLATE.substitute(
         kind=request.kind,
-        title=quoted(""),
+        title=quote_yaml(""),
         domain=request.domain,
         name=request.name,
-        author=quoted(request.author),
-        email=quoted(request.email),
+        author=quote_yaml(request.author),
+        email=quote_yaml(request.email),
         promotes=promoted.versions[-1].id if promoted else "",
     )
 
 
-def _new_definition(request: Wanted, opset: int) -> str:
+def _new_definition(request: ProposalRequest, opset: int) -> str:
     is_preview = "preview" in request.domain.split(".")
     has_body = request.kind == "new-function"
-    return OPERATOR_FILE.substitute(
+    return OPERATOR_TEMPLATE.substitute(
         domain=request.domain,
         name=request.name,
         opset=1 if is_preview else opset,
         status="EXPERIMENTAL" if is_preview else "STABLE",
-        before=BEFORE_BODY if has_body else BEFORE_PRIMITIVE,
-        body=BODY if has_body else "",
+        before=BEFORE_AS_BODY if has_body else BEFORE_TEMPLATE,
+        body=BODY_TEMPLATE if has_body else "",
     )
 
 
-def _published_operator(request: Wanted, registry: Registry) -> Operator:
+def _published_operator(request: ProposalRequest, registry: Registry) -> Operator:
     operator = registry.operator(request.name, request.domain)
     if operator is None:
         raise UsageError(
@@ -107,29 +107,29 @@ def _published_operator(request: Wanted, registry: Registry) -> Operator:
     return operator
 
 
-def _changed_definition(request: Wanted, operator: Operator, registry: Registry, opset: int) -> str:
+def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
     """Return the published definition with a new version, a copy of the last one, or with a removal."""
     path = registry.file_of(request.name, request.domain)
     text = without_header(path.read_text("utf-8")).rstrip("\n") + "\n"
     if request.kind == "removal":
-        return text + REMOVAL.substitute(opset=opset)
+        return text + REMOVAL_TEMPLATE.substitute(opset=opset)
     # The copied version declares its own step, so those of its source are removed.
     block = without_key(without_key(version_block(path, len(operator.versions) - 1), "step"), "before")
     block = re.sub(
         r"^- since_version: \d+\n(  status: \w+\n)?", rf"- since_version: {opset}\n\1" + "{step}", block
     )
-    deprecation = DEPRECATION if request.kind == "deprecation" else ""
-    return text + block.replace("{step}", STEP) + deprecation
+    deprecation = DEPRECATION_TEMPLATE if request.kind == "deprecation" else ""
+    return text + block.replace("{step}", STEP_TEMPLATE) + deprecation
 
 
 def _reference_text(name: str, version: OperatorVersion | None) -> str:
     inputs = ", ".join(each.name for each in version.inputs) if version else "X"
     attributes = "".join(f", {each}" for each in version.attributes) if version else ""
     keywords = f", *{attributes}" if attributes else ""
-    return REFERENCE_FILE.substitute(name=name, inputs=inputs, attributes=keywords)
+    return REFERENCE_TEMPLATE.substitute(name=name, inputs=inputs, attributes=keywords)
 
 
-PROPOSAL_FILE: Final = Template("""\
+PROPOSAL_TEMPLATE: Final = Template("""\
 # Fill in each key; `opshift proposal explain RULE` describes the rule that requires it.
 kind: $kind
 # A short title.
@@ -163,7 +163,7 @@ state: draft
 sign_offs: []
 """)
 
-OPERATOR_FILE: Final = Template("""\
+OPERATOR_TEMPLATE: Final = Template("""\
 domain: $domain
 name: $name
 # Description of the computation for users, in a few sentences.
@@ -182,13 +182,13 @@ $before
     T: [all_float_types_ir4]
 $body""")
 
-BEFORE_BODY: Final = "  before: body"
+BEFORE_AS_BODY: Final = "  before: body"
 
-BEFORE_PRIMITIVE: Final = """\
+BEFORE_TEMPLATE: Final = """\
   # Conversion of a node to the previous opset: `adapter`, or {refuse: the reason}.
   # before:"""
 
-BODY: Final = """\
+BODY_TEMPLATE: Final = """\
   # Function body: the same computation with existing operators of the opsets in opset_imports.
   body:
     opset_imports: {ai.onnx: 18}
@@ -196,7 +196,7 @@ BODY: Final = """\
     - {op_type: Identity, inputs: [X], outputs: [Y]}
 """
 
-STEP: Final = """\
+STEP_TEMPLATE: Final = """\
   step:
     # What changed, and how does that affect models that are converted?
     change: ''
@@ -206,12 +206,12 @@ STEP: Final = """\
     # down:
 """
 
-DEPRECATION: Final = """\
+DEPRECATION_TEMPLATE: Final = """\
   # Replacement in the operator set, and the mapping of inputs and attributes to it.
   deprecation: {replaced_by: null, mapping: ''}
 """
 
-REMOVAL: Final = Template("""\
+REMOVAL_TEMPLATE: Final = Template("""\
   removal:
     removed_in: $opset
     # Replacement in the operator set, and the mapping of inputs and attributes to it.
@@ -221,7 +221,7 @@ REMOVAL: Final = Template("""\
     up: {refuse: not decided yet}
 """)
 
-REFERENCE_FILE: Final = Template('''\
+REFERENCE_TEMPLATE: Final = Template('''\
 """$name in numpy."""
 
 import numpy as np
@@ -235,7 +235,7 @@ def reference($inputs$attributes):
     raise NotImplementedError("reference of $name")
 ''')
 
-EXAMPLES_FILE: Final = """\
+EXAMPLES_TEMPLATE: Final = """\
 # Each example is run with the reference, the body and the adapters, in every allowed element type.
 # Cover each attribute and optional input, both present and omitted, and empty tensors, scalars, nan and inf.
 # Add `outputs` only if they come from an independent source.
@@ -245,7 +245,7 @@ examples:
   - {type: float, values: [[-1, 0], [0.5, 2]]}
 """
 
-ADAPTERS_FILE: Final = Template('''\
+ADAPTERS_TEMPLATE: Final = Template('''\
 """Adapters of $name for opset $opset."""
 
 from opshift.adapters import Node

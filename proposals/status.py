@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from opshift.proposals.check import check_proposal
-from opshift.proposals.content.findings import Finding
-from opshift.proposals.content.folder import Folder, fingerprint
+from opshift.proposals.content.findings import ProposalFinding
+from opshift.proposals.content.folder import ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.sign_off import NEEDED, valid_sign_offs
+from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
 from opshift.registry.registry import Registry
 
 
@@ -28,7 +28,7 @@ class Status:
     proposal: Proposal
     fingerprint: str
     valid: tuple[SignOff, ...]
-    open: tuple[Finding, ...]
+    open: tuple[ProposalFinding, ...]
 
     @property
     def title(self) -> str:
@@ -38,7 +38,10 @@ class Status:
     @property
     def state(self) -> str:
         """State from the file, or `signed-off` once the content has enough valid sign-offs."""
-        is_signed = len(self.valid) >= NEEDED and self.proposal.state not in ("accepted", "withdrawn")
+        is_signed = len(self.valid) >= REQUIRED_SIGN_OFFS and self.proposal.state not in (
+            "accepted",
+            "withdrawn",
+        )
         return "signed-off" if is_signed else self.proposal.state
 
     def facts(self) -> dict[str, str]:
@@ -49,7 +52,7 @@ class Status:
             "kind": self.proposal.kind,
             "state": self.state,
             "author": self.proposal.author.name,
-            "sign-offs": f"{len(self.valid)} of {NEEDED}: {names}"
+            "sign-offs": f"{len(self.valid)} of {REQUIRED_SIGN_OFFS}: {names}"
             + (f"; {invalid} invalid" if invalid else ""),
             "fingerprint": self.fingerprint,
         }
@@ -70,7 +73,7 @@ def status_of(path: Path, registry: Registry) -> Status:
         InvalidProposal: the folder does not contain a proposal.
         DefinitionError: `proposal.yaml` is invalid.
     """
-    folder = Folder(path)
+    folder = ProposalFolder(path)
     proposal = folder.proposal
     checked = check_proposal(path, registry, gate="accept", run=False)
     return Status(proposal, fingerprint(folder), valid_sign_offs(folder), checked.errors)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
-KINDS = (
+CHANGE_KINDS = (
     *(f"attribute_{what}" for what in ("added", "removed", "type", "default", "required", "values")),
     *(
         f"{side}_{what}"

@@ -21,14 +21,14 @@ from pydantic import TypeAdapter, ValidationError
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.to_yaml import STATED_ONCE, written_operator, written_version
+from opshift.registry.to_yaml import SHARED_KEYS, operator_to_dict, version_to_dict
 
 LOCK: Final = "fingerprints.yaml"
 
-LATER: Final = ("step", "before", "removal")
+SEPARATE_KEYS: Final = ("step", "before", "removal")
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 
-HEAD: Final = (
+HEADER: Final = (
     "# Written by tools/write_fingerprints.py; what a published version is, so that none changes unseen"
 )
 
@@ -41,7 +41,7 @@ def fingerprint(version: OperatorVersion) -> str:
 
     It covers everything except the steps and the removal.
     """
-    return digest({"id": str(version.id), **_exclude(written_version(version), LATER)})
+    return digest({"id": str(version.id), **_exclude(version_to_dict(version), SEPARATE_KEYS)})
 
 
 def operator_fingerprints(operator: Operator) -> dict[str, str]:
@@ -50,7 +50,7 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     The entry `shared` covers the keys at the top of the file. The entry of a version covers these keys only
     if the version overrides them, so that a new version may update the description at the top.
     """
-    return dict(_entries(written_operator(operator)))
+    return dict(_entries(operator_to_dict(operator)))
 
 
 def digest(content: Any) -> str:
@@ -75,7 +75,7 @@ def load_lock(path: Path) -> Lock:
         raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
 
 
-class Moved(NamedTuple):
+class LockDifference(NamedTuple):
     """An entry whose fingerprint differs between the definitions and the lock."""
 
     domain: str
@@ -99,17 +99,17 @@ class Moved(NamedTuple):
         return f"{self.domain}.{self.op_type}: entry {self.entry!r} {problems[self.why]}"
 
 
-def moved(operators: Iterable[Operator], lock: Lock) -> Iterator[Moved]:
+def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[LockDifference]:
     """Yield every entry that differs between definitions and a lock."""
     remaining = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
         locked = lock.get(operator.domain, {}).get(operator.name, {})
         remaining.discard((operator.domain, operator.name))
         yield from _entry_differences(operator, operator_fingerprints(operator), locked)
-    yield from (Moved(domain, name, "the operator", "missing") for domain, name in sorted(remaining))
+    yield from (LockDifference(domain, name, "the operator", "missing") for domain, name in sorted(remaining))
 
 
-def locked(operators: Iterable[Operator]) -> Lock:
+def build_lock(operators: Iterable[Operator]) -> Lock:
     """Build the lock of some definitions, sorted by domain and name."""
     found: Lock = {}
     for operator in sorted(operators, key=lambda each: (each.domain, each.name)):
@@ -119,7 +119,7 @@ def locked(operators: Iterable[Operator]) -> Lock:
 
 def lock_text(lock: Lock) -> str:
     """Return the content of `fingerprints.yaml` for a lock."""
-    lines = [HEAD]
+    lines = [HEADER]
     for domain, operators in lock.items():
         lines.append(f"{domain}:")
         for name, entries in operators.items():
@@ -130,21 +130,21 @@ def lock_text(lock: Lock) -> str:
 
 def _entry_differences(
     operator: Operator, now: Mapping[str, str], locked: Mapping[str, str]
-) -> Iterator[Moved]:
+) -> Iterator[LockDifference]:
     for entry, value in now.items():
         if entry not in locked:
-            yield Moved(operator.domain, operator.name, entry, "new", value)
+            yield LockDifference(operator.domain, operator.name, entry, "new", value)
         elif locked[entry] != value:
-            yield Moved(operator.domain, operator.name, entry, "changed", value)
+            yield LockDifference(operator.domain, operator.name, entry, "changed", value)
     for entry in locked.keys() - now.keys():
-        yield Moved(operator.domain, operator.name, entry, "missing")
+        yield LockDifference(operator.domain, operator.name, entry, "missing")
 
 
 def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    yield "shared", digest({key: data[key] for key in STATED_ONCE if key in data})
+    yield "shared", digest({key: data[key] for key in SHARED_KEYS if key in data})
     for version in data["versions"]:
         since = str(version["since_version"])
-        yield since, digest(_exclude(version, LATER))
+        yield since, digest(_exclude(version, SEPARATE_KEYS))
         steps = {key: version[key] for key in ("step", "before") if key in version}
         if steps:
             yield f"{since} step", digest(steps)

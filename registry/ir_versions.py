@@ -11,8 +11,8 @@ from typing import Final
 from opshift.model.errors import Place
 from opshift.opsets import OPSETS
 from opshift.registry.errors import DefinitionError
-from opshift.registry.precompiled import compiled
-from opshift.registry.record import Record, checked
+from opshift.registry.precompiled import load_precompiled
+from opshift.registry.record import Record, from_plain_data
 
 IR_VERSIONS: Final = OPSETS / "ir_versions.yaml"
 
@@ -49,7 +49,7 @@ class IrVersions:
         Raises:
             DefinitionError: the file is not YAML, or has the wrong format.
         """
-        versions = compiled(path, (), lambda: read_ir_versions(path))
+        versions = load_precompiled(path, (), lambda: read_ir_versions(path))
         return cls({int(number): each for number, each in versions.items()})
 
     @property
@@ -86,7 +86,7 @@ def read_ir_versions(path: Path) -> dict[str, IrVersion]:
     versions = {}
     for number, content in load_yaml(path).items():
         try:
-            versions[str(int(number))] = checked(IrVersion, content)
+            versions[str(int(number))] = from_plain_data(IrVersion, content)
         except (ValidationError, ValueError) as error:
             place = Place(str(path), line_of(path, (number,)))
             raise DefinitionError(f"{number}: {error}", place=place) from error

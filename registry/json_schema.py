@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic.json_schema import GenerateJsonSchema
 
 from opshift.registry.models import Operator
-from opshift.registry.record import adapter
+from opshift.registry.record import type_adapter
 from opshift.registry.steps import VERBS, AnyVerb, Verb
 
 Schema = dict[str, Any]
@@ -39,7 +39,7 @@ def schema_text() -> str:
 
 def operator_file_schema() -> Schema:
     """Return the schema of `<domain>/<name>.yaml`; the loader checks more and has better error messages."""
-    schema = _verbs_by_name(adapter(Operator).json_schema(schema_generator=_Untitled))
+    schema = _verbs_by_name(type_adapter(Operator).json_schema(schema_generator=_Untitled))
     definitions = schema.pop("$defs")
     definitions["OperatorVersion"] = _version_in_file(definitions["OperatorVersion"])
     definitions["Verb"] = _verb(definitions)

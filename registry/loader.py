@@ -12,14 +12,14 @@ from pydantic import TypeAdapter, ValidationError
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
-from opshift.registry.record import adapter
-from opshift.registry.steps import answer_of
+from opshift.registry.record import type_adapter
+from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
 Keys = tuple[int | str, ...]
 
-_ADAPTER: Final[TypeAdapter[Operator]] = adapter(Operator)
+_ADAPTER: Final[TypeAdapter[Operator]] = type_adapter(Operator)
 
 # Pydantic's messages for these errors speak of Python classes and keyword arguments, not of YAML.
 _MESSAGES: Final = {
@@ -60,7 +60,7 @@ def read_operator(path: Path, types: TypeSets, *, domain: str, name: str) -> Ope
         raise DefinitionError(problem.reason, place=place) from problem.__cause__
 
 
-def operator_of(data: Any, types: TypeSets) -> Operator:
+def operator_from_data(data: Any, types: TypeSets) -> Operator:
     """Return the operator defined by plain data in the format of its file.
 
     Raises:
@@ -218,7 +218,7 @@ def _invalid_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
             yield from _invalid_verbs(answers.get(direction), (*keys, direction))
     for position, verb in enumerate(answers if isinstance(answers, list) else ()):
         try:
-            answer_of([verb])
+            parse_action([verb])
         except ValidationError as error:
             first = error.errors()[0]
             existing = _existing_keys((*verb, *first["loc"]), verb)

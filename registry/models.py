@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.function_bodies import Body
 from opshift.registry.record import Checked, Record
-from opshift.registry.steps import Answer, Step, answer_of
+from opshift.registry.steps import Step, StepAction, parse_action
 
 AttributeType = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
@@ -105,7 +105,7 @@ class Removal(Record):
     removed_in: Annotated[int, Checked(ge=2)]
     replaced_by: str | None = None
     mapping: str = ""
-    up: Annotated[Answer, Checked(before=answer_of)]
+    up: Annotated[StepAction, Checked(before=parse_action)]
     """The conversion of a node to operators that exist at `removed_in`."""
 
 
@@ -132,7 +132,7 @@ class OperatorVersion(Record):
     removal: Removal | None = None
     step: Step | None = None
     """The conversion between the previous version and this one; `None` for the first version."""
-    before: Annotated[Answer | Literal["body"] | None, Checked(before=answer_of)] = None
+    before: Annotated[StepAction | Literal["body"] | None, Checked(before=parse_action)] = None
     """For a first version: the conversion of a node to the previous opset, which lacks the operator.
 
     `body` expands the node into the nodes of its function body.

@@ -17,15 +17,15 @@ from typing import Any, Final, TypeVar
 from opshift.opsets import OPSETS
 from opshift.registry.record import Record
 
-FILE: Final = Path(__file__).with_name("compiled.json")
+PRECOMPILED_FILE: Final = Path(__file__).with_name("compiled.json")
 
-KIND: Final = ""
+CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
 
 Content = TypeVar("Content")
 
 
-def compiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
+def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
     """Return the precompiled content of a file, or the result of `read` if there is no entry for it.
 
     Args:
@@ -33,7 +33,7 @@ def compiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -
         sources: other files that `read` depends on.
         read: reads and validates the file.
     """
-    text = _entry(name_of(path, sources)) if path.is_relative_to(OPSETS) else None
+    text = _entry(entry_key(path, sources)) if path.is_relative_to(OPSETS) else None
     if text is None:
         return read()
     classes = {each.__name__: each for each in _record_classes(Record)}
@@ -41,16 +41,19 @@ def compiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -
     return content
 
 
-def name_of(path: Path, sources: Iterable[Path]) -> str:
+def entry_key(path: Path, sources: Iterable[Path]) -> str:
     """Return the key of an entry: the file's path and a checksum of the file and its sources."""
     content = b"\0".join(each.read_bytes() for each in (path, *sources) if each.exists())
     return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(content):08x}"
 
 
-def stated(record: Any) -> dict[str, Any]:
+def encode_record(record: Any) -> dict[str, Any]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults."""
     values = {each: getattr(record, each.name) for each in fields(record)}
-    return {KIND: type(record).__name__, **{f.name: v for f, v in values.items() if v not in (f.default, {})}}
+    return {
+        CLASS_KEY: type(record).__name__,
+        **{f.name: v for f, v in values.items() if v not in (f.default, {})},
+    }
 
 
 def _decode(data: dict[str, Any], classes: dict[str, type[Record]]) -> Any:
@@ -58,7 +61,7 @@ def _decode(data: dict[str, Any], classes: dict[str, type[Record]]) -> Any:
     values: dict[str, Any] = {
         key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
     }
-    class_name = values.pop(KIND, None)
+    class_name = values.pop(CLASS_KEY, None)
     return values if class_name is None else classes[class_name](**values)
 
 
@@ -78,4 +81,4 @@ def _entry(name: str) -> str | None:
 
 @cache
 def _text() -> str:
-    return FILE.read_text("ascii") if FILE.exists() else ""
+    return PRECOMPILED_FILE.read_text("ascii") if PRECOMPILED_FILE.exists() else ""

@@ -44,26 +44,26 @@ class Checked:
         yield from Field(**self._limits).metadata
 
 
-def checked(kind: type[Kind], data: Any) -> Kind:
+def from_plain_data(kind: type[Kind], data: Any) -> Kind:
     """Return a record from plain data.
 
     Raises:
         pydantic.ValidationError: the data has the wrong format; the error has its location.
     """
     target: Any = kind
-    record: Kind = adapter(target).validate_python(data)
+    record: Kind = type_adapter(target).validate_python(data)
     return record
 
 
-def plain(record: Any, **options: Any) -> dict[str, Any]:
+def to_plain_data(record: Any, **options: Any) -> dict[str, Any]:
     """Return a record as JSON data; `options` are those of `pydantic.TypeAdapter.dump_python`."""
-    data: dict[str, Any] = adapter(record.__class__).dump_python(record, mode="json", **options)
+    data: dict[str, Any] = type_adapter(record.__class__).dump_python(record, mode="json", **options)
     return data
 
 
 # Building an adapter compiles a validator, which takes much longer than a validation.
 @cache
-def adapter(kind: Any) -> TypeAdapter[Any]:
+def type_adapter(kind: Any) -> TypeAdapter[Any]:
     """Return the pydantic adapter that validates and serializes records of a class."""
     from pydantic import TypeAdapter
 

@@ -22,7 +22,7 @@ from opshift.registry.errors import (
     UnknownOpset,
 )
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.precompiled import compiled
+from opshift.registry.precompiled import load_precompiled
 from opshift.registry.releases import Releases
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Registry:
         if not self._folders:
             return Releases()
         base, *others = self._folders
-        found = compiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.of_tree(base))
+        found = load_precompiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.from_folder(base))
         for folder in others:
             if (folder / CONSUMERS).exists():
                 found = found.with_consumers(folder / CONSUMERS)
@@ -129,7 +129,7 @@ class Registry:
             if path is None:
                 return None
             sources = [folder / TYPES for folder in self._folders]
-            self._operators[key] = compiled(path, sources, lambda: self._load(path))
+            self._operators[key] = load_precompiled(path, sources, lambda: self._load(path))
         return self._operators[key]
 
     def _load(self, path: Path) -> Operator:
@@ -292,7 +292,7 @@ def default_registry() -> Registry:
 __all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry"]
 
 
-def registry_over(folders: Iterable[Path]) -> Registry:
+def overlay(folders: Iterable[Path]) -> Registry:
     """Return a registry of the project's definitions and those in `folders`.
 
     The first folder with a `releases.yaml` is a complete tree and replaces the project's definitions.

@@ -11,7 +11,7 @@ from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.errors import DefinitionError
-from opshift.registry.record import Checked, Record, checked
+from opshift.registry.record import Checked, Record, from_plain_data
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +44,7 @@ class Releases(Record):
     consumers: dict[str, dict[str, Consumer]] = field(default_factory=dict)
 
     @classmethod
-    def of_tree(cls, folder: Path) -> Releases:
+    def from_folder(cls, folder: Path) -> Releases:
         """Read both files of a folder of definitions; either may be missing.
 
         Raises:
@@ -91,7 +91,7 @@ class Releases(Record):
         """Return the newest opset of a domain in any ONNX release; `None` for a domain outside ONNX."""
         return max((r.opsets[domain] for r in self.onnx.values() if domain in r.opsets), default=None)
 
-    def first_with(self, domain: str, opset: int) -> Release | None:
+    def first_release_with(self, domain: str, opset: int) -> Release | None:
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""
         return next((r for r in self.onnx.values() if r.opsets.get(domain, 0) >= opset), None)
 
@@ -131,7 +131,7 @@ def _validated(content: object, path: Path) -> Releases:
     from pydantic import ValidationError
 
     try:
-        return checked(Releases, content)
+        return from_plain_data(Releases, content)
     except ValidationError as error:
         first = error.errors()[0]
         raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error

@@ -26,12 +26,12 @@ from opshift.registry.steps import (
 Versions = tuple[OperatorVersion, OperatorVersion]
 
 
-class Rule(NamedTuple):
+class StepRule(NamedTuple):
     """A kind of change that makes nodes of the source illegal at the target, or changes their meaning."""
 
     id: str
     purpose: str
-    broken: Callable[[Change, Versions], bool]
+    is_violated: Callable[[Change, Versions], bool]
 
 
 class Refutation(NamedTuple):
@@ -42,7 +42,7 @@ class Refutation(NamedTuple):
     reason: str
 
 
-def legal_values_lost(change: Change, versions: Versions) -> bool:
+def loses_legal_values(change: Change, versions: Versions) -> bool:
     """Return whether some legal values of the old version's attribute are illegal in the new version."""
     old, new = (version.attributes[change.subject] for version in versions)
     if old.values is not None:
@@ -57,7 +57,7 @@ def _is_narrower(old: float | None, new: float | None, sign: int) -> bool:
     return new is not None and (old is None or sign * old < sign * new)
 
 
-def demands_more(change: Change) -> bool:
+def is_stricter(change: Change) -> bool:
     """Return whether a change of a parameter's option requires more values, or accepts fewer."""
     (old_option, old_arity, old_homogeneous), (new_option, new_arity, new_homogeneous) = (
         change.old,
@@ -70,26 +70,26 @@ def demands_more(change: Change) -> bool:
 
 def _is_required(version: OperatorVersion, name: str) -> bool:
     found = version.input_named(name)
-    return found is not None and least_values(found[1]) > 0
+    return found is not None and min_values(found[1]) > 0
 
 
-RULES = (
-    Rule(
+STEP_RULES = (
+    StepRule(
         "attribute-removed",
         "A node may have an attribute that the target lacks.",
         lambda change, _: change.kind == "attribute_removed",
     ),
-    Rule(
+    StepRule(
         "attribute-type-changed",
         "The target cannot read an attribute with a different type.",
         lambda change, _: change.kind == "attribute_type",
     ),
-    Rule(
+    StepRule(
         "default-changed",
         "A node without the attribute would change its meaning.",
         lambda change, _: change.kind == "attribute_default",
     ),
-    Rule(
+    StepRule(
         "attribute-became-required",
         "A node may omit an attribute that the target requires.",
         lambda change, versions: (
@@ -97,25 +97,25 @@ RULES = (
             or (change.kind == "attribute_added" and versions[1].attributes[change.subject].required)
         ),
     ),
-    Rule(
+    StepRule(
         "values-removed",
         "A node may have an attribute value that the target does not allow.",
-        lambda change, versions: change.kind == "attribute_values" and legal_values_lost(change, versions),
+        lambda change, versions: change.kind == "attribute_values" and loses_legal_values(change, versions),
     ),
-    Rule(
+    StepRule(
         "parameter-removed",
         "A node may use an input or output that the target lacks.",
         lambda change, _: change.kind in ("input_removed", "output_removed"),
     ),
-    Rule(
+    StepRule(
         "parameter-became-required",
         "A node may omit an input that the target requires.",
         lambda change, versions: (
             (change.kind == "input_added" and _is_required(versions[1], change.subject))
-            or (change.kind == "input_option" and demands_more(change))
+            or (change.kind == "input_option" and is_stricter(change))
         ),
     ),
-    Rule(
+    StepRule(
         "operator-deprecated",
         "A deprecated operator must be replaced by its successor.",
         lambda change, _: change.kind == "deprecation" and bool(change.new),
@@ -138,8 +138,8 @@ def refutations(
         Refutation(rule.id, change.subject, f"{rule.purpose[:-1]} ({change})")
         for change in diff(old, new)
         if change.subject not in handled
-        for rule in RULES
-        if rule.broken(change, (old, new))
+        for rule in STEP_RULES
+        if rule.is_violated(change, (old, new))
     )
 
 
@@ -149,7 +149,7 @@ def is_derivable(old: OperatorVersion, new: OperatorVersion) -> bool:
     return bool(changes) and all(change.kind in ("input_types", "output_types") for change in changes)
 
 
-def misused(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
+def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
     """Return the problem with a verb that names something the definitions lack, or `None`."""
     if isinstance(verb, RenameOp):
         return None
@@ -207,19 +207,19 @@ def _bounds(option: str, arity: int) -> tuple[int, float]:
     return {"single": (1, 1), "optional": (0, 1)}.get(option, (arity, math.inf))
 
 
-def least_values(parameter: Parameter) -> int:
+def min_values(parameter: Parameter) -> int:
     """Return the minimum number of values that a node must provide for a parameter."""
     return _bounds(parameter.option, parameter.min_arity)[0]
 
 
-class BodyFlaw(NamedTuple):
+class BodyProblem(NamedTuple):
     """A problem in a function body; `node` is a 0-based index, or `None` if the whole body is concerned."""
 
     node: int | None
     reason: str
 
 
-def body_flaws(version: OperatorVersion) -> Iterator[BodyFlaw]:
+def body_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
     """Yield the problems in the function body of an operator version.
 
     These are reads of undefined values, values defined twice, outputs without a producer, variadic
@@ -231,19 +231,21 @@ def body_flaws(version: OperatorVersion) -> Iterator[BodyFlaw]:
     defined = {formal.name for formal in version.inputs}
     for position, node in enumerate(version.body.nodes):
         yield from (
-            BodyFlaw(position, reason) for reason in _node_problems(node, defined, version, version.body)
+            BodyProblem(position, reason) for reason in _node_problems(node, defined, version, version.body)
         )
         defined.update(filter(None, node.outputs))
     produced = {name for node in version.body.nodes for name in node.outputs}
     for formal in version.outputs:
         if formal.name not in produced:
-            yield BodyFlaw(None, f"no node produces the output {formal.name!r}")
+            yield BodyProblem(None, f"no node produces the output {formal.name!r}")
 
 
-def _variadic_problems(version: OperatorVersion) -> Iterator[BodyFlaw]:
+def _variadic_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
     for formal in (*version.inputs, *version.outputs):
         if formal.option == "variadic":
-            yield BodyFlaw(None, f"{formal.name!r} is variadic, and a function body cannot name its values")
+            yield BodyProblem(
+                None, f"{formal.name!r} is variadic, and a function body cannot name its values"
+            )
 
 
 def _node_problems(node: BodyNode, defined: set[str], version: OperatorVersion, body: Body) -> Iterator[str]:

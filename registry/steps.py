@@ -13,9 +13,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
-from opshift.registry.record import Checked, Record, checked
+from opshift.registry.record import Checked, Record, from_plain_data
 
-Concession = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
+Allow = Literal["approximate", "assume-nonnegative", "drop-metadata", "drop-training", "drop-devices"]
 """Deviations that a caller may allow: different rounding, the assumption that indices are not negative, and
 the loss of metadata, training information and device configurations that the target's IR version lacks."""
 
@@ -169,10 +169,10 @@ class Refuse(Record):
     remedy: str = ""
 
 
-Answer = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
+StepAction = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 
-def answer_of(answer: Any) -> Any:
+def parse_action(answer: Any) -> Any:
     """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
     if not isinstance(answer, list | tuple):
         return answer
@@ -185,8 +185,8 @@ class Step(Record):
 
     change: str = ""
     """The change, and its effect on a converted model."""
-    up: Annotated[Answer | None, Checked(before=answer_of)] = None
-    down: Annotated[Answer | None, Checked(before=answer_of)] = None
+    up: Annotated[StepAction | None, Checked(before=parse_action)] = None
+    down: Annotated[StepAction | None, Checked(before=parse_action)] = None
 
 
 def _parse_verb(item: Any) -> Any:
@@ -198,4 +198,4 @@ def _parse_verb(item: Any) -> Any:
     verb = VERBS.get(name)
     if verb is None:
         raise ValueError(f"unknown verb {name!r}; expected one of {', '.join(sorted(VERBS))}")
-    return checked(verb, arguments if isinstance(arguments, dict) else {verb.shorthand: arguments})
+    return from_plain_data(verb, arguments if isinstance(arguments, dict) else {verb.shorthand: arguments})

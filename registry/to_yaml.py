@@ -5,64 +5,64 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opshift.registry.models import Operator, OperatorVersion, Removal
-from opshift.registry.record import plain
-from opshift.registry.steps import Answer, Refuse, Step, Verb
+from opshift.registry.record import to_plain_data
+from opshift.registry.steps import Refuse, Step, StepAction, Verb
 
-Written = dict[str, Any]
+PlainData = dict[str, Any]
 """Plain data: mappings, lists, numbers and strings."""
 
-STATED_ONCE: Final = ("description", "shape", "bridge")
+SHARED_KEYS: Final = ("description", "shape", "bridge")
 """Keys at the top of a file, which apply to every version that does not override them."""
 
 
-def written_operator(operator: Operator) -> Written:
+def operator_to_dict(operator: Operator) -> PlainData:
     """Return the content of `<domain>/<name>.yaml`, without default values."""
-    shared = {key: getattr(operator, key) for key in STATED_ONCE if getattr(operator, key)}
-    versions = [written_version(version, operator) for version in operator.versions]
+    shared = {key: getattr(operator, key) for key in SHARED_KEYS if getattr(operator, key)}
+    versions = [version_to_dict(version, operator) for version in operator.versions]
     return {"domain": operator.domain, "name": operator.name, **shared, "versions": versions}
 
 
-def written_version(version: OperatorVersion, operator: Operator | None = None) -> Written:
+def version_to_dict(version: OperatorVersion, operator: Operator | None = None) -> PlainData:
     """Return an item of `versions`; keys that equal those of `operator` are omitted."""
-    separate = {"domain", "name", "step", "before", "removal", *STATED_ONCE}
-    fields = plain(version, exclude=separate, exclude_defaults=True)
+    separate = {"domain", "name", "step", "before", "removal", *SHARED_KEYS}
+    fields = to_plain_data(version, exclude=separate, exclude_defaults=True)
     fields["since_version"] = version.since_version
-    fields |= {key: getattr(version, key) for key in STATED_ONCE if _is_overridden(key, version, operator)}
+    fields |= {key: getattr(version, key) for key in SHARED_KEYS if _is_overridden(key, version, operator)}
     if version.step is not None:
-        fields["step"] = written_step(version.step)
+        fields["step"] = step_to_dict(version.step)
     if version.before is not None:
-        fields["before"] = written_answer(version.before)
+        fields["before"] = action_to_data(version.before)
     if version.removal is not None:
-        fields["removal"] = written_removal(version.removal)
+        fields["removal"] = removal_to_dict(version.removal)
     return fields
 
 
-def written_step(step: Step) -> Written:
+def step_to_dict(step: Step) -> PlainData:
     """Return a step as YAML data, with verbs by name."""
     directions = {
-        direction: written_answer(getattr(step, direction))
+        direction: action_to_data(getattr(step, direction))
         for direction in ("up", "down")
         if getattr(step, direction)
     }
     return {**({"change": step.change} if step.change else {}), **directions}
 
 
-def written_answer(answer: Answer | str) -> str | Written | list[Written]:
+def action_to_data(answer: StepAction | str) -> str | PlainData | list[PlainData]:
     """Return one direction of a step as YAML data."""
     if isinstance(answer, str):
         return answer
     if isinstance(answer, Refuse):
-        return plain(answer, exclude_defaults=True)
+        return to_plain_data(answer, exclude_defaults=True)
     return [_verb(verb) for verb in answer]
 
 
-def written_removal(removal: Removal) -> Written:
+def removal_to_dict(removal: Removal) -> PlainData:
     """Return a removal as YAML data."""
-    return {**plain(removal, exclude={"up"}, exclude_defaults=True), "up": written_answer(removal.up)}
+    return {**to_plain_data(removal, exclude={"up"}, exclude_defaults=True), "up": action_to_data(removal.up)}
 
 
-def _verb(verb: Verb) -> Written:
-    return {verb.name: plain(verb, exclude_defaults=True)}
+def _verb(verb: Verb) -> PlainData:
+    return {verb.name: to_plain_data(verb, exclude_defaults=True)}
 
 
 def _is_overridden(key: str, version: OperatorVersion, operator: Operator | None) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from support.exported import BOOL, INT64, Exported
+from support.exported import BOOL, INT64, ExportedGraph
 from support.running import Feeds, assert_equal, run
 
 import opshift
@@ -23,7 +23,7 @@ def random_floats(*dims: int) -> Any:
 
 def encoder(opset: int) -> Case:
     """Split heads with computed shapes, and apply a padding mask with Where."""
-    net, width, heads = Exported(opset), 12, 3
+    net, width, heads = ExportedGraph(opset), 12, 3
     ids, mask = net.input("ids", ["batch", "length"], INT64), net.input("mask", ["batch", "length"], INT64)
     length = net.unsqueeze(net.size(ids, 1), 0)
     positions = net("Slice", net.constant(np.arange(16)[None]), net.whole(0), length, net.whole(1))
@@ -50,7 +50,7 @@ def encoder(opset: int) -> Case:
 
 def pyramid(opset: int) -> Case:
     """Resize features by a factor, and then to the size of other features."""
-    net = Exported(opset)
+    net = ExportedGraph(opset)
     image = net.input("image", ["batch", 3, "height", "width"])
     fine = net("Relu", net("Conv", image, net.weight(4, 3, 3, 3), pads=[1, 1, 1, 1]))
     coarse = net("MaxPool", fine, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], ceil_mode=0)
@@ -76,7 +76,7 @@ def pyramid(opset: int) -> Case:
 
 def detector(opset: int) -> Case:
     """Select a limited number of the best boxes, possibly zero."""
-    net = Exported(opset)
+    net = ExportedGraph(opset)
     boxes, logits = net.input("boxes", ["batch", "count", 4]), net.input("logits", ["batch", "count", 2])
     scores = net("Transpose", net("Sigmoid", logits), perm=[0, 2, 1])
     limits = [net.whole(9), *(net.constant(np.array([each], np.float32)) for each in (0.5, 0.4))]
@@ -97,7 +97,7 @@ def detector(opset: int) -> Case:
 
 def decoder(opset: int) -> Case:
     """Append to a key-value cache, with the operators introduced for this purpose."""
-    net, width = Exported(opset), 8
+    net, width = ExportedGraph(opset), 8
     value = net.input("hidden", ["batch", "length", width])
     positions = net.input("places", ["batch", "length"], INT64)
     past = [net.input(name, ["batch", 2, "past", 4]) for name in ("past_key", "past_value")]
@@ -125,7 +125,7 @@ def decoder(opset: int) -> Case:
 
 def generator(opset: int) -> Case:
     """Run a Loop whose body reads outer weights, and an If that selects the final activation."""
-    net, body = Exported(opset), Exported(opset, 1, "body/")
+    net, body = ExportedGraph(opset), ExportedGraph(opset, 1, "body/")
     state, turns = net.input("state", ["batch", 4]), net.input("turns", [], INT64)
     body.input("turn", [], INT64)
     body.input("going", [], BOOL)
@@ -138,7 +138,7 @@ def generator(opset: int) -> Case:
     body.output(body("Softmax", part, axis=-1), ["batch", 2])
     going = net.constant(np.array(True))
     last, best, probabilities = net.all("Loop", turns, going, state, count=3, body=body.graph("body"))
-    branches = [Exported(opset, 0, f"{each}/") for each in ("then", "else")]
+    branches = [ExportedGraph(opset, 0, f"{each}/") for each in ("then", "else")]
     branches[0].output(branches[0]("Relu", last), ["batch", 4])
     bounds = [branches[1].constant(np.float32(each)) for each in (-0.2, 0.2)]
     branches[1].output(branches[1]("Clip", last, *bounds), ["batch", 4])

@@ -23,7 +23,7 @@ from onnx import defs
 
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import Registry
 from opshift.registry.type_sets import TypeSets
 
@@ -183,7 +183,7 @@ def _flow(value: Any) -> str:
 
 def _report_difference(known: OperatorVersion, schema: defs.OpSchema) -> int:
     found = facts(schema)
-    stated = checked(
+    stated = from_plain_data(
         OperatorVersion, {**found, "domain": known.domain, "name": known.name, "deprecation": None}
     )
     bare = replace(

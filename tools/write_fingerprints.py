@@ -15,12 +15,20 @@ from pathlib import Path
 from typing import Final
 
 from opshift.registry.changes.trees import Tree, read_tree
-from opshift.registry.fingerprints import LOCK, Lock, Moved, load_lock, lock_text, locked, moved
+from opshift.registry.fingerprints import (
+    LOCK,
+    Lock,
+    LockDifference,
+    build_lock,
+    load_lock,
+    lock_differences,
+    lock_text,
+)
 
 OPSETS: Final = Path(__file__).resolve().parent.parent / "opsets"
 
 
-def allowed(each: Moved, fresh: set[tuple[str, str, str]], tree: Tree) -> bool:
+def allowed(each: LockDifference, fresh: set[tuple[str, str, str]], tree: Tree) -> bool:
     """Check whether an entry may be recorded without an option: it is new, or its version is experimental."""
     operator = tree.operators.get((each.domain, each.op_type))
     version = each.entry.partition(" ")[0]
@@ -34,7 +42,7 @@ def allowed(each: Moved, fresh: set[tuple[str, str, str]], tree: Tree) -> bool:
     return each.why == "new" or version in experimental
 
 
-def recorded(old: Lock, now: Lock, refused: Sequence[Moved]) -> Lock:
+def recorded(old: Lock, now: Lock, refused: Sequence[LockDifference]) -> Lock:
     """Return the lock of the current definitions, with the refused entries as they were before."""
     found = {
         domain: {name: dict(entries) for name, entries in names.items()} for domain, names in now.items()
@@ -60,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     tree = read_tree(given.folder)
     operators = list(tree.operators.values())
-    old, now = load_lock(given.folder / LOCK), locked(operators)
-    differences = list(moved(operators, old))
+    old, now = load_lock(given.folder / LOCK), build_lock(operators)
+    differences = list(lock_differences(operators, old))
     fresh = {
         (each.domain, each.op_type, each.entry)
         for each in differences

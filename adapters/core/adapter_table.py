@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opshift.model.node import Node
 
 
-class Pair(NamedTuple):
+class StepKey(NamedTuple):
     """Key of an adapter: the operator, its source version and its target version."""
 
     domain: str
@@ -37,7 +37,7 @@ class Pair(NamedTuple):
 
 Adapter = Callable[["Node", "Rewriter"], None]
 
-_registered: dict[Pair, Adapter] = {}
+_registered: dict[StepKey, Adapter] = {}
 
 
 class DuplicateAdapter(OpshiftError):
@@ -58,7 +58,7 @@ def adapter(
 
     def register(function: Adapter) -> Adapter:
         for op_type in (op_types,) if isinstance(op_types, str) else op_types:
-            pair = Pair(domain, op_type, source, target)
+            pair = StepKey(domain, op_type, source, target)
             if pair in _registered:
                 other = _registered[pair]
                 raise DuplicateAdapter(
@@ -70,13 +70,13 @@ def adapter(
     return register
 
 
-def registered() -> Mapping[Pair, Adapter]:
+def registered_adapters() -> Mapping[StepKey, Adapter]:
     """Return the adapters of all modules imported so far, as a read-only view."""
     return MappingProxyType(_registered)
 
 
 @contextmanager
-def registering() -> Iterator[None]:
+def temporary_adapters() -> Iterator[None]:
     """Unregister at exit the adapters that are registered within the context."""
     # Load the built-in adapters first: otherwise the reset at the end would drop them for good.
     adapter_table()
@@ -89,12 +89,12 @@ def registering() -> Iterator[None]:
 
 
 @cache
-def adapter_table() -> Mapping[Pair, Adapter]:
+def adapter_table() -> Mapping[StepKey, Adapter]:
     """Return all adapters of this package and of installed packages, after importing their modules."""
     package = importlib.import_module("opshift.adapters.ops")
     for module in pkgutil.walk_packages(package.__path__, "opshift.adapters.ops."):
         importlib.import_module(module.name)
-    load_installed()
+    load_installed_adapters()
     return MappingProxyType(_registered)
 
 
@@ -102,7 +102,7 @@ def _qualified_name(function: Adapter) -> str:
     return f"{function.__module__}.{getattr(function, '__name__', function)}"
 
 
-GROUP: Final = "opshift.adapters"
+ENTRY_POINT_GROUP: Final = "opshift.adapters"
 """Entry point group of modules with adapters."""
 
 
@@ -110,14 +110,14 @@ class UnusableAdapters(OpshiftError):
     """External adapters cannot be loaded. The place is their file or entry point."""
 
 
-def load_installed() -> None:
+def load_installed_adapters() -> None:
     """Import the modules that installed packages name as entry points of the group `opshift.adapters`.
 
     Raises:
         UnusableAdapters: a module cannot be imported.
         DuplicateAdapter: two functions are registered for the same step.
     """
-    for entry_point in entry_points(group=GROUP):
+    for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         _load_entry_point(entry_point)
 
 
@@ -160,7 +160,7 @@ def _import_file(file: Path) -> str:
     """Import a file and return the name of its module."""
     # Files of different folders may share a name, so the module name contains a hash of the path.
     name = f"opshift_adapters_{hashlib.blake2b(str(file.resolve()).encode(), digest_size=6).hexdigest()}"
-    if any(function.__module__ == name for function in registered().values()):
+    if any(function.__module__ == name for function in registered_adapters().values()):
         return name
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:

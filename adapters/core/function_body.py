@@ -10,7 +10,7 @@ from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
 from opshift.registry.models import OperatorVersion
 
 
-def run_body(version: OperatorVersion) -> StepFunction:
+def make_body_step(version: OperatorVersion) -> StepFunction:
     """Return the step that replaces a node by the function body of `version`, which must have a valid body.
 
     Each node of the body is emitted for the opset that the body imports for its domain.

@@ -10,7 +10,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
 _SCALARS = (int, float, bytes, str)
 
@@ -112,13 +112,13 @@ class Rewriter:
         """Return whether a node reads the value or the graph returns it."""
         return bool(name) and self.facts.is_used(name)
 
-    def concede(self, kind: Concession, reason: str) -> None:
+    def allow(self, kind: Allow, reason: str) -> None:
         """Require that the caller allows a deviation, and record the reason.
 
         Raises:
             CannotConvert: the caller does not allow it.
         """
-        if not self.facts.concede(kind, reason):
+        if not self.facts.allow(kind, reason):
             raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
 
     # Emission
@@ -186,11 +186,11 @@ class Rewriter:
         present = {name: value for name, value in attributes.items() if value is not None}
         proto_domain = "" if domain_id == "ai.onnx" else domain_id
         self.emitted.append(
-            Emitted(Node(op_type, inputs, outputs, present, proto_domain), opset, successor=False)
+            Emitted(Node(op_type, inputs, outputs, present, proto_domain), opset, is_replacement=False)
         )
         return tuple(outputs)
 
-    def become(
+    def replace(
         self,
         node: Node,
         *,
@@ -228,7 +228,7 @@ StepFunction = Callable[[Node, Rewriter], None]
 """A function that emits the replacement of a node; raises `CannotConvert` if there is no exact form."""
 
 
-def finish(value: str, node: Node, out: Rewriter) -> None:
+def rename_output(value: str, node: Node, out: Rewriter) -> None:
     """Rename `value` to the first output of the original node.
 
     If the last emitted node has `value` as its only output, that output is renamed; otherwise an Identity is

@@ -10,23 +10,23 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.models import Bridge, OperatorVersion, Parameter
 
-Lost = dict[str, frozenset[str]]
+LostTypes = dict[str, frozenset[str]]
 """Type variable to the types that the source version supports and the target version does not."""
 
-NUMBERED_CAST = 6
+NUMERIC_CAST_OPSET = 6
 """First opset in which `to` of Cast is a number instead of a name."""
 
-Guard = Callable[[Node, Rewriter], bool]
+TypeGuard = Callable[[Node, Rewriter], bool]
 """A function that returns whether it replaced the node."""
 
 
-def lost_types(source: OperatorVersion, target: OperatorVersion) -> Lost:
+def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
     """Return the types that the source version supports and the target version does not, by type variable."""
     inputs = _lost_by_variable(source, source.inputs, target.inputs, target)
     return inputs | _lost_by_variable(source, source.outputs, target.outputs, target)
 
 
-def type_guard(source: OperatorVersion, target: OperatorVersion) -> Guard | None:
+def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return the guard between two versions, or `None` if the target supports every type of the source.
 
     If the operator computes the same result in a wider type that the target supports, the guard casts the
@@ -49,7 +49,7 @@ def type_guard(source: OperatorVersion, target: OperatorVersion) -> Guard | None
     return guard
 
 
-def type_bridge(source: OperatorVersion, target: OperatorVersion) -> Guard | None:
+def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
     """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
     lost = _lost_by_variable(source, source.inputs, target.inputs, target)
     if not lost or source.bridge is None:
@@ -61,7 +61,7 @@ def type_bridge(source: OperatorVersion, target: OperatorVersion) -> Guard | Non
     return bridge
 
 
-def _unsupported(node: Node, lost: Lost, out: Rewriter) -> list[tuple[str, str, str]]:
+def _unsupported(node: Node, lost: LostTypes, out: Rewriter) -> list[tuple[str, str, str]]:
     """Return the first value of each type variable with an unsupported type: name, variable, element type."""
     found: dict[str, tuple[str, str, str]] = {}
     known: set[str] = set()
@@ -79,7 +79,7 @@ def _unsupported(node: Node, lost: Lost, out: Rewriter) -> list[tuple[str, str, 
     return list(found.values())
 
 
-def _bridge_type(variable: str, element_type: str, lost: Lost, source: OperatorVersion) -> str | None:
+def _bridge_type(variable: str, element_type: str, lost: LostTypes, source: OperatorVersion) -> str | None:
     remaining = set(source.type_constraints.get(variable, (variable,))) - lost[variable]
     return wider_type(element_type, remaining, source.bridge)
 
@@ -94,7 +94,9 @@ def _present(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple
     return [(name, formals[min(i, last)]) for i, name in enumerate(names) if name and last >= 0]
 
 
-def _insert_casts(node: Node, unsupported: list[tuple[str, str, str]], lost: Lost, out: Rewriter) -> bool:
+def _insert_casts(
+    node: Node, unsupported: list[tuple[str, str, str]], lost: LostTypes, out: Rewriter
+) -> bool:
     """Emit the node between casts, still in its source version, and return whether a wider type exists."""
     wider = {
         variable: (BY_NAME[element_type].number, BY_NAME[found].number)
@@ -105,7 +107,7 @@ def _insert_casts(node: Node, unsupported: list[tuple[str, str, str]], lost: Los
         return False
     # The node is emitted in its source version: with its wider types, this step applies to it next.
     opset = out.source.since_version
-    cast_opset = max(opset, NUMBERED_CAST)
+    cast_opset = max(opset, NUMERIC_CAST_OPSET)
     inputs, outputs = list(node.inputs), list(node.outputs)
     for position, (name, formal) in _positions(out.source.inputs, node.inputs):
         if formal.type in wider:
@@ -116,7 +118,7 @@ def _insert_casts(node: Node, unsupported: list[tuple[str, str, str]], lost: Los
         if formal.type in wider:
             outputs[position] = out.fresh(f"{name}_wide")
             casts_back.append((outputs[position], name, wider[formal.type][0]))
-    out.become(node, inputs=inputs, outputs=outputs, opset=opset)
+    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
     for wide, name, narrow in casts_back:
         out.emit("Cast", [wide], [name], domain="", opset=cast_opset, to=narrow)
     return True
@@ -134,7 +136,7 @@ def _lost_by_variable(
     old: tuple[Parameter, ...],
     new: tuple[Parameter, ...],
     target: OperatorVersion,
-) -> Lost:
+) -> LostTypes:
     found = {}
     for before, after in zip(old, new, strict=False):
         types = frozenset(source.types_of(before)) - frozenset(target.types_of(after))
@@ -143,7 +145,7 @@ def _lost_by_variable(
     return found
 
 
-def require_types(node: Node, out: Rewriter) -> None:
+def require_supported_types(node: Node, out: Rewriter) -> None:
     """Refuse a node with a value of a type that the target version does not support.
 
     Raises:
@@ -162,9 +164,9 @@ def require_types(node: Node, out: Rewriter) -> None:
                 )
 
 
-FLOATS = {"float16": ("float", "double"), "bfloat16": ("float", "double")}
+WIDER_FLOATS = {"float16": ("float", "double"), "bfloat16": ("float", "double")}
 
-INTEGERS = {
+WIDER_INTEGERS = {
     "int8": ("int32", "int64", "int16"),
     "int16": ("int32", "int64"),
     "int32": ("int64",),
@@ -174,16 +176,21 @@ INTEGERS = {
 }
 """Integer types to wider integer types; the types that runtimes support most widely come first."""
 
-HELD_BY_FLOATS = {
+FLOATS_FOR_INTEGERS = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), ("float", "double")),
     **dict.fromkeys(("int32", "uint32"), ("double",)),
 }
 """Integer types to the float types that represent all their values exactly."""
 
-BOOL = ("uint8", "int32", "int64", "float")
+TYPES_FOR_BOOL = ("uint8", "int32", "int64", "float")
 """Types for operators that only move, select or compare booleans."""
 
-LIMITS = {"bool": ("uint8",), "uint8": ("int32", "int64"), "uint16": ("int32", "int64"), "uint32": ("int64",)}
+TYPES_FOR_EXTREMA = {
+    "bool": ("uint8",),
+    "uint8": ("int32", "int64"),
+    "uint16": ("int32", "int64"),
+    "uint32": ("int64",),
+}
 """Types for minima and maxima, where empty input results in a limit of the type. A cast to the narrow type
 keeps the low bits, which turns a limit of these types into the same limit of the narrow type."""
 
@@ -205,11 +212,15 @@ def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | Non
 def _candidates(element_type: str, bridge: Bridge | None) -> tuple[str, ...]:
     if bridge is None:
         return ()
-    if element_type in FLOATS:
-        return FLOATS[element_type]
+    if element_type in WIDER_FLOATS:
+        return WIDER_FLOATS[element_type]
     if bridge == "extreme":
-        return LIMITS.get(element_type, ())
-    integers = INTEGERS.get(element_type, ()) if bridge in ("order", "ring") else ()
+        return TYPES_FOR_EXTREMA.get(element_type, ())
+    integers = WIDER_INTEGERS.get(element_type, ()) if bridge in ("order", "ring") else ()
     if bridge != "order":
         return integers
-    return (*integers, *HELD_BY_FLOATS.get(element_type, ()), *(BOOL if element_type == "bool" else ()))
+    return (
+        *integers,
+        *FLOATS_FOR_INTEGERS.get(element_type, ()),
+        *(TYPES_FOR_BOOL if element_type == "bool" else ()),
+    )

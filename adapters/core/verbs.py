@@ -25,10 +25,10 @@ from opshift.registry.steps import (
     RequireNoOutput,
 )
 
-Change = Callable[[Node, Rewriter], Node]
+VerbFunction = Callable[[Node, Rewriter], Node]
 
 
-def run_verbs(
+def make_verbs_step(
     verbs: tuple[AnyVerb, ...], source: OperatorVersion, target: OperatorVersion | None
 ) -> Callable[[Node, Rewriter], None]:
     """Return the function that applies the verbs of a step in order."""
@@ -37,18 +37,18 @@ def run_verbs(
     def step(node: Node, out: Rewriter) -> None:
         for change in changes:
             node = change(node, out)
-        out.become(node)
+        out.replace(node)
 
     return step
 
 
 @singledispatch
-def _bind(verb: Any, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _bind(verb: Any, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     raise TypeError(f"no implementation of the verb {type(verb).__name__}")
 
 
 @_bind.register
-def _(verb: DropAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: DropAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     name, default = verb.attribute, source.attributes[verb.attribute].default
 
     def change(node: Node, out: Rewriter) -> Node:
@@ -64,7 +64,7 @@ def _(verb: DropAttribute, source: OperatorVersion, target: OperatorVersion | No
 
 
 @_bind.register
-def _(verb: IgnoreAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: IgnoreAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     def change(node: Node, out: Rewriter) -> Node:
         if verb.attribute not in node.attributes:
             return node
@@ -74,7 +74,7 @@ def _(verb: IgnoreAttribute, source: OperatorVersion, target: OperatorVersion | 
 
 
 @_bind.register
-def _(verb: AddAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: AddAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     def change(node: Node, out: Rewriter) -> Node:
         if verb.attribute in node.attributes:
             return node
@@ -84,7 +84,7 @@ def _(verb: AddAttribute, source: OperatorVersion, target: OperatorVersion | Non
 
 
 @_bind.register
-def _(verb: RenameAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RenameAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     def change(node: Node, out: Rewriter) -> Node:
         if verb.attribute not in node.attributes:
             return node
@@ -95,7 +95,7 @@ def _(verb: RenameAttribute, source: OperatorVersion, target: OperatorVersion | 
 
 
 @_bind.register
-def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     position, parameter = _input(target, verb.input_name)
     default = source.attributes[verb.attribute].default
     type_of = _constant_type(target, parameter)
@@ -117,7 +117,7 @@ def _(verb: AttributeToInput, source: OperatorVersion, target: OperatorVersion |
 
 
 @_bind.register
-def _(verb: InputToAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: InputToAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     position, _ = _input(source, verb.input)
     is_list = target is not None and target.attributes[verb.attribute_name].type.endswith("S")
 
@@ -134,7 +134,7 @@ def _(verb: InputToAttribute, source: OperatorVersion, target: OperatorVersion |
 
 
 @_bind.register
-def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     declared = source.attributes.get(verb.attribute)
 
     def change(node: Node, out: Rewriter) -> Node:
@@ -149,7 +149,7 @@ def _(verb: RequireAttribute, source: OperatorVersion, target: OperatorVersion |
 
 
 @_bind.register
-def _(verb: RenameValue, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RenameValue, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     def change(node: Node, out: Rewriter) -> Node:
         value = node.attribute(verb.attribute)
         renamed = verb.values.get(value.decode()) if isinstance(value, bytes) else None
@@ -161,7 +161,7 @@ def _(verb: RenameValue, source: OperatorVersion, target: OperatorVersion | None
 
 
 @_bind.register
-def _(verb: RequireNoInput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RequireNoInput, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     position, _ = _input(source, verb.input)
 
     def change(node: Node, out: Rewriter) -> Node:
@@ -173,7 +173,7 @@ def _(verb: RequireNoInput, source: OperatorVersion, target: OperatorVersion | N
 
 
 @_bind.register
-def _(verb: RequireNoOutput, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RequireNoOutput, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     found = source.output_named(verb.output)
     position = found[0] if found else len(source.outputs)
 
@@ -186,7 +186,7 @@ def _(verb: RequireNoOutput, source: OperatorVersion, target: OperatorVersion | 
 
 
 @_bind.register
-def _(verb: RenameOp, source: OperatorVersion, target: OperatorVersion | None) -> Change:
+def _(verb: RenameOp, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     def change(node: Node, out: Rewriter) -> Node:
         return node.with_(op_type=verb.op_type)
 

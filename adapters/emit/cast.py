@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.element_types import BY_NAME
 
-FORM = 13
+CAST_OPSET = 13
 """Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
 
-FLOATS = ("float16", "bfloat16", "float", "double")
+FLOAT_TYPES = ("float16", "bfloat16", "float", "double")
 
-WIDER = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
+ARITHMETIC_TYPES = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 """Types to compute in below opset 14, where Add, Sub, Mul and Div support only 32-bit and 64-bit integers."""
 
 
@@ -28,4 +28,4 @@ def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[s
     Returns:
         The name of the result.
     """
-    return out.emit("Cast", [value], outputs, opset=FORM, domain="", to=BY_NAME[element_type].number)
+    return out.emit("Cast", [value], outputs, opset=CAST_OPSET, domain="", to=BY_NAME[element_type].number)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import prod
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import TO_THE_LAST
+from opshift.adapters.emit.shapes import SLICE_END
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
 
 
-def from_the_front(axis: int, data: str, out: Rewriter) -> int:
+def nonnegative_axis(axis: int, data: str, out: Rewriter) -> int:
     """Return an axis of `data` as a nonnegative number.
 
     Raises:
@@ -23,11 +23,11 @@ def from_the_front(axis: int, data: str, out: Rewriter) -> int:
 INDICES_OPSET = 10
 """Opset of the emitted index arithmetic: the last opset without negative indices."""
 
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
 """Index types without negative values, which need no rewrite."""
 
 
-def nonnegative(indices: str, data: str, axis: int, out: Rewriter) -> str:
+def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> str:
     """Return indices into one dimension of `data`, with its size added to negative ones.
 
     Computed indices are returned unchanged if the caller allows `assume-nonnegative`.
@@ -41,24 +41,24 @@ def nonnegative(indices: str, data: str, axis: int, out: Rewriter) -> str:
         shifted = tuple(value + size if value < 0 else value for value in constant.values)
         return out.tensor(Tensor(constant.element_type, constant.dims, shifted))
     reason = f"the indices {indices!r} are computed and assumed nonnegative, as required before opset 11"
-    if constant is None and out.facts.concede("assume-nonnegative", reason):
+    if constant is None and out.facts.allow("assume-nonnegative", reason):
         return indices
-    return shifted_if_negative(indices, size_of(data, axis, out), out.element_type(indices), out)
+    return add_to_negative_indices(indices, dimension_scalar(data, axis, out), out.element_type(indices), out)
 
 
-def size_of(data: str, axis: int, out: Rewriter) -> str:
+def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
     """Return one dimension of a value as an int64 scalar."""
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
     if size is not None:
         return out.constant(size, "int64")
     # For axis -1, axis + 1 is 0 and would select nothing.
-    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or TO_THE_LAST, 0)]
+    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or SLICE_END, 0)]
     part = out.emit("Slice", [out.emit("Shape", [data], opset=INDICES_OPSET), *bounds], opset=INDICES_OPSET)
     return out.emit("Squeeze", [part], opset=INDICES_OPSET, axes=[0])
 
 
-def shifted_if_negative(indices: str, size: str, element_type: str, out: Rewriter) -> str:
+def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
     """Return the indices with a size added to negative ones.
 
     Args:
@@ -69,11 +69,11 @@ def shifted_if_negative(indices: str, size: str, element_type: str, out: Rewrite
     """
     if element_type != "int64":
         size = out.emit("Cast", [size], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
-    shift = out.emit("Mul", [_is_negative(indices, element_type, out), size], opset=INDICES_OPSET)
+    shift = out.emit("Mul", [is_negative(indices, element_type, out), size], opset=INDICES_OPSET)
     return out.emit("Add", [indices, shift], opset=INDICES_OPSET)
 
 
-def _is_negative(indices: str, element_type: str, out: Rewriter) -> str:
+def is_negative(indices: str, element_type: str, out: Rewriter) -> str:
     """Return 1 where an index is negative and 0 elsewhere, in the given element type."""
     # Less supports integers only since opset 9; a cast to float keeps the sign.
     number = out.emit("Cast", [indices], opset=INDICES_OPSET, to=BY_NAME["float"].number)
@@ -81,7 +81,7 @@ def _is_negative(indices: str, element_type: str, out: Rewriter) -> str:
     return out.emit("Cast", [less], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
 
 
-def chosen_axes(axes: str, rank: int, out: Rewriter) -> str:
+def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
     one_hot_inputs = [axes, out.constant(rank, "int64"), out.constant([0, 1], "int64")]
     # OneHot accepts negative indices since opset 11, so negative axes need no arithmetic.
@@ -90,17 +90,17 @@ def chosen_axes(axes: str, rank: int, out: Rewriter) -> str:
     )
 
 
-def unchosen(chosen: str, out: Rewriter) -> str:
+def kept_axes_mask(chosen: str, out: Rewriter) -> str:
     """Emit a boolean mask of the dimensions that do not occur in the axes."""
     return out.emit("Equal", [chosen, out.constant([0], "int64")], opset=11)
 
 
-def without_axes(data: str, chosen: str, out: Rewriter) -> str:
+def shape_without_axes(data: str, chosen: str, out: Rewriter) -> str:
     """Emit the shape of a value without the dimensions in the mask."""
-    return out.emit("Compress", [out.emit("Shape", [data]), unchosen(chosen, out)], opset=11, axis=0)
+    return out.emit("Compress", [out.emit("Shape", [data]), kept_axes_mask(chosen, out)], opset=11, axis=0)
 
 
-def require_elements(data: str, axes: str, out: Rewriter) -> None:
+def require_nonempty(data: str, axes: str, out: Rewriter) -> None:
     """Refuse data that may be empty, because Reshape reads a 0 in a shape as a copy of the input's dimension.
 
     Raises:
@@ -114,19 +114,19 @@ def require_elements(data: str, axes: str, out: Rewriter) -> None:
         )
 
 
-def count_of(axes: str, out: Rewriter) -> int | None:
+def axis_count(axes: str, out: Rewriter) -> int | None:
     """Return the number of axes, or `None` if it is unknown."""
     shape = out.shape(axes)
     return shape[0] if shape else None
 
 
-LONGEST = 1 << 16
+MAX_CONSTANT_INDICES = 1 << 16
 """Maximum number of indices in a constant; a larger one would bloat the model."""
 
-ONE = Tensor("int64", (1,), (1,))
+INT64_ONE = Tensor("int64", (1,), (1,))
 
 
-def depth_of(indices: str, out: Rewriter) -> int:
+def index_depth(indices: str, out: Rewriter) -> int:
     """Return the length of the index tuples of GatherND and ScatterND: the last dimension of `indices`.
 
     Raises:
@@ -141,16 +141,16 @@ def depth_of(indices: str, out: Rewriter) -> int:
     return shape[-1]
 
 
-def flat_tuples(data: str, indices: str, out: Rewriter) -> str:
+def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     """Emit the row of each index tuple, in data with the indexed dimensions flattened into rows."""
     columns = []
-    for axis in range(depth_of(indices, out)):
+    for axis in range(index_depth(indices, out)):
         column = out.emit("Gather", [indices, out.constant(axis, "int64")], opset=INDICES_OPSET, axis=-1)
-        columns.append(shifted_if_negative(column, size_of(data, axis, out), "int64", out))
+        columns.append(add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out))
     return _row_major(data, columns, out)
 
 
-def flat_elements(data: str, indices: str, axis: int, out: Rewriter) -> str:
+def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
     """Emit flat positions for indices along one axis, as in GatherElements and ScatterElements.
 
     The index in every other dimension is the element's own position in `indices`.
@@ -162,7 +162,7 @@ def flat_elements(data: str, indices: str, axis: int, out: Rewriter) -> str:
     if out.element_type(indices) != "int64":
         flattened = out.emit("Cast", [flattened], opset=INDICES_OPSET, to=BY_NAME["int64"].number)
     columns = _element_positions(indices, out.rank(data), out)
-    columns[axis] = shifted_if_negative(flattened, size_of(data, axis, out), "int64", out)
+    columns[axis] = add_to_negative_indices(flattened, dimension_scalar(data, axis, out), "int64", out)
     return _row_major(data, columns, out)
 
 
@@ -170,11 +170,14 @@ def _element_positions(indices: str, rank: int, out: Rewriter) -> list[str]:
     """Emit for each dimension the position of every element of `indices` along it, in row-major order."""
     shape = out.shape(indices)
     known = [size for size in shape or () if size is not None]
-    if len(known) == rank and prod(known) <= LONGEST:
+    if len(known) == rank and prod(known) <= MAX_CONSTANT_INDICES:
         return [out.constant(column, "int64") for column in _constant_positions(known)]
     # NonZero of ones lists the positions of all elements, one row for each dimension.
     ones = out.emit(
-        "ConstantOfShape", [out.emit("Shape", [indices], opset=INDICES_OPSET)], opset=INDICES_OPSET, value=ONE
+        "ConstantOfShape",
+        [out.emit("Shape", [indices], opset=INDICES_OPSET)],
+        opset=INDICES_OPSET,
+        value=INT64_ONE,
     )
     positions = out.emit("NonZero", [ones], opset=INDICES_OPSET)
     rows = (out.constant(axis, "int64") for axis in range(rank))
@@ -191,6 +194,6 @@ def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
     """Emit the row-major position for indices into the leading dimensions of `data`."""
     flat = columns[0]
     for axis, column in enumerate(columns[1:], 1):
-        scaled = out.emit("Mul", [flat, size_of(data, axis, out)], opset=INDICES_OPSET)
+        scaled = out.emit("Mul", [flat, dimension_scalar(data, axis, out)], opset=INDICES_OPSET)
         flat = out.emit("Add", [scaled, column], opset=INDICES_OPSET)
     return flat

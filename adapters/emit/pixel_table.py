@@ -8,7 +8,7 @@ from itertools import product
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import computed_dimension, positions_below
+from opshift.adapters.emit.shapes import computed_dimension, index_range
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
@@ -16,43 +16,43 @@ from opshift.model.node import Tensor
 OPSET = 9
 """Opset of the emitted nodes, unless stated at the node."""
 
-COMPUTED_IN = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
+COMPUTE_TYPES = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
 """Element types to the types in which positions and weights are computed."""
 
 
-class Table(NamedTuple):
+class PixelTable(NamedTuple):
     """A 2-D tensor: a row of zeros, then the channels of each pixel as a row, image by image, row-major."""
 
     name: str
-    starts: str
+    first_rows: str
     """First row of each image: int64, shape (batch, 1)."""
     sizes: tuple[int, ...]
     """Spatial dimensions of an image."""
 
 
-class Tap(NamedTuple):
+class PixelTap(NamedTuple):
     """One contribution along one axis: pixel index, presence and weight, each of shape (batch, positions)."""
 
     pixel: str
-    there: str
+    is_inside: str
     """Whether the pixel is inside the image; `""` if it always is."""
     weight: str
     """`""` if the weight is 1."""
 
 
-def known_dims(name: str, out: Rewriter) -> tuple[int, ...]:
+def require_shape(name: str, out: Rewriter) -> tuple[int, ...]:
     """Return a completely known shape.
 
     Raises:
         CannotConvert: a dimension is unknown.
     """
-    first, dims = image_dims(name, out)
+    first, dims = require_image_shape(name, out)
     if first is None:
         raise _unknown_shape(name)
     return first, *dims
 
 
-def image_dims(name: str, out: Rewriter) -> tuple[int | None, tuple[int, ...]]:
+def require_image_shape(name: str, out: Rewriter) -> tuple[int | None, tuple[int, ...]]:
     """Return the first dimension of a value, `None` if it is unknown, and the remaining dimensions.
 
     Raises:
@@ -72,9 +72,9 @@ def _unknown_shape(name: str) -> CannotConvert:
     )
 
 
-def table_of(
+def emit_pixel_table(
     data: str, batch: int | None, channels: int, sizes: tuple[int, ...], element_type: str, out: Rewriter
-) -> Table:
+) -> PixelTable:
     """Emit the pixel table of images.
 
     Args:
@@ -91,19 +91,19 @@ def table_of(
     pixels = out.emit("Reshape", [transposed, out.constant([-1, channels], "int64")], opset=OPSET)
     zeros = out.tensor(Tensor(element_type, (1, channels), (0,) * channels))
     name = out.emit("Concat", [zeros, pixels], opset=OPSET, axis=0)
-    return Table(name, _first_rows(data, batch, rows, out), sizes)
+    return PixelTable(name, _first_rows(data, batch, rows, out), sizes)
 
 
 def _first_rows(data: str, batch: int | None, rows: int, out: Rewriter) -> str:
     if batch is not None:
         return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
-    images = positions_below(computed_dimension(data, 0, out), out)
+    images = index_range(computed_dimension(data, 0, out), out)
     column = out.emit("Reshape", [images, out.constant([-1, 1], "int64")], opset=OPSET)
     offset = out.emit("Mul", [column, out.constant(rows, "int64")], opset=OPSET)
     return out.emit("Add", [offset, out.constant(1, "int64")], opset=OPSET)
 
 
-def rows_at(table: Table, axes: Sequence[Sequence[Tap]], out: Rewriter) -> str:
+def weighted_sum(table: PixelTable, axes: Sequence[Sequence[PixelTap]], out: Rewriter) -> str:
     """Emit the weighted sum over all combinations of taps, of shape (batch, positions, channels)."""
     total = ""
     for taps in product(*axes):
@@ -118,23 +118,23 @@ def rows_at(table: Table, axes: Sequence[Sequence[Tap]], out: Rewriter) -> str:
     return total
 
 
-def edge_tap(pixel: str, weight: str, size: int, out: Rewriter) -> Tap:
+def edge_tap(pixel: str, weight: str, size: int, out: Rewriter) -> PixelTap:
     """Return a tap that contributes only if the pixel, an integer stored as float, is inside the image."""
     # A pixel is inside if clipping to the image and clipping to one more pixel on each side agree.
     # Clipping before the cast keeps large and infinite numbers in the range of int64.
-    clipped = whole(out.emit("Clip", [pixel], opset=6, min=0.0, max=float(size - 1)), out)
-    clipped_wider = whole(out.emit("Clip", [pixel], opset=6, min=-1.0, max=float(size)), out)
-    return Tap(clipped, out.emit("Equal", [clipped, clipped_wider], opset=7), weight)
+    clipped = as_int64(out.emit("Clip", [pixel], opset=6, min=0.0, max=float(size - 1)), out)
+    clipped_wider = as_int64(out.emit("Clip", [pixel], opset=6, min=-1.0, max=float(size)), out)
+    return PixelTap(clipped, out.emit("Equal", [clipped, clipped_wider], opset=7), weight)
 
 
-def whole(value: str, out: Rewriter) -> str:
+def as_int64(value: str, out: Rewriter) -> str:
     """Emit a cast to int64."""
     return out.emit("Cast", [value], opset=OPSET, to=BY_NAME["int64"].number)
 
 
-def _row(table: Table, taps: Sequence[Tap], out: Rewriter) -> str:
+def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
     """Emit the row of each pixel, or row 0, which holds zeros, for a pixel outside the image."""
-    row = table.starts
+    row = table.first_rows
     stride = math.prod(table.sizes)
     for tap, size in zip(taps, table.sizes, strict=True):
         stride //= size
@@ -143,7 +143,7 @@ def _row(table: Table, taps: Sequence[Tap], out: Rewriter) -> str:
             offset = out.emit("Mul", [offset, out.constant(stride, "int64")], opset=OPSET)
         row = out.emit("Add", [row, offset], opset=OPSET)
     is_inside = ""
-    for condition in (tap.there for tap in taps if tap.there):
+    for condition in (tap.is_inside for tap in taps if tap.is_inside):
         is_inside = out.emit("And", [is_inside, condition], opset=OPSET) if is_inside else condition
     if not is_inside:
         return row

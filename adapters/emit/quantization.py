@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.adapters.core.rewriter import Rewriter, finish
+from opshift.adapters.core.rewriter import Rewriter, rename_output
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
+INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 """Smallest and largest value of each integer type that results saturate to."""
 
 FIRST_OPSET = {
@@ -18,12 +18,12 @@ FIRST_OPSET = {
 }  # fmt: skip
 """Opset that introduced each narrow type; a model of an older opset cannot contain it."""
 
-ROUND, CLIP, PLAIN = 11, 6, 7
+ROUND_OPSET, CLIP_OPSET, ARITHMETIC_OPSET = 11, 6, 7
 """Opsets of the emitted nodes: Round exists since 11; `min` and `max` of Clip are attributes from 6 to 10;
 arithmetic broadcasts since 7."""
 
 
-class Scheme(NamedTuple):
+class QuantizationScheme(NamedTuple):
     """Inputs of QuantizeLinear or DequantizeLinear, and the granularity of scale and zero point.
 
     `zero` is `""` if there is no zero point, and `block` is 0 unless quantization is blocked.
@@ -31,28 +31,30 @@ class Scheme(NamedTuple):
 
     data: str
     scale: str
-    zero: str
+    zero_point: str
     axis: int
-    block: int
+    block_size: int
 
 
-def scheme_of(node: Node) -> Scheme:
+def scheme_of(node: Node) -> QuantizationScheme:
     """Return the scheme of a node of any version; defaults reproduce the versions without the attribute."""
     data, scale = node.inputs[:2]
-    return Scheme(data, scale, node.input(2), node.attribute("axis", 1), node.attribute("block_size", 0))
+    return QuantizationScheme(
+        data, scale, node.input(2), node.attribute("axis", 1), node.attribute("block_size", 0)
+    )
 
 
-def quantized_type(scheme: Scheme, out: Rewriter) -> str:
+def quantized_type(scheme: QuantizationScheme, out: Rewriter) -> str:
     """Return the element type of the quantized data, which is also the type of the zero point.
 
     Raises:
         CannotConvert: both are unknown.
     """
-    known = out.known_element_type(scheme.data) or out.known_element_type(scheme.zero)
+    known = out.known_element_type(scheme.data) or out.known_element_type(scheme.zero_point)
     return known or out.element_type(scheme.data)
 
 
-def require_type(element_type: str, name: str, out: Rewriter) -> None:
+def require_available_type(element_type: str, name: str, out: Rewriter) -> None:
     """Refuse an element type that does not exist in the target opset.
 
     Raises:
@@ -65,16 +67,16 @@ def require_type(element_type: str, name: str, out: Rewriter) -> None:
         )
 
 
-def cast(name: str, source: str, target: str, out: Rewriter) -> str:
+def cast_if_needed(name: str, source: str, target: str, out: Rewriter) -> str:
     """Emit a cast unless the types are equal; an unknown source type is `""` and always cast."""
     if not name or source == target:
         return name
     # Casts of newer types are written for the target opset, because Cast-6 does not support these types.
-    opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP
+    opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP_OPSET
     return out.emit("Cast", [name], opset=opset, to=BY_NAME[target].number)
 
 
-def quantize(node: Node, scheme: Scheme, precision: str, result: str, out: Rewriter) -> None:
+def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
     """Emit QuantizeLinear as arithmetic: divide, round half to even, add the zero point, saturate.
 
     Args:
@@ -87,48 +89,59 @@ def quantize(node: Node, scheme: Scheme, precision: str, result: str, out: Rewri
     compute = "float" if precision in ("float16", "bfloat16", "int32") else precision
     # The first cast rounds to the declared precision, the second one selects a type that Div supports.
     data, scale = (
-        cast(cast(name, out.known_element_type(name) or "", precision, out), precision, compute, out)
+        cast_if_needed(
+            cast_if_needed(name, out.known_element_type(name) or "", precision, out), precision, compute, out
+        )
         for name in (scheme.data, scheme.scale)
     )
-    value = out.emit("Div", [data, spread(scale, scheme, out)], opset=PLAIN)
-    is_float = result not in RANGES
+    value = out.emit("Div", [data, broadcast_to_data(scale, scheme, out)], opset=ARITHMETIC_OPSET)
+    is_float = result not in INTEGER_RANGES
     if not is_float:
-        value = out.emit("Round", [value], opset=ROUND)
-    if scheme.zero and not is_zero(scheme.zero, out):
-        zero = spread(cast(scheme.zero, result, compute, out), scheme, out)
-        value = out.emit("Add", [value, zero], opset=PLAIN)
+        value = out.emit("Round", [value], opset=ROUND_OPSET)
+    if scheme.zero_point and not is_constant_zero(scheme.zero_point, out):
+        zero = broadcast_to_data(cast_if_needed(scheme.zero_point, result, compute, out), scheme, out)
+        value = out.emit("Add", [value, zero], opset=ARITHMETIC_OPSET)
     number = BY_NAME[result].number
     if is_float:
         saturate = node.attribute("saturate", 1)
         out.emit("Cast", [value], node.outputs, opset=out.opset, to=number, saturate=saturate)
         return
-    low, high = RANGES[result]
-    value = out.emit("Clip", [value], opset=CLIP, min=float(low), max=float(high))
-    out.emit("Cast", [value], node.outputs, opset=CLIP, to=number)
+    low, high = INTEGER_RANGES[result]
+    value = out.emit("Clip", [value], opset=CLIP_OPSET, min=float(low), max=float(high))
+    out.emit("Cast", [value], node.outputs, opset=CLIP_OPSET, to=number)
 
 
-def dequantize(node: Node, scheme: Scheme, result: str, out: Rewriter) -> None:
+def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Rewriter) -> None:
     """Emit DequantizeLinear as arithmetic: subtract the zero point and multiply by the scale."""
     source = quantized_type(scheme, out)
     compute = "float" if result in ("float16", "bfloat16") else result
-    scale = spread(cast(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out)
+    scale = broadcast_to_data(
+        cast_if_needed(scheme.scale, out.element_type(scheme.scale), compute, out), scheme, out
+    )
     value = scheme.data
-    if scheme.zero and not is_zero(scheme.zero, out):
+    if scheme.zero_point and not is_constant_zero(scheme.zero_point, out):
         # int32 is subtracted as int32: float represents integers only up to 2**24.
         exact = "int32" if source == "int32" else compute
-        zero = spread(cast(scheme.zero, source, exact, out), scheme, out)
-        value, source = out.emit("Sub", [cast(value, source, exact, out), zero], opset=PLAIN), exact
-    value = cast(value, source, compute, out)
-    finish(cast(out.emit("Mul", [value, scale], opset=PLAIN), compute, result, out), node, out)
+        zero = broadcast_to_data(cast_if_needed(scheme.zero_point, source, exact, out), scheme, out)
+        value, source = (
+            out.emit("Sub", [cast_if_needed(value, source, exact, out), zero], opset=ARITHMETIC_OPSET),
+            exact,
+        )
+    value = cast_if_needed(value, source, compute, out)
+    rename_output(
+        cast_if_needed(out.emit("Mul", [value, scale], opset=ARITHMETIC_OPSET), compute, result, out),
+        node,
+        out,
+    )
 
 
-def is_zero(name: str, out: Rewriter) -> bool:
+def is_constant_zero(name: str, out: Rewriter) -> bool:
     """Return whether a zero point is a constant zero."""
     constant = out.constant_value(name)
     return constant is not None and not any(constant.values)
 
 
-def is_single(scheme: Scheme, out: Rewriter) -> bool:
+def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
     """Return whether quantization is per tensor: one scale for all elements.
 
     Raises:
@@ -137,36 +150,36 @@ def is_single(scheme: Scheme, out: Rewriter) -> bool:
     shape = out.shape(scheme.scale)
     if shape is None:
         out.rank(scheme.scale)  # raises if the rank is unknown too
-    return not scheme.block and shape in ((), (1,))
+    return not scheme.block_size and shape in ((), (1,))
 
 
-def scalar(name: str, out: Rewriter) -> str:
+def as_scalar(name: str, out: Rewriter) -> str:
     """Return a value with one element as a scalar; `""` stays `""`."""
     if not name or out.shape(name) == ():
         return name
     constant = out.constant_value(name)
     if constant is not None:
         return out.tensor(Tensor(constant.element_type, (), constant.values))
-    return out.emit("Reshape", [name, out.constant([], "int64")], opset=PLAIN)
+    return out.emit("Reshape", [name, out.constant([], "int64")], opset=ARITHMETIC_OPSET)
 
 
-def spread(name: str, scheme: Scheme, out: Rewriter) -> str:
+def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
     """Reshape or repeat scales or zero points so that they broadcast with the data; `""` stays `""`."""
     if not name:
         return name
-    if scheme.block:
+    if scheme.block_size:
         return _repeat_blocks(name, scheme, out)
-    if is_single(scheme, out):
-        return name if out.known_rank(scheme.data) else scalar(name, out)
+    if is_per_tensor(scheme, out):
+        return name if out.known_rank(scheme.data) else as_scalar(name, out)
     rank = out.rank(scheme.data)
     trailing = rank - 1 - scheme.axis % rank
     if not trailing:
         return name
     shape = out.constant([-1, *[1] * trailing], "int64")
-    return out.emit("Reshape", [name, shape], opset=PLAIN)
+    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
 
 
-def _repeat_blocks(name: str, scheme: Scheme, out: Rewriter) -> str:
+def _repeat_blocks(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
     rank = out.rank(scheme.data)
     shape = out.shape(scheme.data)
     axis = scheme.axis % rank
@@ -177,10 +190,10 @@ def _repeat_blocks(name: str, scheme: Scheme, out: Rewriter) -> str:
             remedy=f"declare its shape: add a value_info for {scheme.data!r}",
         )
     # The last block may be shorter than the others, hence the exact dimension.
-    blocks = [position // scheme.block for position in range(size)]
-    return out.emit("Gather", [name, out.constant(blocks, "int64")], opset=PLAIN, axis=axis)
+    blocks = [position // scheme.block_size for position in range(size)]
+    return out.emit("Gather", [name, out.constant(blocks, "int64")], opset=ARITHMETIC_OPSET, axis=axis)
 
 
-def named_type(number: int) -> str | None:
+def element_type_name(number: int) -> str | None:
     """Return the element type with a TensorProto.DataType number, or `None` for 0 and unknown numbers."""
     return BY_NUMBER[number].name if number in BY_NUMBER else None

@@ -6,17 +6,17 @@ import struct
 from collections.abc import Sequence
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.node import Tensor
 
-LONGEST = 1 << 16
+MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger one would bloat the model."""
 
-NON_ZERO = 9
+NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
 
 
-def positions_below(count: str, out: Rewriter) -> str:
+def index_range(count: str, out: Rewriter) -> str:
     """Emit the indices from 0 up to `count`, exclusive.
 
     Args:
@@ -26,28 +26,28 @@ def positions_below(count: str, out: Rewriter) -> str:
     Returns:
         The name of a 1-D int64 tensor.
     """
-    if out.default_opset >= NON_ZERO:
+    if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
         return out.emit("Reshape", [found, out.constant([-1], "int64")], opset=9, domain="")
-    body = LoopBody(out)
-    body.output(body.emit("Identity", [body.turn], opset=1, domain=""), "int64", ())
-    return body.run(count, (), out)[0]
+    body = LoopBuilder(out)
+    body.output(body.emit("Identity", [body.iteration], opset=1, domain=""), "int64", ())
+    return body.emit_loop(count, (), out)[0]
 
 
-def as_float(number: float) -> float:
+def round_to_float32(number: float) -> float:
     """Return a number rounded to float32."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
-Size = int | str
+Dimension = int | str
 """A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
 
-TO_THE_LAST = 2**31 - 1
+SLICE_END = 2**31 - 1
 """End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
 
 
-def dimension(value: str, axis: int, out: Rewriter) -> Size:
+def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
     """Return one dimension of a value; it is computed if it is unknown."""
     shape = out.shape(value)
     known = shape[axis] if shape is not None and axis < len(shape) else None
@@ -59,26 +59,26 @@ def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
     return out.emit("Gather", [out.emit("Shape", [value]), out.constant([axis], "int64")], axis=0)
 
 
-def total(first: Size, second: Size, out: Rewriter) -> Size:
+def add_dimensions(first: Dimension, second: Dimension, out: Rewriter) -> Dimension:
     """Return the sum of two dimensions."""
     if isinstance(first, int) and isinstance(second, int):
         return first + second
-    return out.emit("Add", [as_list(first, out), as_list(second, out)])
+    return out.emit("Add", [dimension_tensor(first, out), dimension_tensor(second, out)])
 
 
-def as_list(size: Size, out: Rewriter) -> str:
+def dimension_tensor(size: Dimension, out: Rewriter) -> str:
     """Return the name of an int64 tensor of shape (1,) that holds a dimension."""
     return size if isinstance(size, str) else out.constant([size], "int64")
 
 
-def listed(sizes: Sequence[Size], out: Rewriter) -> str:
+def shape_tensor(sizes: Sequence[Dimension], out: Rewriter) -> str:
     """Return the name of a 1-D int64 tensor of dimensions: a constant if all are known."""
     numbers = tuple(size for size in sizes if isinstance(size, int))
     if len(numbers) == len(sizes):
         return out.constant(numbers, "int64")
-    return out.emit("Concat", [as_list(size, out) for size in sizes], axis=0)
+    return out.emit("Concat", [dimension_tensor(size, out) for size in sizes], axis=0)
 
 
-def reshaped(value: str, sizes: Sequence[Size], out: Rewriter) -> str:
+def reshape(value: str, sizes: Sequence[Dimension], out: Rewriter) -> str:
     """Emit a Reshape; as in Reshape, 0 copies a dimension of the input and one -1 is inferred."""
-    return out.emit("Reshape", [value, listed(sizes, out)])
+    return out.emit("Reshape", [value, shape_tensor(sizes, out)])

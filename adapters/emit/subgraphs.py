@@ -11,7 +11,7 @@ from opshift.model.errors import CannotConvert
 from opshift.model.node import Dims, Graph, Value
 
 
-class Body(Rewriter):
+class SubgraphBuilder(Rewriter):
     """Rewriter that emits into a subgraph; nodes may read values of the enclosing graph by name."""
 
     __slots__ = ("_inner", "_inputs", "_nodes_before", "_outputs")
@@ -32,7 +32,7 @@ class Body(Rewriter):
         """Add an output; ONNX requires that the subgraph itself produces the value."""
         self._outputs.append(Value(name, element_type, dims))
 
-    def enclose(self, attribute: Any) -> None:
+    def embed(self, attribute: Any) -> None:
         """Embed a subgraph of the model after the nodes emitted so far; its values keep their names."""
         self._inner, self._nodes_before = attribute, len(self.emitted)
 
@@ -44,18 +44,18 @@ class Body(Rewriter):
         return Graph(self.fresh("body"), inputs, outputs, nodes[:split], self._inner, nodes[split:])
 
 
-class LoopBody(Body):
+class LoopBuilder(SubgraphBuilder):
     """Builder for a Loop with a fixed trip count and no exit condition."""
 
-    __slots__ = ("turn",)
+    __slots__ = ("iteration",)
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out)
-        self.turn = self.input("int64", ())
+        self.iteration = self.input("int64", ())
         condition = self.input("bool", ())
         self.output(self.emit("Identity", [condition], opset=1, domain=""), "bool", ())
 
-    def run(
+    def emit_loop(
         self, turns: str, states: Sequence[str], out: Rewriter, outputs: int | Sequence[str] = 1
     ) -> tuple[str, ...]:
         """Emit the Loop.
@@ -74,7 +74,7 @@ class LoopBody(Body):
         inputs = [turns, out.constant(True, "bool"), *unused, *states]
         results = [*(out.fresh("idle") for _ in unused), *names]
         carried = " ".join(each.type for each in (*self._inputs, *self._outputs))
-        opset = WITH_BFLOAT16 if "bfloat16" in carried else LOOP
+        opset = BFLOAT16_LOOP_OPSET if "bfloat16" in carried else LOOP_OPSET
         out.emit("Loop", inputs, results, opset=opset, domain="", body=self.graph())
         return tuple(names)
 
@@ -86,7 +86,7 @@ class LoopBody(Body):
         return self.constant(0, "int64")
 
 
-def returned_type(name: str, value: Any, out: Rewriter) -> str:
+def body_output_type(name: str, value: Any, out: Rewriter) -> str:
     """Return the element type of an output of a subgraph of the model.
 
     Args:
@@ -107,5 +107,5 @@ def returned_type(name: str, value: Any, out: Rewriter) -> str:
     return found
 
 
-LOOP, WITH_BFLOAT16 = 13, 16
+LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
 """Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from opshift.adapters.core.type_guard import FLOATS, INTEGERS
+from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.contents import content_changes
-from opshift.analysis.comparison.named_dimensions import symbol_changes
-from opshift.analysis.comparison.result import Change, Comparison
-from opshift.analysis.comparison.signature import Dim, Role, Value, values_of
+from opshift.analysis.comparison.named_dimensions import dimension_name_changes
+from opshift.analysis.comparison.result import Comparison, ModelChange
+from opshift.analysis.comparison.signature import Dim, Role, SignatureValue, values_of
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
 
@@ -33,15 +33,15 @@ def compare(old: Any, new: Any) -> Comparison:
         InvalidModel: one of them is not a model.
     """
     old_model, new_model = (_model(each) for each in (old, new))
-    changes: list[Change] = []
-    shared: list[tuple[Value, Value]] = []
+    changes: list[ModelChange] = []
+    shared: list[tuple[SignatureValue, SignatureValue]] = []
     for role in get_args(Role):
         old_values, new_values = values_of(old_model.graph, role), values_of(new_model.graph, role)
         changes += name_changes(role, old_values, new_values)
         shared += [(value, new_values[name]) for name, value in old_values.items() if name in new_values]
     for pair in shared:
         changes += value_changes(*pair)
-    changes += symbol_changes(shared)
+    changes += dimension_name_changes(shared)
     changes += content_changes(old_model, new_model, (_folder(old), _folder(new)))
     changes.sort(key=lambda change: -change.rise)
     return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
@@ -60,10 +60,10 @@ def _folder(given: Any) -> Path | None:
     return Path(given).parent if isinstance(given, str | os.PathLike) else None
 
 
-Values = Mapping[str, Value]
+ValuesByName = Mapping[str, SignatureValue]
 
 
-def name_changes(role: Role, old: Values, new: Values) -> Iterator[Change]:
+def name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
     """Yield the changes of names and order."""
     removed = [value for name, value in old.items() if name not in new]
     added = [value for name, value in new.items() if name not in old]
@@ -71,21 +71,23 @@ def name_changes(role: Role, old: Values, new: Values) -> Iterator[Change]:
     for one, other in renamed:
         removed.remove(one)
         added.remove(other)
-        yield Change(f"{role}_RENAMED", one.place, one.name, other.name)
+        yield ModelChange(f"{role}_RENAMED", one.place, one.name, other.name)
     for value in removed:
-        yield Change(f"{role}_REMOVED", value.place, value.type)
+        yield ModelChange(f"{role}_REMOVED", value.place, value.type)
     for value in added:
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
-        yield Change(f"{role}_ADDED{suffix}", value.place, "", value.type)
+        yield ModelChange(f"{role}_ADDED{suffix}", value.place, "", value.type)
     yield from _order_changes(role, old, new, {one.name: other.name for one, other in renamed})
 
 
-def _is_renamed(one: Value, other: Value) -> bool:
+def _is_renamed(one: SignatureValue, other: SignatureValue) -> bool:
     """Return whether `other` seems to be `one` under a new name: it has the same position and type."""
     return (one.position, one.type) == (other.position, other.type)
 
 
-def _order_changes(role: Role, old: Values, new: Values, renamed: Mapping[str, str]) -> Iterator[Change]:
+def _order_changes(
+    role: Role, old: ValuesByName, new: ValuesByName, renamed: Mapping[str, str]
+) -> Iterator[ModelChange]:
     """Yield a change if the remaining values have a new order, or if a new value precedes some of them."""
     before = [renamed.get(name, name) for name in old]
     kept = [name for name in before if name in new]
@@ -94,14 +96,14 @@ def _order_changes(role: Role, old: Values, new: Values, renamed: Mapping[str, s
     if [name for name in after if name in kept] != kept or (
         len(kept) == len(before) and after[: len(kept)] != kept
     ):
-        yield Change(f"{role}S_REORDERED", f"{role.lower()}s", ", ".join(old), ", ".join(new))
+        yield ModelChange(f"{role}S_REORDERED", f"{role.lower()}s", ", ".join(old), ", ".join(new))
 
 
-WIDER = {**INTEGERS, **FLOATS, "float": ("double",), "complex64": ("complex128",)}
+WIDER_TYPES = {**WIDER_INTEGERS, **WIDER_FLOATS, "float": ("double",), "complex64": ("complex128",)}
 """For each element type, the types that hold all its values."""
 
 
-def value_changes(old: Value, new: Value) -> Iterator[Change]:
+def value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     """Yield the changes of an input or output."""
     yield from _type_changes(old, new)
     yield from _default_changes(old, new)
@@ -109,33 +111,33 @@ def value_changes(old: Value, new: Value) -> Iterator[Change]:
     # different ranks are reported as a change of the shape
     for before, after in zip(old.denotations, new.denotations, strict=False):
         if before and after and before != after:
-            yield Change("MEANING_CHANGED", old.place, before, after)
+            yield ModelChange("MEANING_CHANGED", old.place, before, after)
 
 
-def _type_changes(old: Value, new: Value) -> Iterator[Change]:
+def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     if old.type != new.type:
         kind = "WIDENED" if new.type in _wider_types(old.type) else "CHANGED"
-        yield Change(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)
+        yield ModelChange(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)
 
 
 def _wider_types(text: str) -> tuple[str, ...]:
     element = text.removeprefix("tensor(").removesuffix(")")
-    return tuple(f"tensor({each})" for each in WIDER.get(element, ()))
+    return tuple(f"tensor({each})" for each in WIDER_TYPES.get(element, ()))
 
 
-def _default_changes(old: Value, new: Value) -> Iterator[Change]:
+def _default_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     if old.default == new.default:
         return
     if new.default is None:
-        yield Change("INPUT_DEFAULT_REMOVED", old.place)
+        yield ModelChange("INPUT_DEFAULT_REMOVED", old.place)
     else:
-        yield Change(f"INPUT_DEFAULT_{'ADDED' if old.default is None else 'CHANGED'}", old.place)
+        yield ModelChange(f"INPUT_DEFAULT_{'ADDED' if old.default is None else 'CHANGED'}", old.place)
 
 
-def _shape_changes(old: Value, new: Value) -> Iterator[Change]:
+def _shape_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     kinds = dict.fromkeys(_shape_kinds(old.dims, new.dims))
     for kind in kinds:
-        yield Change(f"{old.role}_SHAPE_{kind}", old.place, shape_text(old.dims), shape_text(new.dims))
+        yield ModelChange(f"{old.role}_SHAPE_{kind}", old.place, shape_text(old.dims), shape_text(new.dims))
 
 
 def _shape_kinds(old: tuple[Dim, ...] | None, new: tuple[Dim, ...] | None) -> Iterator[str]:

@@ -8,44 +8,44 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from opshift.analysis.comparison.result import Change
+from opshift.analysis.comparison.result import ModelChange
 from opshift.model.operator_ids import opset_imports
 
-EXTERNAL = 1
+EXTERNAL_LOCATION = 1
 """`TensorProto.DataLocation`: the values are in an external data file."""
 
-IMAGE = "image."
+IMAGE_PREFIX = "image."
 """Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
 
-COMPUTED = ("node", "sparse_initializer", "quantization_annotation")
+COMPUTED_FIELDS = ("node", "sparse_initializer", "quantization_annotation")
 """Fields of GraphProto that results may depend on, besides initializers."""
 
 Folders = tuple[Path | None, Path | None]
 """Folders of the two models, if they are files."""
 
 
-def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[Change]:
+def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[ModelChange]:
     """Yield all changes except changes of the signature."""
     yield from _version_changes(old, new)
     yield from _meaning_changes(old, new)
     if not _same_graph(old, new):
-        yield Change("GRAPH_CHANGED", "graph")
+        yield ModelChange("GRAPH_CHANGED", "graph")
     if _files_may_differ(_external_files(old) & _external_files(new), folders):
-        yield Change("WEIGHTS_UNKNOWN", "weights")
+        yield ModelChange("WEIGHTS_UNKNOWN", "weights")
     if not _same_metadata(old, new):
-        yield Change("METADATA_CHANGED", "metadata")
+        yield ModelChange("METADATA_CHANGED", "metadata")
 
 
-def _version_changes(old: Any, new: Any) -> Iterator[Change]:
+def _version_changes(old: Any, new: Any) -> Iterator[ModelChange]:
     before, after = _highest_opsets(old), _highest_opsets(new)
     for domain in {**before, **after}:
         old_opset, new_opset = before.get(domain, 0), after.get(domain, 0)
         if old_opset != new_opset:
             kind = "RAISED" if new_opset > old_opset else "LOWERED"
-            yield Change(f"OPSET_{kind}", domain, str(old_opset or ""), str(new_opset or ""))
+            yield ModelChange(f"OPSET_{kind}", domain, str(old_opset or ""), str(new_opset or ""))
     if old.ir_version != new.ir_version:
         kind = "RAISED" if new.ir_version > old.ir_version else "LOWERED"
-        yield Change(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
+        yield ModelChange(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
 
 
 def _highest_opsets(model: Any) -> dict[str, int]:
@@ -57,22 +57,22 @@ def _highest_opsets(model: Any) -> dict[str, int]:
     return found
 
 
-def _meaning_changes(old: Any, new: Any) -> Iterator[Change]:
+def _meaning_changes(old: Any, new: Any) -> Iterator[ModelChange]:
     before, after = _image_metadata(old), _image_metadata(new)
     for key in before.keys() & after.keys():
         if before[key] != after[key]:
-            yield Change("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
+            yield ModelChange("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
 
 
 def _image_metadata(model: Any) -> dict[str, str]:
     """Return the metadata of images in lower case, because keys and values are case-insensitive."""
     props = {each.key.lower(): each.value.lower() for each in model.metadata_props}
-    return {key: value for key, value in props.items() if key.startswith(IMAGE)}
+    return {key: value for key, value in props.items() if key.startswith(IMAGE_PREFIX)}
 
 
 def _external_files(model: Any) -> set[str]:
     """Return the external data files of the main graph."""
-    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL)
+    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL_LOCATION)
     return {entry.value for each in tensors for entry in each.external_data if entry.key == "location"}
 
 
@@ -95,7 +95,7 @@ def _same_graph(old: Any, new: Any) -> bool:
     )
     return (
         _same(old_weights, new_weights)
-        and all(_same(getattr(old.graph, field), getattr(new.graph, field)) for field in COMPUTED)
+        and all(_same(getattr(old.graph, field), getattr(new.graph, field)) for field in COMPUTED_FIELDS)
         and _same(old.functions, new.functions)
         and _same(old.training_info, new.training_info)
         and _same(old.configuration, new.configuration)

@@ -12,16 +12,16 @@ from typing import NamedTuple
 
 from opshift.model.errors import UsageError
 
-HIGHEST_PART = 0xFFFF
+MAX_PART = 0xFFFF
 """Maximum of MAJOR and MINOR."""
 
-HIGHEST_PATCH = 0xFFFFFFFF
+MAX_PATCH = 0xFFFFFFFF
 """Maximum of PATCH and of simple numbers."""
 
-SIGN = 1 << 63
+SIGN_BIT = 1 << 63
 """Sign bit of the field, which is an int64."""
 
-WHOLE = 1 << 64
+UINT64_COUNT = 1 << 64
 """Number of 64-bit values, to convert between signed and unsigned numbers."""
 
 _SEMANTIC = re.compile(r"(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,4})\.(0|[1-9]\d{0,9})", re.ASCII)
@@ -31,7 +31,7 @@ _SIMPLE = re.compile(r"0|[1-9]\d{0,9}", re.ASCII)
 _EXAMPLE = "write it as 1.2.345, with up to 65535.65535.4294967295, or as a simple number up to 4294967295"
 
 
-class Rise(IntEnum):
+class VersionBump(IntEnum):
     """Part of the version that increases, from none to MAJOR."""
 
     NONE = 0
@@ -59,11 +59,11 @@ def pack_version(text: str) -> int:
     Raises:
         UsageError: the text is not a version, a part is too large, or it starts with 0.0.
     """
-    if _SIMPLE.fullmatch(text) and int(text) <= HIGHEST_PATCH:
+    if _SIMPLE.fullmatch(text) and int(text) <= MAX_PATCH:
         return int(text)
     match = _SEMANTIC.fullmatch(text)
     parts = SemVer(*map(int, match.groups())) if match else SemVer(0, 0, 0)
-    if max(parts.major, parts.minor) > HIGHEST_PART or parts.patch > HIGHEST_PATCH:
+    if max(parts.major, parts.minor) > MAX_PART or parts.patch > MAX_PATCH:
         match = None
     if match is None:
         raise UsageError(f"{text!r} is not a model version", remedy=_EXAMPLE)
@@ -72,7 +72,7 @@ def pack_version(text: str) -> int:
             f"{text!r} is indistinguishable from a simple number when packed", remedy="start at 0.1.0"
         )
     packed = parts.major << 48 | parts.minor << 32 | parts.patch
-    return packed - WHOLE if packed >= SIGN else packed
+    return packed - UINT64_COUNT if packed >= SIGN_BIT else packed
 
 
 def unpack_version(packed: int) -> str:
@@ -81,48 +81,48 @@ def unpack_version(packed: int) -> str:
     Raises:
         UsageError: the number has more than 64 bits.
     """
-    if not -SIGN <= packed < WHOLE:
+    if not -SIGN_BIT <= packed < UINT64_COUNT:
         raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
     return str(read_version(packed))
 
 
 def read_version(packed: int) -> SemVer | int:
     """Return the semantic version or the simple number of a packed version."""
-    bits = packed % WHOLE
-    if bits <= HIGHEST_PATCH:
+    bits = packed % UINT64_COUNT
+    if bits <= MAX_PATCH:
         return bits
-    return SemVer(bits >> 48, bits >> 32 & HIGHEST_PART, bits & HIGHEST_PATCH)
+    return SemVer(bits >> 48, bits >> 32 & MAX_PART, bits & MAX_PATCH)
 
 
-def rise_between(old: int, new: int) -> Rise | None:
+def version_bump_between(old: int, new: int) -> VersionBump | None:
     """Return the part that increases between two packed versions; `None` if the new one is lower.
 
     A step from a simple number, or to one, counts as a MAJOR increase.
     """
     before, after = read_version(old), read_version(new)
-    if new % WHOLE < old % WHOLE:
+    if new % UINT64_COUNT < old % UINT64_COUNT:
         return None
     if old == new:
-        return Rise.NONE
+        return VersionBump.NONE
     if isinstance(before, int) or isinstance(after, int):
-        return Rise.MAJOR
+        return VersionBump.MAJOR
     if after.major > before.major:
-        return Rise.MAJOR
-    return Rise.MINOR if after.minor > before.minor else Rise.PATCH
+        return VersionBump.MAJOR
+    return VersionBump.MINOR if after.minor > before.minor else VersionBump.PATCH
 
 
-def next_version(packed: int, rise: Rise) -> str:
+def next_version(packed: int, rise: VersionBump) -> str:
     """Return the lowest version that increases another by a given part.
 
     A simple number increases by 1 for any part.
     """
     before = read_version(packed)
     if isinstance(before, int):
-        return str(before + (rise > Rise.NONE))
+        return str(before + (rise > VersionBump.NONE))
     steps = {
-        Rise.NONE: before,
-        Rise.PATCH: before._replace(patch=before.patch + 1),
-        Rise.MINOR: SemVer(before.major, before.minor + 1, 0),
-        Rise.MAJOR: SemVer(before.major + 1, 0, 0),
+        VersionBump.NONE: before,
+        VersionBump.PATCH: before._replace(patch=before.patch + 1),
+        VersionBump.MINOR: SemVer(before.major, before.minor + 1, 0),
+        VersionBump.MAJOR: SemVer(before.major + 1, 0, 0),
     }
     return str(steps[rise])

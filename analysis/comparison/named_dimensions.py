@@ -6,11 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from opshift.analysis.comparison.result import Change
-from opshift.analysis.comparison.signature import Dim, Value
+from opshift.analysis.comparison.result import ModelChange
+from opshift.analysis.comparison.signature import Dim, SignatureValue
 
 
-class Axis(NamedTuple):
+class DimensionPosition(NamedTuple):
     """Position of a dimension in an input or output."""
 
     role: str
@@ -21,11 +21,11 @@ class Axis(NamedTuple):
         return f"{self.name}[{self.number}]"
 
 
-Key = str | Axis
+DimensionKey = str | DimensionPosition
 """Identity of a dimension without a fixed size: its name, or its position if it is unnamed."""
 
 
-def symbol_changes(pairs: Sequence[tuple[Value, Value]]) -> Iterator[Change]:
+def dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue]]) -> Iterator[ModelChange]:
     """Yield changes of the equality constraints that shared dimension names express.
 
     Equal dimensions of inputs restrict callers, which narrows the shapes. Equal dimensions of outputs are a
@@ -42,31 +42,37 @@ def symbol_changes(pairs: Sequence[tuple[Value, Value]]) -> Iterator[Change]:
             if _is_renamed(old_keys[axis], new_keys[axis])
         }
         for before, after in renamed:
-            yield Change("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
+            yield ModelChange("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
 
 
-def _keys(rows: Sequence[tuple[Value, tuple[Dim, ...] | None, tuple[Dim, ...] | None]]) -> dict[Axis, Key]:
+def _keys(
+    rows: Sequence[tuple[SignatureValue, tuple[Dim, ...] | None, tuple[Dim, ...] | None]],
+) -> dict[DimensionPosition, DimensionKey]:
     """Return the identity of each dimension that has no fixed size in either model."""
-    found: dict[Axis, Key] = {}
+    found: dict[DimensionPosition, DimensionKey] = {}
     for value, dims, others in rows:
         if dims is None or others is None or len(dims) != len(others):
             continue
         for number, (dim, other) in enumerate(zip(dims, others, strict=True)):
             if not isinstance(dim, int) and not isinstance(other, int):
-                axis = Axis(value.role, value.name, number)
+                axis = DimensionPosition(value.role, value.name, number)
                 found[axis] = axis if dim is None else dim
     return found
 
 
-def _new_constraints(before: Mapping[Axis, Key], after: Mapping[Axis, Key], kind: str) -> Iterator[Change]:
+def _new_constraints(
+    before: Mapping[DimensionPosition, DimensionKey],
+    after: Mapping[DimensionPosition, DimensionKey],
+    kind: str,
+) -> Iterator[ModelChange]:
     """Yield a change for each name that makes dimensions equal in `after` but not in `before`."""
     for symbol, axes in _positions_by_name(after).items():
         inputs = [axis for axis in axes if axis.role == "INPUT"]
         listed = ", ".join(map(str, axes))
         if len({before[axis] for axis in inputs}) > 1:
-            yield Change(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
+            yield ModelChange(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
         if len(inputs) < len(axes) and len({before[axis] for axis in axes}) > 1:
-            yield Change(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
+            yield ModelChange(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
 
 
 def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
@@ -74,24 +80,24 @@ def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
     return (unequal, equal) if kind == "NARROWED" else (equal, unequal)
 
 
-def _positions_by_name(keys: Mapping[Axis, Key]) -> dict[str, list[Axis]]:
-    found: dict[str, list[Axis]] = defaultdict(list)
+def _positions_by_name(keys: Mapping[DimensionPosition, DimensionKey]) -> dict[str, list[DimensionPosition]]:
+    found: dict[str, list[DimensionPosition]] = defaultdict(list)
     for axis, key in keys.items():
         if isinstance(key, str):
             found[key].append(axis)
     return found
 
 
-def _groups(keys: Mapping[Axis, Key]) -> set[frozenset[Axis]]:
-    found: dict[Key, set[Axis]] = defaultdict(set)
+def _groups(keys: Mapping[DimensionPosition, DimensionKey]) -> set[frozenset[DimensionPosition]]:
+    found: dict[DimensionKey, set[DimensionPosition]] = defaultdict(set)
     for axis, key in keys.items():
         found[key].add(axis)
     return set(map(frozenset, found.values()))
 
 
-def _key_text(key: Key) -> str:
+def _key_text(key: DimensionKey) -> str:
     return key if isinstance(key, str) else f"{key} without a name"
 
 
-def _is_renamed(before: Key, after: Key) -> bool:
+def _is_renamed(before: DimensionKey, after: DimensionKey) -> bool:
     return before != after and (isinstance(before, str) or isinstance(after, str))

@@ -7,11 +7,16 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from opshift.analysis.comparison.model_version import Rise, next_version, rise_between, unpack_version
+from opshift.analysis.comparison.model_version import (
+    VersionBump,
+    next_version,
+    unpack_version,
+    version_bump_between,
+)
 
 
 @dataclass(frozen=True)
-class Change:
+class ModelChange:
     """Change between two models.
 
     Attributes:
@@ -26,7 +31,7 @@ class Change:
     after: str = ""
 
     @property
-    def rise(self) -> Rise:
+    def rise(self) -> VersionBump:
         """Least version increment that the change requires."""
         return RULES[self.rule].rise
 
@@ -45,19 +50,19 @@ class Comparison:
         old_version, new_version: packed `model_version` of each model.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[ModelChange, ...]
     old_version: int
     new_version: int
 
     @cached_property
-    def required(self) -> Rise:
+    def required(self) -> VersionBump:
         """Least version increment that all changes require."""
-        return max((each.rise for each in self.changes), default=Rise.NONE)
+        return max((each.rise for each in self.changes), default=VersionBump.NONE)
 
     @property
-    def risen(self) -> Rise | None:
+    def risen(self) -> VersionBump | None:
         """Actual version increment; `None` if the version decreases."""
-        return rise_between(self.old_version, self.new_version)
+        return version_bump_between(self.old_version, self.new_version)
 
     @property
     def enough(self) -> bool:
@@ -82,49 +87,49 @@ class Comparison:
         }
 
 
-NONE, PATCH, MINOR, MAJOR = Rise
+NONE, PATCH, MINOR, MAJOR = VersionBump
 
 
-class Rule(NamedTuple):
+class ComparisonRule(NamedTuple):
     """Kind of change: the least version increment that it requires, and the reason."""
 
     name: str
-    rise: Rise
+    rise: VersionBump
     why: str
 
 
 _RULES = (
-    Rule("INPUT_ADDED", MAJOR, "callers do not provide it, and it has no default"),
-    Rule("INPUT_TYPE_CHANGED", MAJOR, "callers provide the old type"),
-    Rule("OUTPUT_REMOVED", MAJOR, "callers may read it"),
-    Rule("OUTPUT_TYPE_CHANGED", MAJOR, "callers expect the old type"),
-    Rule("MEANING_CHANGED", MAJOR, "the same numbers have a different meaning"),
-    Rule("INPUT_ADDED_WITH_DEFAULT", MINOR, "callers need not provide it"),
-    Rule("INPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
-    Rule("OUTPUT_ADDED", MINOR, "callers need not read it"),
-    Rule("OUTPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
-    Rule("INPUT_REMOVED", MAJOR, "callers may provide it"),
-    Rule("INPUT_DEFAULT_REMOVED", MAJOR, "callers may rely on the default"),
-    Rule("INPUT_DEFAULT_ADDED", MINOR, "callers may omit it"),
-    Rule("INPUT_DEFAULT_CHANGED", PATCH, "callers that omit it get different results"),
-    Rule("INPUT_RENAMED", MAJOR, "callers refer to it by name"),
-    Rule("OUTPUT_RENAMED", MAJOR, "callers refer to it by name"),
-    Rule("INPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
-    Rule("OUTPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
-    Rule("INPUT_SHAPE_CHANGED", MAJOR, "callers provide the old shape"),
-    Rule("INPUT_SHAPE_NARROWED", MAJOR, "callers may provide shapes that are no longer allowed"),
-    Rule("INPUT_SHAPE_WIDENED", MINOR, "callers may provide more shapes"),
-    Rule("OUTPUT_SHAPE_CHANGED", MAJOR, "callers expect the old shape"),
-    Rule("OUTPUT_SHAPE_WIDENED", MAJOR, "callers may get shapes that they do not expect"),
-    Rule("OUTPUT_SHAPE_NARROWED", MINOR, "callers can rely on a more specific shape"),
-    Rule("DIMENSION_RENAMED", PATCH, "the same dimensions have to be equal"),
-    Rule("OPSET_RAISED", MINOR, "runtimes may have to be newer"),
-    Rule("OPSET_LOWERED", PATCH, "runtimes that supported the old opset still work"),
-    Rule("IR_VERSION_RAISED", MINOR, "readers may have to be newer"),
-    Rule("IR_VERSION_LOWERED", PATCH, "readers that supported the old IR version still work"),
-    Rule("GRAPH_CHANGED", PATCH, "the signature is the same"),
-    Rule("WEIGHTS_UNKNOWN", PATCH, "external data files were not compared or differ"),
-    Rule("METADATA_CHANGED", PATCH, "no result depends on it"),
+    ComparisonRule("INPUT_ADDED", MAJOR, "callers do not provide it, and it has no default"),
+    ComparisonRule("INPUT_TYPE_CHANGED", MAJOR, "callers provide the old type"),
+    ComparisonRule("OUTPUT_REMOVED", MAJOR, "callers may read it"),
+    ComparisonRule("OUTPUT_TYPE_CHANGED", MAJOR, "callers expect the old type"),
+    ComparisonRule("MEANING_CHANGED", MAJOR, "the same numbers have a different meaning"),
+    ComparisonRule("INPUT_ADDED_WITH_DEFAULT", MINOR, "callers need not provide it"),
+    ComparisonRule("INPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
+    ComparisonRule("OUTPUT_ADDED", MINOR, "callers need not read it"),
+    ComparisonRule("OUTPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
+    ComparisonRule("INPUT_REMOVED", MAJOR, "callers may provide it"),
+    ComparisonRule("INPUT_DEFAULT_REMOVED", MAJOR, "callers may rely on the default"),
+    ComparisonRule("INPUT_DEFAULT_ADDED", MINOR, "callers may omit it"),
+    ComparisonRule("INPUT_DEFAULT_CHANGED", PATCH, "callers that omit it get different results"),
+    ComparisonRule("INPUT_RENAMED", MAJOR, "callers refer to it by name"),
+    ComparisonRule("OUTPUT_RENAMED", MAJOR, "callers refer to it by name"),
+    ComparisonRule("INPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
+    ComparisonRule("OUTPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
+    ComparisonRule("INPUT_SHAPE_CHANGED", MAJOR, "callers provide the old shape"),
+    ComparisonRule("INPUT_SHAPE_NARROWED", MAJOR, "callers may provide shapes that are no longer allowed"),
+    ComparisonRule("INPUT_SHAPE_WIDENED", MINOR, "callers may provide more shapes"),
+    ComparisonRule("OUTPUT_SHAPE_CHANGED", MAJOR, "callers expect the old shape"),
+    ComparisonRule("OUTPUT_SHAPE_WIDENED", MAJOR, "callers may get shapes that they do not expect"),
+    ComparisonRule("OUTPUT_SHAPE_NARROWED", MINOR, "callers can rely on a more specific shape"),
+    ComparisonRule("DIMENSION_RENAMED", PATCH, "the same dimensions have to be equal"),
+    ComparisonRule("OPSET_RAISED", MINOR, "runtimes may have to be newer"),
+    ComparisonRule("OPSET_LOWERED", PATCH, "runtimes that supported the old opset still work"),
+    ComparisonRule("IR_VERSION_RAISED", MINOR, "readers may have to be newer"),
+    ComparisonRule("IR_VERSION_LOWERED", PATCH, "readers that supported the old IR version still work"),
+    ComparisonRule("GRAPH_CHANGED", PATCH, "the signature is the same"),
+    ComparisonRule("WEIGHTS_UNKNOWN", PATCH, "external data files were not compared or differ"),
+    ComparisonRule("METADATA_CHANGED", PATCH, "no result depends on it"),
 )
 
 RULES = MappingProxyType({rule.name: rule for rule in _RULES})

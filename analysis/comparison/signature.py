@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from opshift.model.types import type_text
+from opshift.model.types import type_to_string
 
 Role = Literal["INPUT", "OUTPUT"]
 
@@ -15,7 +15,7 @@ Dim = int | str | None
 
 
 @dataclass(frozen=True)
-class Value:
+class SignatureValue:
     """Input or output of a graph.
 
     Attributes:
@@ -40,16 +40,16 @@ class Value:
         return f"{self.role.lower()} {self.name!r}"
 
 
-def values_of(graph: Any, role: Role) -> dict[str, Value]:
+def values_of(graph: Any, role: Role) -> dict[str, SignatureValue]:
     """Return the inputs or outputs of a graph by name, in order."""
     declared = graph.input if role == "INPUT" else graph.output
     defaults = _defaults(graph) if role == "INPUT" else {}
     return {
-        value.name: Value(
+        value.name: SignatureValue(
             role,
             value.name,
             position,
-            type_text(value.type) or "",
+            type_to_string(value.type) or "",
             _dims(value.type),
             _denotations(value.type),
             defaults[value.name].SerializeToString(deterministic=True) if value.name in defaults else None,

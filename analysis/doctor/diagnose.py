@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeLegality, Stamp, ranges
-from opshift.analysis.doctor.valid_opsets import Judge
-from opshift.converter.ir_version.change import needed_for
-from opshift.converter.ir_version.lower import least_version
-from opshift.converter.options import Concessions
-from opshift.converter.survey.survey import Surveyed, survey
-from opshift.inference.scope import Scope, Standing
+from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
+from opshift.analysis.doctor.valid_opsets import OpsetValidity
+from opshift.converter.ir_version.change import release_ir_version
+from opshift.converter.ir_version.lower import required_ir_version
+from opshift.converter.options import Allowances
+from opshift.converter.survey.survey import ContainerSurvey, survey
+from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
-from opshift.model.fresh_names import Names
-from opshift.model.graphs import label
+from opshift.model.fresh_names import FreshNames
+from opshift.model.graphs import node_label
 from opshift.model.node import Node
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, title
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry, default_registry
 
-EVERYTHING = Standing(has_step=True, has_graphs=True)
+EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 """Status that includes every node in the survey."""
 
-Judged = tuple[Node, NodeLegality, frozenset[int]]
+Judged = tuple[Node, NodeValidity, frozenset[int]]
 
 
 def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
@@ -54,10 +54,10 @@ class _Doctor:
     def __init__(self, model: Any, registry: Registry) -> None:
         self._model = model
         self._registry = registry
-        self._validity = Judge(registry)
+        self._validity = OpsetValidity(registry)
         # calls of the model's own functions have no operator definition
         self._functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
-        self._nodes: list[NodeLegality] = []
+        self._nodes: list[NodeValidity] = []
         self._unknown = 0
 
     def diagnosis(self) -> Diagnosis:
@@ -72,18 +72,18 @@ class _Doctor:
         stamps = self._stamps("model", opsets, [graph, *training])
         for each in model.functions:
             imports = _declared_opsets(each.opset_import, model.ir_version) or opsets
-            place = f"function {title(each)}"
+            place = f"function {function_label(each)}"
             found = self._stamps(place, imports, [self._survey(each, place, imports)])
             stamps += found if each.opset_import else []
         return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
 
     def _survey(
         self, container: Any, path: str, opsets: Mapping[str, int], parent: Scope | None = None
-    ) -> Surveyed:
-        scope = Scope(container, opsets, self._registry, Names(), Concessions(), {}, parent)
-        return survey(scope, path, lambda proto, scope: EVERYTHING)
+    ) -> ContainerSurvey:
+        scope = Scope(container, opsets, self._registry, FreshNames(), Allowances(), {}, parent)
+        return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
 
-    def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[Surveyed]) -> list[Stamp]:
+    def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[ContainerSurvey]) -> list[Stamp]:
         """Return a stamp for each domain that the graphs or the function import or use."""
         valid_opsets: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
         for each in surveyed:
@@ -105,8 +105,8 @@ class _Doctor:
         if opset is None:
             reason = f"domain {domain} has no opset import"
         elif opset not in found:
-            reason = self._validity.why_not(node, scope, opset)
-        self._nodes.append(NodeLegality(path, f"{domain}.{node.op_type}", ranges(found), reason))
+            reason = self._validity.violation(node, scope, opset)
+        self._nodes.append(NodeValidity(path, f"{domain}.{node.op_type}", opset_ranges(found), reason))
         return found
 
     def _stamp(
@@ -120,7 +120,7 @@ class _Doctor:
         preferred = self._probable_opset(domain, opsets) if opset is None else opset
         # of two opsets at the same distance, the newer one
         fitting = min(common, key=lambda each: (abs(each - preferred), -each), default=None)
-        return Stamp(place, domain, opset, ranges(common), fitting)
+        return Stamp(place, domain, opset, opset_ranges(common), fitting)
 
     def _probable_opset(self, domain: str, opsets: Mapping[str, int]) -> int:
         """Return the likely opset of a domain that is not imported, released with the declared versions."""
@@ -135,11 +135,11 @@ class _Doctor:
 
     def _ir_stamp(self, stamps: list[Stamp]) -> IrStamp:
         published, declared = ir_versions(), self._model.ir_version
-        needed = least_version(self._model, self._registry)
+        needed = required_ir_version(self._model, self._registry)
         if 1 <= declared <= published.newest and needed <= max(declared, published.oldest):
             return IrStamp(declared, needed, declared)
         opsets = {each.domain: each.fitting for each in stamps if each.fitting is not None}
-        return IrStamp(declared, needed, max(needed, needed_for(opsets, self._registry.releases)))
+        return IrStamp(declared, needed, max(needed, release_ir_version(opsets, self._registry.releases)))
 
 
 def _declared_opsets(imports: Any, ir_version: int) -> dict[str, int]:
@@ -153,13 +153,13 @@ def _declared_opsets(imports: Any, ir_version: int) -> dict[str, int]:
     return found or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
 
 
-def _nodes(surveyed: Surveyed) -> Iterator[tuple[Node, Scope, str]]:
+def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:
     """Yield the nodes of a graph or function and of all nested subgraphs, with their scopes and labels."""
     waiting = [surveyed]
     while waiting:
         current = waiting.pop()
-        for line in current.todo:
+        for line in current.candidates:
             proto = current.scope.proto_of(line)
-            place = f"{current.path}, node {label(proto.name, proto.op_type, proto.output)}"
-            yield Node.of(proto), current.scope, place
+            place = f"{current.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
+            yield Node.from_proto(proto), current.scope, place
         waiting += reversed([each[3] for each in current.subgraphs])

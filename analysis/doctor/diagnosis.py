@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
-Ranges = tuple[tuple[int, int], ...]
+OpsetRanges = tuple[tuple[int, int], ...]
 """Sets of opsets as the first and last opset of each consecutive range."""
 
 
-def ranges(opsets: Iterable[int]) -> Ranges:
+def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
     """Return opsets as consecutive ranges."""
     listed = sorted(opsets)
     starts = [each for before, each in pairwise([-1, *listed]) if each != before + 1 or before == -1]
@@ -20,7 +20,7 @@ def ranges(opsets: Iterable[int]) -> Ranges:
 
 
 @dataclass(frozen=True)
-class NodeLegality:
+class NodeValidity:
     """Opsets at which a node is valid.
 
     Attributes:
@@ -32,7 +32,7 @@ class NodeLegality:
 
     place: str
     operator: str
-    opsets: Ranges
+    opsets: OpsetRanges
     reason: str = ""
 
 
@@ -52,7 +52,7 @@ class Stamp:
     place: str
     domain: str
     opset: int | None
-    opsets: Ranges
+    opsets: OpsetRanges
     fitting: int | None
 
     @property
@@ -94,7 +94,7 @@ class Diagnosis:
 
     stamps: tuple[Stamp, ...]
     ir_version: IrStamp
-    nodes: tuple[NodeLegality, ...]
+    nodes: tuple[NodeValidity, ...]
     unknown: int = 0
 
     @property
@@ -107,7 +107,7 @@ class Diagnosis:
         """Stamps without any opset at which all nodes are valid."""
         return tuple(each for each in self.stamps if each.fitting is None)
 
-    def misfits(self) -> tuple[NodeLegality, ...]:
+    def misfits(self) -> tuple[NodeValidity, ...]:
         """Return the nodes that are invalid at the declared opset."""
         return tuple(each for each in self.nodes if each.reason)
 

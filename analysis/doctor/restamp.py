@@ -7,8 +7,8 @@ from typing import Any
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis, Stamp
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES, model_of
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, title
+from opshift.model.files import BYTES_TYPES, model_of
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.registry import Registry
 
 
@@ -30,16 +30,16 @@ def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = No
     """
     source, owned = model_of(model)
     diagnosis = diagnose(source, registry=registry)
-    require_curable(diagnosis)
+    require_fixable(diagnosis)
     result = source
     if not owned and not inplace:
         result = type(source)()
         result.CopyFrom(source)
     apply_stamps(diagnosis, result)
-    return result.SerializeToString() if isinstance(model, BYTES) else result
+    return result.SerializeToString() if isinstance(model, BYTES_TYPES) else result
 
 
-def require_curable(diagnosis: Diagnosis) -> None:
+def require_fixable(diagnosis: Diagnosis) -> None:
     """Check that each opset import can be corrected.
 
     Raises:
@@ -56,7 +56,7 @@ def require_curable(diagnosis: Diagnosis) -> None:
 def apply_stamps(diagnosis: Diagnosis, model: Any) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
-    owners = {"model": model, **{f"function {title(each)}": each for each in model.functions}}
+    owners = {"model": model, **{f"function {function_label(each)}": each for each in model.functions}}
     for stamp in diagnosis.stamps:
         if not stamp.fits:
             _write_import(owners[stamp.place].opset_import, stamp)

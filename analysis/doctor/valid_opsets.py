@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from opshift.converter.rewrite.validation import require_sound
+from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import ATTRIBUTE_TYPES, Node
@@ -14,16 +14,16 @@ from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
-Types = tuple[str | None, ...]
+NodeTypes = tuple[str | None, ...]
 """For each input and output: an element type, a type string, or `None` if it is unknown."""
 
 INT, STRING = 2, 3
 
-INTERNAL = "__"
+INTERNAL_PREFIX = "__"
 """Prefix of attributes that tools add; they do not belong to any operator."""
 
 
-class Judge:
+class OpsetValidity:
     """Validity of nodes at the opsets of a registry.
 
     Results are cached by the properties that validity depends on, because models repeat similar nodes.
@@ -44,18 +44,18 @@ class Judge:
             valid = (
                 opset
                 for version, opsets in self._versions(node.op_type, domain)
-                if not fault(node, types, version)
+                if not first_violation(node, types, version)
                 for opset in opsets
             )
             self._cache[key] = frozenset(valid)
         return self._cache[key]
 
-    def why_not(self, node: Node, scope: Scope, opset: int) -> str:
+    def violation(self, node: Node, scope: Scope, opset: int) -> str:
         """Return the reason why a node is invalid at an opset; empty if it is valid."""
         domain = canonical_domain(node.domain)
         for version, opsets in self._versions(node.op_type, domain):
             if opset in opsets:
-                return fault(node, _types(node, scope), version)
+                return first_violation(node, _types(node, scope), version)
         operator = self._registry.at(node.op_type, opset, domain)
         reason = f"{node.op_type} is deprecated" if operator else f"{node.op_type} does not exist"
         return f"{reason} in opset {opset} of {domain}"
@@ -76,10 +76,10 @@ class Judge:
             yield version, range(version.since_version, last)
 
 
-def fault(node: Node, types: Types, version: OperatorVersion) -> str:
+def first_violation(node: Node, types: NodeTypes, version: OperatorVersion) -> str:
     """Return the first violation of an operator version's definition by a node; empty if it is valid."""
     try:
-        require_sound(node, version)
+        validate_node(node, version)
     except CannotConvert as error:
         return error.reason
     violations = chain(_attribute_violations(node, version), _value_violations(node, types, version))
@@ -90,7 +90,7 @@ def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]
     for name, attribute in node.attributes.items():
         declared = version.attributes.get(name)
         if declared is None:
-            if not name.startswith(INTERNAL):
+            if not name.startswith(INTERNAL_PREFIX):
                 yield f"{version.id} has no attribute {name!r}"
         elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type]):
             yield f"attribute {name!r} has the wrong type: {version.id} requires {declared.type}"
@@ -100,7 +100,7 @@ def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]
                 yield f"attribute {name!r} has the value {value!r}, which {version.id} does not allow"
 
 
-def _value_violations(node: Node, types: Types, version: OperatorVersion) -> Iterator[str]:
+def _value_violations(node: Node, types: NodeTypes, version: OperatorVersion) -> Iterator[str]:
     count = len(node.inputs)
     yield from _parameter_violations(version.inputs, node.inputs, types[:count], version)
     # Constant-1 is defined for floats only, but tools of that time wrote integer constants and read them.
@@ -109,7 +109,7 @@ def _value_violations(node: Node, types: Types, version: OperatorVersion) -> Ite
 
 
 def _parameter_violations(
-    formals: tuple[Parameter, ...], names: Sequence[str], types: Types, version: OperatorVersion
+    formals: tuple[Parameter, ...], names: Sequence[str], types: NodeTypes, version: OperatorVersion
 ) -> Iterator[str]:
     is_variadic = bool(formals) and formals[-1].option == "variadic"
     if len(names) > len(formals) and not is_variadic:
@@ -124,16 +124,16 @@ def _parameter_violations(
             yield f"{name!r} is {type_string}, which {version.id} does not allow for {formal.name!r}"
 
 
-def _types(node: Node, scope: Scope) -> Types:
+def _types(node: Node, scope: Scope) -> NodeTypes:
     """Return the known types of a node's inputs and outputs.
 
     Only declared types of outputs count, because inference of outputs depends on the opset to be determined.
     """
     inputs = (scope.element_type(name) if name else None for name in node.inputs)
-    return (*inputs, *map(scope.stated_type, node.outputs))
+    return (*inputs, *map(scope.declared_type, node.outputs))
 
 
-def _cache_key(node: Node, types: Types) -> Hashable:
+def _cache_key(node: Node, types: NodeTypes) -> Hashable:
     """Return the properties of a node that its validity depends on."""
     present = tuple(map(bool, (*node.inputs, *node.outputs)))
     attributes = tuple(map(_attribute_key, node.attributes.values()))

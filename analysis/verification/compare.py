@@ -27,7 +27,7 @@ class Leaf(NamedTuple):
     value: Array | None
 
 
-class Apart(NamedTuple):
+class TensorDifference(NamedTuple):
     """Difference between two tensors.
 
     Attributes:
@@ -46,10 +46,10 @@ class Apart(NamedTuple):
     reason: str
 
 
-NOTHING = Apart(0, 0, 0.0, 0.0, 0, "")
+NO_DIFFERENCE = TensorDifference(0, 0, 0.0, 0.0, 0, "")
 
 
-def compare(
+def compare_output(
     name: str, original: Sequence[Any], converted: Sequence[Any], tolerance: float | None
 ) -> OutputCompared:
     """Compare the values of one output for all samples.
@@ -82,10 +82,10 @@ def compare(
     )
 
 
-def _compare_values(original: Any, converted: Any, tolerance: Tolerance) -> Iterator[Apart]:
+def _compare_values(original: Any, converted: Any, tolerance: Tolerance) -> Iterator[TensorDifference]:
     original_leaves, converted_leaves = list(_leaves(original)), list(_leaves(converted))
     if [each.place for each in original_leaves] != [each.place for each in converted_leaves]:
-        yield NOTHING._replace(
+        yield NO_DIFFERENCE._replace(
             reason=f"the structure differs ({len(original_leaves)} and {len(converted_leaves)} tensors)"
         )
         return
@@ -108,10 +108,10 @@ def _leaves(value: Any, place: str = "") -> Iterator[Leaf]:
 
 def _compare_tensors(
     place: str, original: Array | None, converted: Array | None, tolerance: Tolerance
-) -> Apart:
+) -> TensorDifference:
     if original is None or converted is None:
         both_absent = original is converted
-        return NOTHING._replace(
+        return NO_DIFFERENCE._replace(
             reason="" if both_absent else f"{place} is absent in one of the models".strip()
         )
     for aspect, one, other in (
@@ -119,19 +119,21 @@ def _compare_tensors(
         ("shape", list(original.shape), list(converted.shape)),
     ):
         if one != other:
-            return NOTHING._replace(
+            return NO_DIFFERENCE._replace(
                 reason=f"the {aspect} of {place or 'the output'} changed from {one} to {other}"
             )
     return _compare_elements(place, original, converted, tolerance)
 
 
-def _compare_elements(place: str, original: Array, converted: Array, tolerance: Tolerance) -> Apart:
+def _compare_elements(
+    place: str, original: Array, converted: Array, tolerance: Tolerance
+) -> TensorDifference:
     with np.errstate(all="ignore"):  # infinities and NaN are expected here
         distances, differs = _distances(original, converted, tolerance)
         magnitude = np.abs(_widen(original)) if original.dtype.kind not in "OSU" else np.zeros(original.shape)
         ratios = distances[magnitude > 0] / magnitude[magnitude > 0]
     ratios = np.nan_to_num(ratios, nan=np.inf, posinf=np.inf)
-    return Apart(
+    return TensorDifference(
         original.size,
         int(np.isfinite(magnitude).sum()),
         float(distances.max(initial=0.0)),

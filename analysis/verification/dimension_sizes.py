@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 Dim = int | str | None
 
-MOST_LAYOUTS = 12
+MAX_CANDIDATES = 12
 """Limit of attempts with different shapes."""
 
 
-class Sizes(NamedTuple):
+class SizePattern(NamedTuple):
     """Sizes of dynamic dimensions.
 
     Attributes:
@@ -26,23 +26,23 @@ class Sizes(NamedTuple):
     step: int
 
 
-SIZES = (
-    Sizes(2, 3, 1),
-    Sizes(2, 3, 0),
-    Sizes(3, 3, 0),
-    Sizes(1, 1, 0),
-    Sizes(2, 8, 0),
-    Sizes(1, 64, 0),
-    Sizes(1, 224, 0),
+SIZE_PATTERNS = (
+    SizePattern(2, 3, 1),
+    SizePattern(2, 3, 0),
+    SizePattern(3, 3, 0),
+    SizePattern(1, 1, 0),
+    SizePattern(2, 8, 0),
+    SizePattern(1, 64, 0),
+    SizePattern(1, 224, 0),
 )
 """Different sizes first; then equal sizes, for models that require them without declaring it; then larger
 sizes, for models that reduce them."""
 
-RANKS = (2, 1, 3, 4, 0)
+CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 """Ranks to try for inputs without a declared rank."""
 
 
-class Input(NamedTuple):
+class ModelInput(NamedTuple):
     """Graph input.
 
     Attributes:
@@ -58,28 +58,30 @@ class Input(NamedTuple):
     dims: tuple[Dim, ...] | None
 
 
-Layout = Mapping[str, tuple[int, ...]]
+InputShapes = Mapping[str, tuple[int, ...]]
 """Shape of each input."""
 
 _Key = int | str | tuple[str, int]
 
 
-def layouts(inputs: Sequence[Input], bound: Mapping[str, int]) -> Iterator[Layout]:
+def candidate_shapes(inputs: Sequence[ModelInput], bound: Mapping[str, int]) -> Iterator[InputShapes]:
     """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
-    ranks = RANKS if any(each.dims is None for each in inputs) else RANKS[:1]
-    candidates = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZES))
-    yield from islice(_distinct(candidates), MOST_LAYOUTS)
+    ranks = CANDIDATE_RANKS if any(each.dims is None for each in inputs) else CANDIDATE_RANKS[:1]
+    candidates = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
+    yield from islice(_distinct(candidates), MAX_CANDIDATES)
 
 
-def _distinct(candidates: Iterator[Layout]) -> Iterator[Layout]:
-    seen: list[Layout] = []
+def _distinct(candidates: Iterator[InputShapes]) -> Iterator[InputShapes]:
+    seen: list[InputShapes] = []
     for each in candidates:
         if each not in seen:
             seen.append(each)
             yield each
 
 
-def _layout(inputs: Sequence[Input], bound: Mapping[str, int], sizes: Sizes, rank: int) -> Layout:
+def _layout(
+    inputs: Sequence[ModelInput], bound: Mapping[str, int], sizes: SizePattern, rank: int
+) -> InputShapes:
     keys = {each.name: _dimension_keys(each, rank) for each in inputs}
     leading = {each[0] for each in keys.values() if each}
     assigned: dict[_Key, int] = dict(bound.items())
@@ -97,7 +99,7 @@ def _layout(inputs: Sequence[Input], bound: Mapping[str, int], sizes: Sizes, ran
     return {name: tuple(assigned[key] for key in each) for name, each in keys.items()}
 
 
-def _dimension_keys(graph_input: Input, rank: int) -> tuple[_Key, ...]:
+def _dimension_keys(graph_input: ModelInput, rank: int) -> tuple[_Key, ...]:
     """Return a key for each dimension: its size, its name, or its position. Equal keys get equal sizes."""
     dims = (None,) * rank if graph_input.dims is None else graph_input.dims
     return tuple((graph_input.name, axis) if dim is None else dim for axis, dim in enumerate(dims))

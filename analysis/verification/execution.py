@@ -8,9 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opshift.analysis.verification.compare import compare
-from opshift.analysis.verification.dimension_sizes import Input
-from opshift.analysis.verification.inputs import Drawn, Feeds, Given, draw, inputs_of, read_given
+from opshift.analysis.verification.compare import compare_output
+from opshift.analysis.verification.dimension_sizes import ModelInput
+from opshift.analysis.verification.inputs import (
+    Feeds,
+    GeneratedInputs,
+    ProvidedInputs,
+    generate_inputs,
+    inputs_of,
+    read_provided,
+)
 from opshift.analysis.verification.result import (
     CannotVerify,
     InputUsed,
@@ -18,15 +25,17 @@ from opshift.analysis.verification.result import (
     Verification,
     VerificationFailed,
 )
-from opshift.analysis.verification.runtime_pairs import Pair, pairs_of
-from opshift.analysis.verification.runtimes import CannotRun, Source
+from opshift.analysis.verification.runtime_pairs import RuntimePair, runtime_pairs
+from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
-NO_INPUTS = "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
+PROVIDE_INPUTS = (
+    "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
+)
 
 
-class Request(NamedTuple):
+class RunRequest(NamedTuple):
     """Models to compare, and settings of the comparison.
 
     Attributes:
@@ -38,16 +47,16 @@ class Request(NamedTuple):
         tolerance: tolerance instead of the defaults.
     """
 
-    original: Source
-    converted: Source
-    inputs: Given
+    original: RuntimeModel
+    converted: RuntimeModel
+    inputs: ProvidedInputs
     runtime: Runtime
     samples: int
     seed: int
     tolerance: float | None
 
 
-class Ran(NamedTuple):
+class RunResult(NamedTuple):
     """Outputs of both models for the same samples.
 
     Attributes:
@@ -58,14 +67,14 @@ class Ran(NamedTuple):
         failure: the reason why the converted model does not run; empty if it runs.
     """
 
-    pair: Pair
-    drawn: Drawn
+    pair: RuntimePair
+    drawn: GeneratedInputs
     original: list[list[Any]]
     converted: list[list[Any]]
     failure: str
 
 
-def execute(request: Request, registry: Registry) -> Verification:
+def execute(request: RunRequest, registry: Registry) -> Verification:
     """Run both models and compare their outputs.
 
     If two different runtimes disagree, a runtime that runs both models decides, if there is one.
@@ -78,7 +87,7 @@ def execute(request: Request, registry: Registry) -> Verification:
     graph = request.original.model.graph
     _require_same_names(request)
     inputs = inputs_of(graph)
-    given = read_given(request.inputs, graph)
+    given = read_provided(request.inputs, graph)
     mixed_result: Verification | None = None
     for ran in _conclusive_runs(request, inputs, given, registry):
         verification = _verify_run(ran, inputs, given, request)
@@ -90,14 +99,16 @@ def execute(request: Request, registry: Registry) -> Verification:
     return mixed_result
 
 
-def _verify_run(ran: Ran, inputs: tuple[Input, ...], given: Feeds, request: Request) -> Verification:
+def _verify_run(
+    ran: RunResult, inputs: tuple[ModelInput, ...], given: Feeds, request: RunRequest
+) -> Verification:
     feeds = ran.drawn.samples[0]
     used = tuple(_input_used(each, feeds[each.name], each.name in given) for each in inputs)
     verification = Verification(ran.pair.names, len(ran.drawn.samples), request.seed, used, ())
     if ran.failure:
         raise VerificationFailed(verification, f"the converted model does not run: {ran.failure}")
     outputs = tuple(
-        compare(
+        compare_output(
             value.name,
             _values_of_output(ran.original, i),
             _values_of_output(ran.converted, i),
@@ -108,7 +119,7 @@ def _verify_run(ran: Ran, inputs: tuple[Input, ...], given: Feeds, request: Requ
     return replace(verification, outputs=outputs)
 
 
-def _require_same_names(request: Request) -> None:
+def _require_same_names(request: RunRequest) -> None:
     original_names, converted_names = (
         [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
     )
@@ -123,8 +134,8 @@ def _require_same_names(request: Request) -> None:
 
 
 def _conclusive_runs(
-    request: Request, inputs: tuple[Input, ...], given: Feeds, registry: Registry
-) -> Iterator[Ran]:
+    request: RunRequest, inputs: tuple[ModelInput, ...], given: Feeds, registry: Registry
+) -> Iterator[RunResult]:
     """Yield one run for each pair of runtimes.
 
     The first conclusive run is preferred to the first run in which both models run.
@@ -134,7 +145,7 @@ def _conclusive_runs(
     """
     reasons: list[str] = []
     found = False
-    for pair in pairs_of(request.original, request.converted, request.runtime, registry, reasons):
+    for pair in runtime_pairs(request.original, request.converted, request.runtime, registry, reasons):
         ran = _most_conclusive_run(pair, request, inputs, given, reasons)
         if ran is not None:
             found = True
@@ -142,27 +153,32 @@ def _conclusive_runs(
     if not found:
         reasons_text = "; ".join(dict.fromkeys(reasons))
         raise CannotVerify(
-            f"no inputs and runtimes were found with which both models run: {reasons_text}", remedy=NO_INPUTS
+            f"no inputs and runtimes were found with which both models run: {reasons_text}",
+            remedy=PROVIDE_INPUTS,
         )
 
 
 def _most_conclusive_run(
-    pair: Pair, request: Request, inputs: tuple[Input, ...], given: Feeds, reasons: list[str]
-) -> Ran | None:
+    pair: RuntimePair, request: RunRequest, inputs: tuple[ModelInput, ...], given: Feeds, reasons: list[str]
+) -> RunResult | None:
     graph = request.original.model.graph
-    inconclusive: Ran | None = None
-    for ran in _run_samples(pair, draw(inputs, given, request.samples, request.seed), reasons):
+    inconclusive: RunResult | None = None
+    for ran in _run_samples(pair, generate_inputs(inputs, given, request.samples, request.seed), reasons):
         # another runtime may only reject these inputs, which is not a failure of the model
         if ran.failure and pair.may_disagree_on_inputs:
             reasons.append(ran.failure)
-        elif fits(ran.original, graph.output) and (ran.failure or has_numbers(ran.original)):
+        elif has_declared_shapes(ran.original, graph.output) and (
+            ran.failure or has_finite_values(ran.original)
+        ):
             return ran
         else:
             inconclusive = inconclusive or ran
     return inconclusive
 
 
-def _run_samples(pair: Pair, candidates: Iterator[Drawn], reasons: list[str]) -> Iterator[Ran]:
+def _run_samples(
+    pair: RuntimePair, candidates: Iterator[GeneratedInputs], reasons: list[str]
+) -> Iterator[RunResult]:
     """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
     first = ""
     has_run = False
@@ -174,9 +190,9 @@ def _run_samples(pair: Pair, candidates: Iterator[Drawn], reasons: list[str]) ->
             continue
         has_run = True
         try:
-            yield Ran(pair, drawn, original, [pair.converted.run(feeds) for feeds in drawn.samples], "")
+            yield RunResult(pair, drawn, original, [pair.converted.run(feeds) for feeds in drawn.samples], "")
         except CannotRun as error:
-            yield Ran(pair, drawn, original, [], error.reason)
+            yield RunResult(pair, drawn, original, [], error.reason)
     if not has_run:
         reasons.append(first)
 
@@ -185,16 +201,16 @@ def _values_of_output(outputs: list[list[Any]], position: int) -> list[Any]:
     return [sample[position] for sample in outputs]
 
 
-def _input_used(declared: Input, value: Any, is_given: bool) -> InputUsed:
+def _input_used(declared: ModelInput, value: Any, is_given: bool) -> InputUsed:
     shape = value.shape if isinstance(value, np.ndarray) else None
     return InputUsed(declared.name, declared.type, shape, is_given)
 
 
-Outputs = Sequence[Sequence[Any]]
+SampleOutputs = Sequence[Sequence[Any]]
 """Outputs of the model for each sample."""
 
 
-def fits(outputs: Outputs, declared: Sequence[Any]) -> bool:
+def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[Any]) -> bool:
     """Return whether the outputs have their declared sizes, which indicates suitable inputs."""
     return all(
         _has_declared_shape(value, one.type)
@@ -203,7 +219,7 @@ def fits(outputs: Outputs, declared: Sequence[Any]) -> bool:
     )
 
 
-def has_numbers(outputs: Outputs) -> bool:
+def has_finite_values(outputs: SampleOutputs) -> bool:
     """Return whether any output has an element that is neither infinite nor NaN."""
     return any(_has_finite_values(value) for sample in outputs for value in sample)
 

@@ -11,37 +11,37 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from opshift.analysis.verification.dimension_sizes import Dim, Input, Layout, layouts
+from opshift.analysis.verification.dimension_sizes import Dim, InputShapes, ModelInput, candidate_shapes
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
-from opshift.model.types import element_type_of, type_text
+from opshift.model.types import element_type_of, type_to_string
 
 Feeds = Mapping[str, Any]
 
-Given = Mapping[str, Any] | str | os.PathLike[str] | None
+ProvidedInputs = Mapping[str, Any] | str | os.PathLike[str] | None
 """Input values by name, or the path of an .npz file with them."""
 
-UNREADABLE = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
+READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
 """Errors that numpy raises for a missing or invalid file; AttributeError and TypeError for a file with a
 single array."""
 
 
-class Drawn(NamedTuple):
+class GeneratedInputs(NamedTuple):
     """Input sets of one attempt, and the shapes that they have in common."""
 
-    layout: Layout
+    shapes: InputShapes
     samples: tuple[Feeds, ...]
 
 
-def inputs_of(graph: Any) -> tuple[Input, ...]:
+def inputs_of(graph: Any) -> tuple[ModelInput, ...]:
     """Return the graph inputs without a default value."""
     defaults = {each.name for each in graph.initializer}
     defaults |= {each.values.name for each in graph.sparse_initializer}
     return tuple(_input(value) for value in graph.input if value.name not in defaults)
 
 
-def read_given(given: Given, graph: Any) -> Feeds:
+def read_provided(given: ProvidedInputs, graph: Any) -> Feeds:
     """Return the caller's values, as arrays of the declared types.
 
     Raises:
@@ -58,7 +58,9 @@ def read_given(given: Given, graph: Any) -> Feeds:
     return {name: _convert(value, declared[name]) for name, value in values.items()}
 
 
-def draw(inputs: Sequence[Input], given: Feeds, samples: int, seed: int) -> Iterator[Drawn]:
+def generate_inputs(
+    inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int
+) -> Iterator[GeneratedInputs]:
     """Yield input sets with different shapes and ranges, until the caller finds one that the model accepts.
 
     Args:
@@ -78,19 +80,21 @@ def draw(inputs: Sequence[Input], given: Feeds, samples: int, seed: int) -> Iter
                 remedy=f"provide a value: inputs={{{each.name!r}: ...}}",
             )
     # integers and numerals may be indices or sizes, which models accept in small ranges only
-    ranges = RANGES if any(_has_range(each) for each in missing) else RANGES[:1]
-    for integer_range, layout in product(ranges, list(layouts(missing, _known_sizes(inputs, given)))):
+    ranges = INTEGER_RANGES if any(_has_range(each) for each in missing) else INTEGER_RANGES[:1]
+    for integer_range, layout in product(
+        ranges, list(candidate_shapes(missing, _known_sizes(inputs, given)))
+    ):
         indices = range(samples if missing else 1)
-        yield Drawn(
+        yield GeneratedInputs(
             layout,
             tuple(_generate_sample(missing, given, layout, each, integer_range, seed) for each in indices),
         )
 
 
 def _generate_sample(
-    inputs: Sequence[Input],
+    inputs: Sequence[ModelInput],
     given: Feeds,
-    layout: Layout,
+    layout: InputShapes,
     sample: int,
     integer_range: tuple[int, int],
     seed: int,
@@ -98,17 +102,17 @@ def _generate_sample(
     # seeded for each sample, so that results do not depend on earlier attempts
     random = np.random.default_rng([seed, sample])
     generated = {
-        each.name: make(each.element_type or "", layout[each.name], sample, integer_range, random)
+        each.name: generate_values(each.element_type or "", layout[each.name], sample, integer_range, random)
         for each in inputs
     }
     return {**generated, **given}
 
 
-def _has_range(each: Input) -> bool:
+def _has_range(each: ModelInput) -> bool:
     return each.element_type is not None and ("int" in each.element_type or each.element_type == "string")
 
 
-def _known_sizes(inputs: Sequence[Input], given: Feeds) -> dict[str, int]:
+def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
     """Return the sizes of named dimensions in the caller's arrays."""
     return {
         dim: size
@@ -119,14 +123,14 @@ def _known_sizes(inputs: Sequence[Input], given: Feeds) -> dict[str, int]:
     }
 
 
-def _input(value: Any) -> Input:
+def _input(value: Any) -> ModelInput:
     kind = value.type
-    text = type_text(kind) or ""
+    text = type_to_string(kind) or ""
     if kind.WhichOneof("value") != "tensor_type":
-        return Input(value.name, text, None, None)
+        return ModelInput(value.name, text, None, None)
     shape = kind.tensor_type.shape if kind.tensor_type.HasField("shape") else None
     dims = None if shape is None else tuple(_dim(each) for each in shape.dim)
-    return Input(value.name, text, element_type_of(kind), dims)
+    return ModelInput(value.name, text, element_type_of(kind), dims)
 
 
 def _dim(dim: Any) -> Dim:
@@ -139,13 +143,13 @@ def _load_file(path: str | os.PathLike[str]) -> Feeds:
     try:
         with np.load(Path(path), allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except UNREADABLE as error:
+    except READ_ERRORS as error:
         raise UsageError(
             f"cannot be read as arrays: {error}", place=str(path), remedy="write it with numpy.savez"
         ) from error
 
 
-def _convert(value: Any, declared: Input) -> Any:
+def _convert(value: Any, declared: ModelInput) -> Any:
     """Return an array of the declared type; values that are not tensors stay unchanged."""
     if declared.element_type is None:
         return value
@@ -172,17 +176,17 @@ WORDS = ("", "a", "B", "opshift", "12", "-3.5")
 NUMERALS = ("0", "1")
 """Strings for models that convert text to numbers."""
 
-RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
+INTEGER_RANGES = ((0, 9), (1, 4), (0, 1), (1, 1), (0, 0))
 """Ranges of integers to try in turn: indices into small tables, sizes, flags, only ones, only zeros."""
 
-BYTES = {"int8": (-128, 127), "uint8": (0, 255)}
+FULL_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 """Full ranges of types that usually hold quantized values; tried before smaller ranges."""
 
-LARGEST = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
+MAX_VALUES = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
 """Largest values of types that do not hold all integers in RANGES."""
 
 
-def make(
+def generate_values(
     element_type: str,
     shape: tuple[int, ...],
     sample: int,
@@ -200,7 +204,9 @@ def make(
     """
     values: Array
     if element_type == "string":
-        values = random.choice(np.array(WORDS if integer_range == RANGES[0] else NUMERALS, object), shape)
+        values = random.choice(
+            np.array(WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS, object), shape
+        )
     elif element_type == "bool":
         values = random.integers(0, 2, shape)
     elif "int" in element_type:
@@ -213,10 +219,10 @@ def make(
 
 
 def _integer_limits(element_type: str, integer_range: tuple[int, int]) -> tuple[int, int]:
-    if integer_range == RANGES[0] and element_type in BYTES:
-        return BYTES[element_type]
+    if integer_range == INTEGER_RANGES[0] and element_type in FULL_RANGES:
+        return FULL_RANGES[element_type]
     least, most = integer_range
-    return least, min(most, LARGEST.get(element_type, most))
+    return least, min(most, MAX_VALUES.get(element_type, most))
 
 
 def _random_floats(shape: tuple[int, ...], sample: int, random: np.random.Generator) -> Array:

@@ -11,7 +11,7 @@ from opshift.analysis.verification.result import CannotVerify
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-PLAIN = {
+NUMPY_TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool", "string": "object",
     "int8": "int8", "int16": "int16", "int32": "int32", "int64": "int64",
     "uint8": "uint8", "uint16": "uint16", "uint32": "uint32", "uint64": "uint64",
@@ -19,7 +19,7 @@ PLAIN = {
 }  # fmt: skip
 """Element types that numpy supports."""
 
-EXTENDED = {
+ML_DTYPES_TYPES = {
     "bfloat16": "bfloat16", "float8e4m3fn": "float8_e4m3fn", "float8e4m3fnuz": "float8_e4m3fnuz",
     "float8e5m2": "float8_e5m2", "float8e5m2fnuz": "float8_e5m2fnuz", "float8e8m0": "float8_e8m0fnu",
     "float4e2m1": "float4_e2m1fn", "float6e2m3": "float6_e2m3fn", "float6e3m2": "float6_e3m2fn",
@@ -27,7 +27,7 @@ EXTENDED = {
 }  # fmt: skip
 """Element types that ml_dtypes adds to numpy."""
 
-_ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**PLAIN, **EXTENDED}.items()}
+_ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES, **ML_DTYPES_TYPES}.items()}
 
 
 def dtype_of(element_type: str) -> np.dtype[Any]:
@@ -36,10 +36,10 @@ def dtype_of(element_type: str) -> np.dtype[Any]:
     Raises:
         CannotVerify: the type requires ml_dtypes, which is not installed or too old.
     """
-    if element_type in PLAIN:
-        return np.dtype(PLAIN[element_type])
+    if element_type in NUMPY_TYPES:
+        return np.dtype(NUMPY_TYPES[element_type])
     try:
-        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), EXTENDED[element_type]))
+        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), ML_DTYPES_TYPES[element_type]))
     except (ImportError, AttributeError) as error:
         reason = f"arrays of {element_type} require ml_dtypes in a newer version"
         raise CannotVerify(reason, remedy="pip install --upgrade ml_dtypes") from error

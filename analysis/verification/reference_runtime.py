@@ -10,26 +10,26 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from opshift.inference.constants import constant_node
+from opshift.inference.constants import read_constant_node
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.model.tensors import read_tensor
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.steps import Answer, IgnoreAttribute
+from opshift.registry.steps import IgnoreAttribute, StepAction
 
-NEWEST = 2**31
+UNVERSIONED = 2**31
 """Version of an implementation without a version number."""
 
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
-def unimplemented(model: Any, registry: Registry) -> Iterator[str]:
+def reinterpreted_operators(model: Any, registry: Registry) -> Iterator[str]:
     """Yield a reason for each operator that is evaluated as a newer version with a different meaning."""
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     calls = {
         (canonical_domain(node.domain), node.op_type, part.opsets.get(canonical_domain(node.domain), 0))
-        for part in parts_of(model)
+        for part in executed_graphs(model)
         for node in part.container.node
     }
     for domain, op_type, opset in sorted(calls):
@@ -47,7 +47,7 @@ def _changed_meanings(operator: OperatorVersion, implemented: int, registry: Reg
             yield f"it evaluates {operator.id} as version {version.since_version}, which means something else"
 
 
-def _is_equivalent(up: Answer | None) -> bool:
+def _is_equivalent(up: StepAction | None) -> bool:
     """Return whether every node of the older version has the same results in the newer one."""
     if isinstance(up, tuple):
         return all(isinstance(verb, IgnoreAttribute) for verb in up)
@@ -57,7 +57,7 @@ def _is_equivalent(up: Answer | None) -> bool:
 def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     """Return the version that the implementation evaluates."""
     if operator.domain != DEFAULT_DOMAIN:
-        return NEWEST
+        return UNVERSIONED
     from onnx.reference import ReferenceEvaluator
     from onnx.reference.ops import load_op
 
@@ -68,15 +68,15 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
     if name == "<lambda>":  # evaluates the function body of this version
         return operator.since_version
     match = _VERSION_SUFFIX.search(name)
-    return int(match[1]) if match else NEWEST
+    return int(match[1]) if match else UNVERSIONED
 
 
-class Part(NamedTuple):
+class ExecutedGraph(NamedTuple):
     """Graph or function, its opset imports, and the enclosing graph."""
 
     container: Any
     opsets: Mapping[str, int]
-    outer: Part | None = None
+    outer: ExecutedGraph | None = None
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value of a Constant node, or of an initializer that callers cannot override."""
@@ -86,24 +86,24 @@ class Part(NamedTuple):
                 return None if is_default else read_tensor(initializer)
         for node in self.container.node:
             if name in node.output:
-                return constant_node(Node.of(node)) if node.op_type == "Constant" else None
+                return read_constant_node(Node.from_proto(node)) if node.op_type == "Constant" else None
         return self.outer.constant(name) if self.outer else None
 
 
-def parts_of(model: Any) -> Iterator[Part]:
+def executed_graphs(model: Any) -> Iterator[ExecutedGraph]:
     """Yield the main graph, the functions, and all subgraphs.
 
     Raises:
         InvalidModel: opset imports are missing or contradict each other.
     """
     opsets = opset_imports(model.opset_import, model.ir_version)
-    pending = [Part(model.graph, opsets)]
+    pending = [ExecutedGraph(model.graph, opsets)]
     for function in model.functions:
         imports = function.opset_import or model.opset_import
-        pending.append(Part(function, opset_imports(imports, model.ir_version)))
+        pending.append(ExecutedGraph(function, opset_imports(imports, model.ir_version)))
     while pending:
         part = pending.pop()
-        pending += [Part(graph, part.opsets, part) for graph in _subgraphs(part.container)]
+        pending += [ExecutedGraph(graph, part.opsets, part) for graph in _subgraphs(part.container)]
         yield part
 
 

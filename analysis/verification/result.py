@@ -9,7 +9,7 @@ from opshift.model.errors import OpshiftError
 
 Runtime = Literal["auto", "onnxruntime", "reference"]
 
-REMEDY = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
+ACCEPT_OR_KEEP = "keep the original, or set a tolerance if the conversion was allowed to be approximate"
 
 
 class CannotVerify(OpshiftError):
@@ -116,4 +116,4 @@ class VerificationFailed(OpshiftError):
         differing = [each for each in verification.outputs if not each.equal]
         text = reason or f"output {differing[0].name!r} differs: {differing[0].reason}"
         more = f", and {len(differing) - 1} more outputs" if len(differing) > 1 else ""
-        super().__init__(text + more, remedy=REMEDY)
+        super().__init__(text + more, remedy=ACCEPT_OR_KEEP)

@@ -7,11 +7,11 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from opshift.analysis.verification.result import Runtime
-from opshift.analysis.verification.runtimes import CannotRun, Opener, Runner, Source, openers
+from opshift.analysis.verification.runtimes import CannotRun, Opener, Runner, RuntimeModel, openers
 from opshift.registry.registry import Registry
 
 
-class Pair(NamedTuple):
+class RuntimePair(NamedTuple):
     """Original and converted model, each loaded into a runtime."""
 
     original: Runner
@@ -33,9 +33,9 @@ class Pair(NamedTuple):
         return self.is_mixed and not self.converted.is_broken
 
 
-def pairs_of(
-    original: Source, converted: Source, runtime: Runtime, registry: Registry, reasons: list[str]
-) -> Iterator[Pair]:
+def runtime_pairs(
+    original: RuntimeModel, converted: RuntimeModel, runtime: Runtime, registry: Registry, reasons: list[str]
+) -> Iterator[RuntimePair]:
     """Yield pairs of runtimes that can load both models, in the order of preference.
 
     If a runtime rejects the converted model as invalid, but not the original, the pair is included and fails
@@ -58,10 +58,10 @@ def pairs_of(
         originals += [one] if isinstance(one, Runner) else []
         conversions += [other] if isinstance(other, Runner) else []
     for first, second in product(originals, conversions):
-        yield Pair(first, second)
+        yield RuntimePair(first, second)
 
 
-def _try_open(opener: Opener, source: Source, registry: Registry) -> Runner | CannotRun:
+def _try_open(opener: Opener, source: RuntimeModel, registry: Registry) -> Runner | CannotRun:
     try:
         return opener(source, registry)
     except CannotRun as error:

@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 
 from opshift.analysis.verification.inputs import Feeds
-from opshift.analysis.verification.numpy_types import EXTENDED
-from opshift.analysis.verification.reference_runtime import unimplemented
+from opshift.analysis.verification.numpy_types import ML_DTYPES_TYPES
+from opshift.analysis.verification.reference_runtime import reinterpreted_operators
 from opshift.analysis.verification.result import Runtime
 from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Release
 
-UNREGISTERED = "is not a registered function/op"
+UNREGISTERED_OPERATOR = "is not a registered function/op"
 """Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
 
-LONGEST = 300
+MAX_MESSAGE_LENGTH = 300
 """Length limit of a runtime's error in messages."""
 
 
@@ -42,7 +42,7 @@ class CannotRun(Exception):
 
 
 @dataclass(frozen=True)
-class Source:
+class RuntimeModel:
     """Model, and the folder of its external data files."""
 
     model: Any
@@ -64,7 +64,7 @@ class Runner:
     is_broken: bool = False
 
 
-Opener = Callable[[Source, Registry], Runner]
+Opener = Callable[[RuntimeModel, Registry], Runner]
 
 
 def openers(runtime: Runtime) -> tuple[Opener, ...]:
@@ -76,7 +76,7 @@ def openers(runtime: Runtime) -> tuple[Opener, ...]:
     }[runtime]
 
 
-def open_onnxruntime(source: Source, registry: Registry) -> Runner:
+def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     """Load a model into onnxruntime on the CPU.
 
     Raises:
@@ -102,12 +102,12 @@ def open_onnxruntime(source: Source, registry: Registry) -> Runner:
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base class
-        unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED in str(error)
+        unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED_OPERATOR in str(error)
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
     return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
 
 
-def open_reference(source: Source, registry: Registry) -> Runner:
+def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     """Load a model into onnx.reference.
 
     Raises:
@@ -118,7 +118,7 @@ def open_reference(source: Source, registry: Registry) -> Runner:
         from onnx.external_data_helper import load_external_data_for_model
         from onnx.reference import ReferenceEvaluator
     name = f"onnx.reference {onnx.__version__}"
-    reason = next(unimplemented(source.model, registry), None)
+    reason = next(reinterpreted_operators(source.model, registry), None)
     if reason is not None:
         raise CannotRun(f"{name}: {reason}", unsupported=True)
     data = _serialize(source)
@@ -132,7 +132,7 @@ def open_reference(source: Source, registry: Registry) -> Runner:
     return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
 
 
-def _serialize(source: Source) -> bytes:
+def _serialize(source: RuntimeModel) -> bytes:
     try:
         return bytes(source.model.SerializeToString())
     except Exception as error:  # the type of the error depends on protobuf's release
@@ -181,7 +181,7 @@ def _supported_release(version: str, registry: Registry) -> Release:
 def _require_numpy_types(model: Any) -> None:
     """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
     for value in (*model.graph.input, *model.graph.output):
-        if element_type_of(value.type) in EXTENDED:
+        if element_type_of(value.type) in ML_DTYPES_TYPES:
             raise CannotRun(
                 f"onnxruntime cannot pass {element_type_of(value.type)} ({value.name!r}) to or from Python",
                 unsupported=True,
@@ -190,4 +190,4 @@ def _require_numpy_types(model: Any) -> None:
 
 def _shorten(error: Exception) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]} ..."
+    return text if len(text) <= MAX_MESSAGE_LENGTH else f"{text[:MAX_MESSAGE_LENGTH]} ..."

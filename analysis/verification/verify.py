@@ -7,17 +7,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
-from opshift.analysis.verification.reference_runtime import Part, parts_of
+from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
 from opshift.model.errors import UsageError
 from opshift.model.files import model_of
-from opshift.model.graphs import label
+from opshift.model.graphs import node_label
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.registry import Registry, default_registry
 
 if TYPE_CHECKING:
-    from opshift.analysis.verification.runtimes import Source
+    from opshift.analysis.verification.runtimes import RuntimeModel
 
 
 def verify(
@@ -66,26 +66,26 @@ def verify(
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
-        from opshift.analysis.verification.execution import Request, execute
+        from opshift.analysis.verification.execution import RunRequest, execute
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
     first, second = _sources(original, converted)
-    require_repeatable(first.model)
-    request = Request(first, second, inputs, runtime, samples, seed, tolerance)
+    require_deterministic(first.model)
+    request = RunRequest(first, second, inputs, runtime, samples, seed, tolerance)
     verification = execute(request, registry)
     if not verification.equal:
         raise VerificationFailed(verification)
     return verification
 
 
-def _sources(original: Any, converted: Any) -> tuple[Source, Source]:
-    from opshift.analysis.verification.runtimes import Source
+def _sources(original: Any, converted: Any) -> tuple[RuntimeModel, RuntimeModel]:
+    from opshift.analysis.verification.runtimes import RuntimeModel
 
     folder = _folder(original)
-    first = Source(model_of(original)[0], folder)
-    second = Source(model_of(converted)[0], _folder(converted) or folder)
+    first = RuntimeModel(model_of(original)[0], folder)
+    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder)
     return first, second
 
 
@@ -94,43 +94,43 @@ def _folder(model: Any) -> Path | None:
     return Path(model).resolve().parent if is_path else None
 
 
-RANDOM = frozenset(
+RANDOM_OPERATORS = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
 """Operators that generate random numbers; even a seed determines them for one runtime only."""
 
-WITHOUT_TRAINING = 7
+NO_TRAINING_SINCE = 7
 """Since this version, Dropout has no training mode."""
 
-TRAINING_AS_INPUT = 12
+TRAINING_INPUT_SINCE = 12
 """Since this version, an input of Dropout selects the training mode."""
 
 
-def require_repeatable(model: Any) -> None:
+def require_deterministic(model: Any) -> None:
     """Check that a model does not generate random numbers.
 
     Raises:
         CannotVerify: a node generates random numbers.
     """
-    for part in parts_of(model):
+    for part in executed_graphs(model):
         for proto in part.container.node:
             if canonical_domain(proto.domain) != DEFAULT_DOMAIN:
                 continue
-            if proto.op_type in RANDOM or (
-                proto.op_type == "Dropout" and _may_be_random(Node.of(proto), part)
+            if proto.op_type in RANDOM_OPERATORS or (
+                proto.op_type == "Dropout" and _may_be_random(Node.from_proto(proto), part)
             ):
                 raise CannotVerify(
                     f"{proto.op_type} generates random numbers, so the outputs of two runs differ",
-                    place=f"node {label(proto.name, proto.op_type, proto.output)}",
+                    place=f"node {node_label(proto.name, proto.op_type, proto.output)}",
                     remedy="compare the distributions of both models' outputs yourself",
                 )
 
 
-def _may_be_random(node: Node, part: Part) -> bool:
+def _may_be_random(node: Node, part: ExecutedGraph) -> bool:
     opset = part.opsets.get(DEFAULT_DOMAIN, 1)
-    if opset < WITHOUT_TRAINING:
+    if opset < NO_TRAINING_SINCE:
         return not node.attribute("is_test", 0)
-    if opset < TRAINING_AS_INPUT or not node.input(2):
+    if opset < TRAINING_INPUT_SINCE or not node.input(2):
         return False
     training = part.constant(node.input(2))
     return training is None or any(training.values)

@@ -8,28 +8,28 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from opshift.model.graphs import graphs_in, label
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, title
+from opshift.model.graphs import graphs_in, node_label
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 INT, TENSOR = 2, 4
 
-PLAIN = frozenset({"FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"})
+PLAIN_TYPES = frozenset({"FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"})
 """Types of attributes without messages."""
 
-HOLDING = frozenset({0, TENSOR, 5, *range(9, 15)})
+MESSAGE_TYPES = frozenset({0, TENSOR, 5, *range(9, 15)})
 """Numbers of attribute types with messages; 0 is an undeclared type, which IR version 1 allows."""
 
-OLDEST = frozenset(range(1, 16))
+BASE_ELEMENT_TYPES = frozenset(range(1, 16))
 """Numbers of the element types that every IR version has."""
 
-ANY = frozenset({"*"})
+ANY_ATTRIBUTE = frozenset({"*"})
 """Placeholder for operators without a definition: only their attributes with messages are examined."""
 
 
-class Placed(NamedTuple):
+class Located(NamedTuple):
     """A message, and the path of the graph or function that contains it; or a graph or function itself."""
 
     path: str
@@ -38,10 +38,10 @@ class Placed(NamedTuple):
     @property
     def place(self) -> str:
         """The place in messages, for a NodeProto."""
-        return f"{self.path}, node {label(self.proto.name, self.proto.op_type, self.proto.output)}"
+        return f"{self.path}, node {node_label(self.proto.name, self.proto.op_type, self.proto.output)}"
 
 
-class Held(NamedTuple):
+class LocatedAttribute(NamedTuple):
     """An attribute, its node, and the path of the graph or function that contains the node.
 
     For the default of a function attribute, `node` is `None`.
@@ -54,11 +54,11 @@ class Held(NamedTuple):
     @property
     def place(self) -> str:
         """The place in messages."""
-        owner = self.path if self.node is None else Placed(self.path, self.node).place
+        owner = self.path if self.node is None else Located(self.path, self.node).place
         return f"{owner}, attribute {self.attribute.name!r}"
 
 
-class Initializer(NamedTuple):
+class LocatedInitializer(NamedTuple):
     """The tensor with the name of a dense or sparse initializer, and the path of its graph."""
 
     path: str
@@ -70,7 +70,7 @@ class Initializer(NamedTuple):
         return f"{self.path}, initializer {self.tensor.name!r}"
 
 
-Holder = Held | Initializer
+TensorOwner = LocatedAttribute | LocatedInitializer
 """Owner of a tensor."""
 
 
@@ -96,15 +96,15 @@ class Contents:
     oldest: int
     newest: int
     targets: Mapping[str, int]
-    graphs: list[Placed] = field(default_factory=list)
-    functions: list[Placed] = field(default_factory=list)
-    described: list[Placed] = field(default_factory=list)
-    overloaded: list[Placed] = field(default_factory=list)
-    distributed: list[Placed] = field(default_factory=list)
-    calls: list[Placed] = field(default_factory=list)
-    attributes: list[Held] = field(default_factory=list)
-    tensors: list[tuple[Holder, Any]] = field(default_factory=list)
-    values: list[Placed] = field(default_factory=list)
+    graphs: list[Located] = field(default_factory=list)
+    functions: list[Located] = field(default_factory=list)
+    with_metadata: list[Located] = field(default_factory=list)
+    with_overload: list[Located] = field(default_factory=list)
+    with_devices: list[Located] = field(default_factory=list)
+    calls: list[Located] = field(default_factory=list)
+    attributes: list[LocatedAttribute] = field(default_factory=list)
+    tensors: list[tuple[TensorOwner, Any]] = field(default_factory=list)
+    values: list[Located] = field(default_factory=list)
 
 
 def contents_of(
@@ -165,44 +165,50 @@ class _Collector:
         )
 
     def _function(self, function: Any) -> None:
-        path = f"function {title(function)}"
-        self.contents.functions.append(Placed(path, function))
+        path = f"function {function_label(function)}"
+        self.contents.functions.append(Located(path, function))
         for attribute in getattr(function, "attribute_proto", ()):
-            self._attribute(Held(path, None, attribute))
+            self._attribute(LocatedAttribute(path, None, attribute))
         self._values(path, getattr(function, "value_info", ()))
         self._nodes(path, function.node)
 
     def _graph(self, path: str, graph: Any) -> None:
-        self.contents.graphs.append(Placed(path, graph))
+        self.contents.graphs.append(Located(path, graph))
         self.contents.tensors += [
-            (Initializer(path, tensor), tensor) for tensor in self._relevant_tensors(graph.initializer)
+            (LocatedInitializer(path, tensor), tensor) for tensor in self._relevant_tensors(graph.initializer)
         ]
         for sparse in graph.sparse_initializer:
             parts = filter(self._is_relevant, (sparse.values, sparse.indices))
-            self.contents.tensors += [(Initializer(path, sparse.values), part) for part in parts]
+            self.contents.tensors += [(LocatedInitializer(path, sparse.values), part) for part in parts]
         for values in (graph.input, graph.output, graph.value_info):
             self._values(path, values)
         self._nodes(path, graph.node)
 
     def _values(self, path: str, values: Iterable[Any]) -> None:
         for value in values:
-            is_plain = value.type.tensor_type.elem_type in OLDEST
+            is_plain = value.type.tensor_type.elem_type in BASE_ELEMENT_TYPES
             if not is_plain or (self._collects_metadata and getattr(value, "metadata_props", None)):
-                self.contents.values.append(Placed(path, value))
+                self.contents.values.append(Located(path, value))
 
     def _relevant_tensors(self, tensors: Iterable[Any]) -> Iterable[Any]:
         # Like `_is_relevant`, but without a call for each tensor where metadata is not collected.
         if self._collects_metadata:
             return filter(self._is_relevant, tensors)
         if self._collects_external_data:
-            return [tensor for tensor in tensors if tensor.data_type not in OLDEST or tensor.data_location]
+            return [
+                tensor
+                for tensor in tensors
+                if tensor.data_type not in BASE_ELEMENT_TYPES or tensor.data_location
+            ]
         return (
-            [tensor for tensor in tensors if tensor.data_type not in OLDEST] if self._collects_types else ()
+            [tensor for tensor in tensors if tensor.data_type not in BASE_ELEMENT_TYPES]
+            if self._collects_types
+            else ()
         )
 
     def _is_relevant(self, tensor: Any) -> bool:
         """Return whether a tensor uses something that the oldest IR version lacks."""
-        if tensor.data_type not in OLDEST or tensor.data_location:
+        if tensor.data_type not in BASE_ELEMENT_TYPES or tensor.data_location:
             return True
         return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
 
@@ -225,11 +231,11 @@ class _Collector:
         has_functions = bool(self._functions)
         for node in nodes:
             if getattr(node, "metadata_props", None):
-                contents.described.append(Placed(path, node))
+                contents.with_metadata.append(Located(path, node))
             if has_functions and getattr(node, "overload", None):
-                contents.overloaded.append(Placed(path, node))
+                contents.with_overload.append(Located(path, node))
             if self._collects_devices and getattr(node, "device_configurations", None):
-                contents.distributed.append(Placed(path, node))
+                contents.with_devices.append(Located(path, node))
 
     def _look_up(self, path: str, node: Any) -> frozenset[str]:
         """Return the names of attributes to examine, and collect the node if it is a call.
@@ -238,8 +244,8 @@ class _Collector:
         """
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) in self._functions:
-            self.contents.calls.append(Placed(path, node))
-            return ANY
+            self.contents.calls.append(Located(path, node))
+            return ANY_ATTRIBUTE
         names = self._relevant_attributes(domain, node.op_type)
         if not node.domain:
             self._attribute_names[node.op_type] = names
@@ -247,15 +253,15 @@ class _Collector:
 
     def _relevant_attributes(self, domain: str, op_type: str) -> frozenset[str]:
         operator = self.contents.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
-        return ANY if operator is None else _attributes_of_interest(operator.versions)
+        return ANY_ATTRIBUTE if operator is None else _attributes_of_interest(operator.versions)
 
     def _attributes(self, path: str, node: Any, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
-            if kind in HOLDING or (kind == INT and attribute.name in names):
-                self._attribute(Held(path, node, attribute))
+            if kind in MESSAGE_TYPES or (kind == INT and attribute.name in names):
+                self._attribute(LocatedAttribute(path, node, attribute))
 
-    def _attribute(self, held: Held) -> None:
+    def _attribute(self, held: LocatedAttribute) -> None:
         self.contents.attributes.append(held)
         tensors = filter(self._is_relevant, tensors_in(held.attribute))
         self.contents.tensors += [(held, tensor) for tensor in tensors]
@@ -270,11 +276,13 @@ def _attributes_of_interest(versions: tuple[OperatorVersion, ...]) -> frozenset[
     names: set[str] = set()
     for version in versions:
         names.update(output.type_attribute for output in version.outputs if output.type_attribute)
-        names.update(name for name, attribute in version.attributes.items() if attribute.type not in PLAIN)
+        names.update(
+            name for name, attribute in version.attributes.items() if attribute.type not in PLAIN_TYPES
+        )
     return frozenset(names)
 
 
-def sparse_in(attribute: Any) -> Iterator[Any]:
+def sparse_tensors_in(attribute: Any) -> Iterator[Any]:
     """Yield every SparseTensorProto of an attribute."""
     if attribute.HasField("sparse_tensor"):
         yield attribute.sparse_tensor
@@ -286,5 +294,5 @@ def tensors_in(attribute: Any) -> Iterator[Any]:
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors
-    for sparse in sparse_in(attribute):
+    for sparse in sparse_tensors_in(attribute):
         yield from (sparse.values, sparse.indices)

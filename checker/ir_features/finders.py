@@ -15,7 +15,7 @@ from opshift.checker.ir_features.tensor_finders import (
 )
 from opshift.checker.ir_features.type_finder import find_types
 from opshift.checker.ir_features.use import STANDALONE, Use, since
-from opshift.model.operator_ids import LocalFunction, canonical_domain, identity
+from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id
 from opshift.registry.ir_versions import ir_versions
 
 ATTRIBUTE_DEFAULTS_OBSTACLE = (
@@ -47,7 +47,7 @@ def find_attribute_defaults(contents: Contents) -> Iterator[Use]:
 def attribute_defaults(contents: Contents) -> Defaults:
     """Return the default attributes of each function that has any."""
     return {
-        identity(function): {attribute.name: attribute for attribute in function.attribute_proto}
+        function_id(function): {attribute.name: attribute for attribute in function.attribute_proto}
         for _, function in contents.functions
         if getattr(function, "attribute_proto", ())
     }
@@ -73,9 +73,9 @@ def find_function_value_info(contents: Contents) -> Iterator[Use]:
 def find_overloads(contents: Contents) -> Iterator[Use]:
     """Yield functions and calls with an overload."""
     for path, function in contents.functions:
-        if identity(function).overload:
+        if function_id(function).overload:
             yield Use("overloads", path)
-    yield from (Use("overloads", node.place) for node in contents.overloaded)
+    yield from (Use("overloads", node.place) for node in contents.with_overload)
 
 
 def find_metadata(contents: Contents) -> Iterator[Use]:
@@ -85,7 +85,7 @@ def find_metadata(contents: Contents) -> Iterator[Use]:
 
 def described_messages(contents: Contents) -> Iterator[tuple[str, Any]]:
     """Yield the place of each message with metadata in the model, and the message."""
-    yield from ((node.place, node.proto) for node in contents.described)
+    yield from ((node.place, node.proto) for node in contents.with_metadata)
     # Message classes of an older `onnx` have no such field.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
@@ -118,7 +118,7 @@ def find_device_configurations(contents: Contents) -> Iterator[Use]:
     """Yield the model's configurations and the nodes that refer to them."""
     if getattr(contents.model, "configuration", None):
         yield Use("device_configurations", "model", DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
-    for node in contents.distributed:
+    for node in contents.with_devices:
         yield Use("device_configurations", node.place, DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
 
 
@@ -133,11 +133,11 @@ def find_training_info(contents: Contents) -> Iterator[Use]:
         yield Use("training", f"training_info[{index}]", TRAINING_OBSTACLE, TRAINING_REMEDY, "drop-training")
 
 
-Find = Callable[[Contents], Iterator[Use]]
+Finder = Callable[[Contents], Iterator[Use]]
 
-Change = Callable[[Contents], None]
+ModelRewrite = Callable[[Contents], None]
 
-FINDERS: dict[Find, tuple[str, ...]] = {
+FINDERS: dict[Finder, tuple[str, ...]] = {
     find_device_configurations: ("device_configurations",),
     find_metadata: ("metadata",),
     find_overloads: ("overloads",),
@@ -161,7 +161,7 @@ FINDERS: dict[Find, tuple[str, ...]] = {
 """Functions that find uses, with the features and element types that each can find."""
 
 
-def uses_in(contents: Contents) -> Iterator[Use]:
+def find_uses(contents: Contents) -> Iterator[Use]:
     """Yield uses of features that were added after IR version `contents.oldest`, up to `contents.newest`."""
     span = range(contents.oldest + 1, contents.newest + 1)
     for find, versions in _VERSIONS.items():

@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from opshift.checker.ir_features.contents import Contents, Initializer, sparse_in
+from opshift.checker.ir_features.contents import Contents, LocatedInitializer, sparse_tensors_in
 from opshift.checker.ir_features.use import STANDALONE, Use
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.tensors import EXTERNAL, read_tensor
 
-ELSEWHERE = "they must be stored in the model"
+EXTERNAL_DATA_OBSTACLE = "they must be stored in the model"
 
-LOAD = "store the weights in the model: load it with onnx.load, and save it with onnx.save"
+EXTERNAL_DATA_REMEDY = "store the weights in the model: load it with onnx.load, and save it with onnx.save"
 
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
@@ -29,7 +29,7 @@ def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
     for path, graph in contents.graphs:
         first = next(standalone_initializers(graph), None)
         if first is not None:
-            yield Use(STANDALONE, Initializer(path, first).place)
+            yield Use(STANDALONE, LocatedInitializer(path, first).place)
             return  # all initializers can be rewritten, so that one place is enough
 
 
@@ -37,7 +37,7 @@ def find_external_data(contents: Contents) -> Iterator[Use]:
     """Yield the tensors with external data."""
     for holder, tensor in contents.tensors:
         if tensor.data_location == EXTERNAL:
-            yield Use("external_data", holder.place, ELSEWHERE, LOAD)
+            yield Use("external_data", holder.place, EXTERNAL_DATA_OBSTACLE, EXTERNAL_DATA_REMEDY)
 
 
 def standalone_initializers(graph: Any) -> Iterator[Any]:
@@ -46,10 +46,10 @@ def standalone_initializers(graph: Any) -> Iterator[Any]:
     return (tensor for tensor in graph.initializer if tensor.name not in inputs)
 
 
-MOST_BYTES = 64 * 2**20
+MAX_DENSE_BYTES = 64 * 2**20
 """Maximum size of a dense tensor that replaces a sparse one, because a few values can have a huge shape."""
 
-TOO_LARGE = f"as a dense tensor it would have more than {MOST_BYTES // 2**20} MiB"
+TOO_LARGE = f"as a dense tensor it would have more than {MAX_DENSE_BYTES // 2**20} MiB"
 
 INCONSISTENT = "its values and indices do not fit its shape"
 
@@ -57,24 +57,24 @@ UNREADABLE = "its values or indices have an unsupported type or are external dat
 
 ONLY_CONSTANTS = "the attribute accepts only sparse tensors"
 
-REMEDY = "replace it by a dense tensor"
+SPARSE_REMEDY = "replace it by a dense tensor"
 
 
 def find_sparse_initializers(contents: Contents) -> Iterator[Use]:
     """Yield the sparse initializers."""
     for path, graph in contents.graphs:
         for sparse in graph.sparse_initializer:
-            place = Initializer(path, sparse.values).place
-            yield Use("sparse_initializers", place, _obstacle(sparse), REMEDY)
+            place = LocatedInitializer(path, sparse.values).place
+            yield Use("sparse_initializers", place, _obstacle(sparse), SPARSE_REMEDY)
 
 
 def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
     """Yield the attributes with sparse tensors; only that of Constant has a dense equivalent."""
     for held in contents.attributes:
-        for sparse in sparse_in(held.attribute):
+        for sparse in sparse_tensors_in(held.attribute):
             is_constant = held.node is not None and held.attribute.name == "sparse_value"
             obstacle = _obstacle(sparse) if is_constant else ONLY_CONSTANTS
-            yield Use("sparse_attributes", held.place, obstacle, REMEDY)
+            yield Use("sparse_attributes", held.place, obstacle, SPARSE_REMEDY)
 
 
 def _obstacle(sparse: Any) -> str:
@@ -83,7 +83,7 @@ def _obstacle(sparse: Any) -> str:
     if kind is None or not kind.code or values is None or indices is None:
         return UNREADABLE
     count = math.prod(sparse.dims)
-    if count * struct.calcsize(f"<{kind.code}") > MOST_BYTES:
+    if count * struct.calcsize(f"<{kind.code}") > MAX_DENSE_BYTES:
         return TOO_LARGE
     rank = 1 if len(indices.dims) == 1 else len(sparse.dims)
     is_complete = len(indices.values) == len(values.values) * rank

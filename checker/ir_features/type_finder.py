@@ -14,16 +14,16 @@ from opshift.checker.ir_features.use import Use
 from opshift.model.element_types import BY_NUMBER
 from opshift.registry.ir_versions import ir_versions
 
-FEATURES = {
+TYPE_FEATURES = {
     "sparse_tensor_type": "sparse_types",
     "opaque_type": "opaque_types",
     "optional_type": "optional_types",
 }
 """Feature of each kind of TypeProto that an IR version added."""
 
-NOTHING = "it has no equivalent"
+NO_EQUIVALENT = "it has no equivalent"
 
-REMEDY = "use another type in the framework that exports the model"
+TYPE_REMEDY = "use another type in the framework that exports the model"
 
 
 def find_types(contents: Contents) -> Iterator[Use]:
@@ -38,7 +38,7 @@ def find_types(contents: Contents) -> Iterator[Use]:
         if held.attribute.type == INT and held.attribute.i in newer:
             yield _element_type(newer[held.attribute.i], held.place)
         for declared in _types_in(held.attribute):
-            yield Use("type_attributes", held.place, NOTHING, REMEDY)
+            yield Use("type_attributes", held.place, NO_EQUIVALENT, TYPE_REMEDY)
             yield from _uses_in_type(declared, held.place, newer)
 
 
@@ -53,8 +53,8 @@ def _newer() -> dict[int, str]:
 def _uses_in_type(declared: Any, place: str, newer: dict[int, str]) -> Iterator[Use]:
     """Yield the uses of newer types by a TypeProto and the types nested in it."""
     kind = declared.WhichOneof("value")
-    if kind in FEATURES:
-        yield Use(FEATURES[kind], place, NOTHING, REMEDY)
+    if kind in TYPE_FEATURES:
+        yield Use(TYPE_FEATURES[kind], place, NO_EQUIVALENT, TYPE_REMEDY)
     if kind in ("tensor_type", "sparse_tensor_type") and getattr(declared, kind).elem_type in newer:
         yield _element_type(newer[getattr(declared, kind).elem_type], place)
     elif kind in ("sequence_type", "optional_type"):
@@ -68,4 +68,4 @@ def _types_in(attribute: Any) -> list[Any]:
 
 
 def _element_type(name: str, place: str) -> Use:
-    return Use(name, place, NOTHING, REMEDY)
+    return Use(name, place, NO_EQUIVALENT, TYPE_REMEDY)

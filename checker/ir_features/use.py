@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
-INITIALIZERS_STAND_ALONE = 4
+FIRST_IR_WITH_STANDALONE_INITIALIZERS = 4
 """First IR version in which an initializer does not have to be a graph input."""
 
 STANDALONE = "standalone_initializers"
@@ -35,4 +35,4 @@ class Use(NamedTuple):
     place: str
     obstacle: str = ""
     remedy: str = ""
-    concession: Concession | None = None
+    allowance: Allow | None = None

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.checker.checked_nodes import VALUE_FIELDS, Attribute, is_bounded
+from opshift.checker.checked_nodes import VALUE_FIELDS, CheckedAttribute, restricts_values
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
-from opshift.checker.rules.declared_types import type_flaw
+from opshift.checker.rule_table import Problems, rule
+from opshift.checker.rules.declared_types import type_problem
 from opshift.model.node import ATTRIBUTE_TYPES, read_attribute
 from opshift.registry.models import Attribute as Declared
 
@@ -16,7 +16,7 @@ SIGNATURE = "IR: Nodes; the operator's definition"
 
 
 @rule("attribute.name", ERROR, source="IR: Attributes", remedy="name the attribute")
-def name(attribute: Attribute) -> Flaws:
+def name(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a name."""
     if not attribute.proto.name:
         yield "has no name"
@@ -24,18 +24,18 @@ def name(attribute: Attribute) -> Flaws:
 
 TYPE_NAMES = {number: name for name, number in ATTRIBUTE_TYPES.items()}
 
-STATED_TYPES = 2
+TYPES_SINCE = 2
 """First IR version in which an attribute must declare its type."""
 
-MESSAGES = {4: "t", 5: "g", 11: "sparse_tensor", 13: "tp"}
+MESSAGE_FIELDS = {4: "t", 5: "g", 11: "sparse_tensor", 13: "tp"}
 """Field of each attribute type with a single message as its value; an absent message has no default."""
 
 
 @rule("attribute.type", ERROR, source="IR: Attributes", remedy="set the type field to the type of the value")
-def stated_type(attribute: Attribute) -> Flaws:
+def type_declared(attribute: CheckedAttribute) -> Problems:
     """An attribute must declare its type, since IR version 2."""
     ir_version = attribute.node.container.model.ir_version
-    if ir_version >= STATED_TYPES and attribute.proto.type not in TYPE_NAMES:
+    if ir_version >= TYPES_SINCE and attribute.proto.type not in TYPE_NAMES:
         yield "does not declare its type"
 
 
@@ -45,7 +45,7 @@ def stated_type(attribute: Attribute) -> Flaws:
     source="onnx.proto: AttributeProto",
     remedy="set the type field to the type of the value",
 )
-def field(attribute: Attribute) -> Flaws:
+def field(attribute: CheckedAttribute) -> Problems:
     """The value must be in the field for the declared type."""
     declared = attribute.proto.type
     if declared:
@@ -55,22 +55,22 @@ def field(attribute: Attribute) -> Flaws:
 
 
 @rule("attribute.single", ERROR, source="IR: Attributes", remedy="keep only the value of the declared type")
-def single(attribute: Attribute) -> Flaws:
+def single_value(attribute: CheckedAttribute) -> Problems:
     """An attribute must have only one value."""
     if len(attribute.fields) > 1:
         yield f"has values in several fields: {', '.join(attribute.fields)}"
 
 
 @rule("attribute.value", ERROR, source="onnx.proto: AttributeProto", remedy="set the value")
-def value(attribute: Attribute) -> Flaws:
+def value_present(attribute: CheckedAttribute) -> Problems:
     """An attribute of type tensor, graph, sparse tensor or type must have a value."""
-    required = MESSAGES.get(attribute.proto.type)
+    required = MESSAGE_FIELDS.get(attribute.proto.type)
     if required and not attribute.fields and not attribute.proto.ref_attr_name:
         yield f"is declared as {TYPE_NAMES[attribute.proto.type]}, but has no value"
 
 
 @rule("attribute.text", WARNING, source="IR: Attributes", remedy="store the bytes as a tensor of uint8")
-def text(attribute: Attribute) -> Flaws:
+def valid_text(attribute: CheckedAttribute) -> Problems:
     """Strings must be valid UTF-8."""
     proto = attribute.proto
     for string in [*([proto.s] if "s" in attribute.fields else ()), *proto.strings]:
@@ -85,11 +85,11 @@ def text(attribute: Attribute) -> Flaws:
     source="onnx.proto: TypeProto",
     remedy="complete the type",
 )
-def type_proto(attribute: Attribute) -> Flaws:
+def type_proto(attribute: CheckedAttribute) -> Problems:
     """A type that is the value of an attribute must be complete."""
     if not attribute.is_plain:
-        for proto in attribute.held("tp", "type_protos"):
-            problem = type_flaw(proto)
+        for proto in attribute.messages("tp", "type_protos"):
+            problem = type_problem(proto)
             if problem:
                 yield problem
 
@@ -100,7 +100,7 @@ def type_proto(attribute: Attribute) -> Flaws:
     source="IR: Attributes",
     remedy="replace the reference by the value",
 )
-def reference(attribute: Attribute) -> Flaws:
+def reference(attribute: CheckedAttribute) -> Problems:
     """Only a node in a function may refer to an attribute of the function."""
     referenced = attribute.proto.ref_attr_name
     if referenced and attribute.node.container.key is None:
@@ -113,11 +113,11 @@ def reference(attribute: Attribute) -> Flaws:
     source="IR: Functions",
     remedy="add the attribute to the function, or correct the name",
 )
-def reference_known(attribute: Attribute) -> Flaws:
+def reference_known(attribute: CheckedAttribute) -> Problems:
     """An attribute reference must name an attribute of the function."""
     referenced = attribute.proto.ref_attr_name
     if referenced:
-        function = next(attribute.node.container.functions(), None)
+        function = next(attribute.node.container.enclosing_functions(), None)
         if function is not None and referenced not in function.attributes:
             yield f"refers to {referenced!r}, which is not an attribute of the function"
 
@@ -128,14 +128,14 @@ def reference_known(attribute: Attribute) -> Flaws:
     source="IR: Attributes",
     remedy="remove either the value or the reference",
 )
-def reference_only(attribute: Attribute) -> Flaws:
+def reference_only(attribute: CheckedAttribute) -> Problems:
     """An attribute reference must not have a value as well."""
     if attribute.proto.ref_attr_name and attribute.fields:
         yield f"has a value and a reference to the function attribute {attribute.proto.ref_attr_name!r}"
 
 
 @rule("node.attribute-known", ERROR, source=SIGNATURE, remedy="remove the attribute, or correct its name")
-def known(attribute: Attribute) -> Flaws:
+def known_attribute(attribute: CheckedAttribute) -> Problems:
     """A node may only have attributes that its operator defines, and private ones with the prefix __."""
     operator, attribute_name = attribute.node.operator, attribute.proto.name
     if (
@@ -153,7 +153,7 @@ def known(attribute: Attribute) -> Flaws:
     source=SIGNATURE,
     remedy="provide a value of the type that the operator defines",
 )
-def declared_type(attribute: Attribute) -> Flaws:
+def declared_type(attribute: CheckedAttribute) -> Problems:
     """An attribute must have the type that its operator defines."""
     declared = _declared(attribute)
     actual = attribute.proto.type or next((VALUE_FIELDS[used] for used in attribute.fields), 0)
@@ -164,7 +164,7 @@ def declared_type(attribute: Attribute) -> Flaws:
 @rule(
     "node.attribute-value", ERROR, source=SIGNATURE, remedy="use one of the values that the operator allows"
 )
-def declared_value(attribute: Attribute) -> Flaws:
+def allowed_value(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a value that some version of the operator allows."""
     for element, expected in _disallowed_values(attribute):
         if not _is_flag(attribute) and not _is_allowed_by_another_version(attribute, element):
@@ -172,7 +172,7 @@ def declared_value(attribute: Attribute) -> Flaws:
 
 
 @rule("node.attribute-flag", WARNING, source=SIGNATURE, remedy="use 1 for true and 0 for false")
-def flag(attribute: Attribute) -> Flaws:
+def boolean_value(attribute: CheckedAttribute) -> Problems:
     """A Boolean attribute must be 0 or 1."""
     if _is_flag(attribute):
         yield from (f"is {element!r}; {expected}" for element, expected in _disallowed_values(attribute))
@@ -184,34 +184,34 @@ def flag(attribute: Attribute) -> Flaws:
     source=SIGNATURE,
     remedy="use a value that this version allows, or import an opset with a version that allows the value",
 )
-def value_of_version(attribute: Attribute) -> Flaws:
+def value_allowed_by_version(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a value that the imported version of the operator allows."""
     for element, expected in _disallowed_values(attribute):
         if not _is_flag(attribute) and _is_allowed_by_another_version(attribute, element):
             yield f"is {element!r}, which only other versions of the operator allow; {expected}"
 
 
-def _declared(attribute: Attribute) -> Declared | None:
+def _declared(attribute: CheckedAttribute) -> Declared | None:
     operator = attribute.node.operator
     return operator.attributes.get(attribute.proto.name) if operator is not None else None
 
 
-def _disallowed_values(attribute: Attribute) -> Iterator[tuple[Any, str]]:
+def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Any, str]]:
     """Yield each value that the operator does not allow, and a description of the allowed ones."""
     declared, proto = _declared(attribute), attribute.proto
-    if declared is None or not is_bounded(declared) or proto.type != ATTRIBUTE_TYPES[declared.type]:
+    if declared is None or not restricts_values(declared) or proto.type != ATTRIBUTE_TYPES[declared.type]:
         return
     for element in () if proto.ref_attr_name else _elements(read_attribute(proto)):
         if not declared.allows(element):
             yield element, _allowed_values(declared)
 
 
-def _is_flag(attribute: Attribute) -> bool:
+def _is_flag(attribute: CheckedAttribute) -> bool:
     declared = _declared(attribute)
     return declared is not None and declared.values == (0, 1)
 
 
-def _is_allowed_by_another_version(attribute: Attribute, element: Any) -> bool:
+def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Any) -> bool:
     operator = attribute.node.operator
     assert operator is not None
     history = attribute.node.container.model.registry.operator(operator.name, operator.domain)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.checker.checked_nodes import Value
-from opshift.checker.containers import Container, Function, Graph
-from opshift.checker.findings import ERROR, INFO, WARNING, some
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.checked_nodes import CheckedValue
+from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
+from opshift.checker.findings import ERROR, INFO, WARNING, list_names
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.types import element_type_of
 
-KEYS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string"))
+MAP_KEY_TYPES = frozenset(
+    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")
+)
 """Element types that the keys of a map can have."""
 
 
@@ -21,17 +23,17 @@ KEYS = frozenset(("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"
     source="onnx.proto: ValueInfoProto",
     remedy="give it the name that nodes use, or remove it",
 )
-def name(value: Value) -> Flaws:
+def name(value: CheckedValue) -> Problems:
     """An input or output must have a name."""
     if not value.proto.name and value.role != "value":
         yield "has no name"
 
 
 @rule("value.type", ERROR, source="IR: Graphs", remedy="declare the complete type of the value")
-def top_type(value: Value) -> Flaws:
+def top_type(value: CheckedValue) -> Problems:
     """The inputs and outputs of the main graph must have a complete type."""
     if _is_signature(value):
-        problem = type_flaw(value.proto.type)
+        problem = type_problem(value.proto.type)
         if problem:
             yield problem
 
@@ -42,7 +44,7 @@ def top_type(value: Value) -> Flaws:
     source="IR: Graphs; IR: Static tensor shapes",
     remedy="declare the rank, with empty dimensions where they are unknown",
 )
-def top_shape(value: Value) -> Flaws:
+def top_shape(value: CheckedValue) -> Problems:
     """The tensor inputs and outputs of the main graph must have a shape; its dimensions may be unknown."""
     if _is_signature(value):
         kind = value.proto.type.WhichOneof("value")
@@ -53,16 +55,16 @@ def top_shape(value: Value) -> Flaws:
 
 
 @rule("value.stated-type", WARNING, source="onnx.proto: TypeProto", remedy="complete the type, or remove it")
-def stated_type(value: Value) -> Flaws:
+def declared_type(value: CheckedValue) -> Problems:
     """The declared type of a value should be complete."""
     if not _is_signature(value) and value.proto.HasField("type"):
-        problem = type_flaw(value.proto.type)
+        problem = type_problem(value.proto.type)
         if problem:
             yield problem
 
 
 @rule("value.dimension", WARNING, source="IR: Tensor Definition", remedy="leave an unknown dimension empty")
-def dimension(value: Value) -> Flaws:
+def dimension(value: CheckedValue) -> Problems:
     """A declared dimension should not be negative."""
     kind = value.proto.type.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
@@ -72,7 +74,7 @@ def dimension(value: Value) -> Flaws:
 
 
 @rule("value.stated-once", WARNING, source="onnx.proto: GraphProto.value_info", remedy="keep one of them")
-def stated_once(container: Graph | Function) -> Flaws:
+def declared_once(container: CheckedGraph | CheckedFunction) -> Problems:
     """A value should have only one entry in value_info."""
     seen: set[str] = set()
     for entry in container.proto.value_info:
@@ -87,7 +89,7 @@ def stated_once(container: Graph | Function) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="keep the correct type",
 )
-def stated_alike(graph: Graph) -> Flaws:
+def consistent_types(graph: CheckedGraph) -> Problems:
     """All declarations of a value should have the same element type."""
     types: dict[str, str] = {}
     for value in (*graph.proto.input, *graph.proto.value_info, *graph.proto.output):
@@ -97,15 +99,15 @@ def stated_alike(graph: Graph) -> Flaws:
 
 
 @rule("value.stated-known", INFO, source="onnx.proto: GraphProto.value_info", remedy="remove the entries")
-def stated_known(container: Graph | Function) -> Flaws:
+def known_values(container: CheckedGraph | CheckedFunction) -> Problems:
     """An entry of value_info should be about an existing value."""
-    sees = container.scope.sees
+    sees = container.scope.is_visible
     unknown = [entry.name for entry in container.proto.value_info if not entry.name or not sees(entry.name)]
     if unknown:
-        yield f"value_info has entries for unknown values: {some(unknown)}"
+        yield f"value_info has entries for unknown values: {list_names(unknown)}"
 
 
-def type_flaw(proto: Any) -> str:
+def type_problem(proto: Any) -> str:
     """Return the problem of an incomplete TypeProto; empty if it is complete."""
     while True:
         kind = proto.WhichOneof("value")
@@ -116,7 +118,7 @@ def type_flaw(proto: Any) -> str:
             return _element_type_problem(content.elem_type)
         if kind == "map_type":
             key = BY_NUMBER.get(content.key_type)
-            if key is None or key.name not in KEYS:
+            if key is None or key.name not in MAP_KEY_TYPES:
                 return f"has a map with {f'keys of type {key.name}' if key else 'no key type'}"
         elif kind == "opaque_type":
             return "" if content.name else "has an opaque type without a name"
@@ -132,6 +134,6 @@ def _element_type_problem(number: int) -> str:
     return f"has the unknown element type {number}" if number else "has no element type"
 
 
-def _is_signature(value: Value) -> bool:
-    container: Container = value.container
-    return isinstance(container, Graph) and container.is_main and value.role != "value"
+def _is_signature(value: CheckedValue) -> bool:
+    container: CheckedContainer = value.container
+    return isinstance(container, CheckedGraph) and container.is_main and value.role != "value"

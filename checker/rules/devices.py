@@ -6,16 +6,16 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.checker.checked_nodes import Placement
-from opshift.checker.containers import Model
+from opshift.checker.checked_nodes import DevicePlacement
+from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 
 SOURCE = "IR: Multi-Device Configuration"
 
 
 @rule("device.name", WARNING, source=SOURCE, remedy="give each configuration a unique name")
-def name(model: Model) -> Flaws:
+def name(model: CheckedModel) -> Problems:
     """A device configuration must have a unique name."""
     for configuration_name, count in Counter(entry.name for entry in model.proto.configuration).items():
         if not configuration_name:
@@ -25,7 +25,7 @@ def name(model: Model) -> Flaws:
 
 
 @rule("device.count", WARNING, source=SOURCE, remedy="set num_devices, and name all devices or none")
-def count(model: Model) -> Flaws:
+def count(model: CheckedModel) -> Problems:
     """A device configuration must declare the number of its devices, and name all of them or none."""
     for entry in model.proto.configuration:
         if entry.num_devices < 1:
@@ -35,7 +35,7 @@ def count(model: Model) -> Flaws:
 
 
 @rule("device.configuration", WARNING, source=SOURCE, remedy="name a configuration of the model")
-def configuration(placement: Placement) -> Flaws:
+def configuration(placement: DevicePlacement) -> Problems:
     """A node may only refer to device configurations of the model."""
     known = {entry.name for entry in placement.node.container.model.proto.configuration}
     for entry in placement.node.proto.device_configurations:
@@ -44,7 +44,7 @@ def configuration(placement: Placement) -> Flaws:
 
 
 @rule("device.tensor", WARNING, source=SOURCE, remedy="name an input or output of the node")
-def tensor(placement: Placement) -> Flaws:
+def tensor(placement: DevicePlacement) -> Problems:
     """A node may only shard its own inputs and outputs."""
     for spec in _shardings(placement):
         if spec.tensor_name not in (*placement.node.inputs, *placement.node.outputs):
@@ -52,7 +52,7 @@ def tensor(placement: Placement) -> Flaws:
 
 
 @rule("device.shards", WARNING, source=SOURCE, remedy="set the axis and the number of its shards")
-def shards(placement: Placement) -> Flaws:
+def shards(placement: DevicePlacement) -> Problems:
     """A sharding must specify its axis and the number of shards."""
     for spec in _shardings(placement):
         axes = [dim.axis if dim.HasField("axis") else None for dim in spec.sharded_dim]
@@ -63,16 +63,16 @@ def shards(placement: Placement) -> Flaws:
 
 
 @rule("device.axis", WARNING, source=SOURCE, remedy="specify an axis of the tensor")
-def axis(placement: Placement) -> Flaws:
+def axis(placement: DevicePlacement) -> Problems:
     """A sharded axis must be an axis of the tensor."""
     container = placement.node.container
-    for spec in () if container.is_broken else _shardings(placement):
+    for spec in () if container.is_invalid else _shardings(placement):
         shape = container.scope.shape(spec.tensor_name)
         for dim in spec.sharded_dim:
             if shape is not None and not -len(shape) <= dim.axis < len(shape):
                 yield f"shards {spec.tensor_name!r}, which has {len(shape)} dimensions, along axis {dim.axis}"
 
 
-def _shardings(placement: Placement) -> Iterator[Any]:
+def _shardings(placement: DevicePlacement) -> Iterator[Any]:
     for entry in placement.node.proto.device_configurations:
         yield from entry.sharding_spec

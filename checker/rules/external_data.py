@@ -7,17 +7,17 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from opshift.checker.checked_nodes import External, Internal
+from opshift.checker.checked_nodes import ExternalTensor, InternalTensor
 from opshift.checker.findings import ERROR, INFO, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER, byte_size
-from opshift.model.tensors import DATA_FIELDS, count_of
+from opshift.model.tensors import DATA_FIELDS, element_count
 
 SOURCE = "IR: External Tensor Data; onnx.proto: TensorProto.external_data"
 
 
 @rule("external.location", ERROR, source=SOURCE, remedy="name the file, relative to the model's folder")
-def location(external: External) -> Flaws:
+def location(external: ExternalTensor) -> Problems:
     """External data must specify their file."""
     if not _entry(external.proto, "location"):
         yield "has external data without a location"
@@ -35,7 +35,7 @@ PAGE = 4096
     source=SOURCE,
     remedy="keep the elements in the model or in the file, not in both",
 )
-def inside(external: External) -> Flaws:
+def only_external(external: ExternalTensor) -> Problems:
     """A tensor with external data must not have elements in the model."""
     used = [field for field in DATA_FIELDS if getattr(external.proto, field)]
     if used:
@@ -48,7 +48,7 @@ def inside(external: External) -> Flaws:
     source=SOURCE,
     remedy="move the file into the model's folder, and set the location relative to that folder",
 )
-def path(external: External) -> Flaws:
+def path(external: ExternalTensor) -> Problems:
     """The file must be in the model's folder or below it."""
     file_name = _entry(external.proto, "location")
     if posixpath.isabs(file_name) or posixpath.normpath(file_name).split("/")[0] == "..":
@@ -56,7 +56,7 @@ def path(external: External) -> Flaws:
 
 
 @rule("external.file", ERROR, source=SOURCE, remedy="copy the file to the model's folder")
-def file(external: External) -> Flaws:
+def file_exists(external: ExternalTensor) -> Problems:
     """The file must exist, and must not be a link to a file outside the model's folder."""
     data_file, folder = _file(external), external.tensor.model.folder
     if data_file is not None and folder is not None:
@@ -68,7 +68,7 @@ def file(external: External) -> Flaws:
 
 
 @rule("external.number", ERROR, source=SOURCE, remedy="write offset and length as decimal numbers of bytes")
-def number(external: External) -> Flaws:
+def decimal_numbers(external: ExternalTensor) -> Problems:
     """Offset and length must be decimal numbers of bytes."""
     for key in ("offset", "length"):
         text = _entry(external.proto, key)
@@ -77,7 +77,7 @@ def number(external: External) -> Flaws:
 
 
 @rule("external.type", ERROR, source="onnx.proto: TensorProto.raw_data", remedy="keep strings in the model")
-def element_type(external: External) -> Flaws:
+def element_type(external: ExternalTensor) -> Problems:
     """External data must not be strings."""
     kind = BY_NUMBER.get(external.proto.data_type)
     if kind is not None and kind.name == "string":
@@ -90,7 +90,7 @@ def element_type(external: External) -> Flaws:
     source=SOURCE,
     remedy="correct the shape or the length; the file may be truncated",
 )
-def size(external: External) -> Flaws:
+def size(external: ExternalTensor) -> Problems:
     """External data must have the number of bytes that element type and shape require."""
     required = _required_bytes(external)
     if required is None:
@@ -101,13 +101,13 @@ def size(external: External) -> Flaws:
         yield f"has external data of {length:,} bytes; its shape requires {required:,}"
     data_file = _file(external)
     if data_file is not None and offset is not None and data_file.is_file():
-        file_size = external.tensor.model.size_of(data_file)
+        file_size = external.tensor.model.file_size(data_file)
         if offset + required > file_size:
             yield f"requires bytes {offset:,} to {offset + required:,} of a file of {file_size:,} bytes"
 
 
 @rule("external.key", INFO, source=SOURCE, remedy="remove unknown keys, and keep one entry for each key")
-def key(external: External) -> Flaws:
+def key(external: ExternalTensor) -> Problems:
     """External data should use only the specified keys, each once."""
     for entry_key, count in Counter(entry.key for entry in external.proto.external_data).items():
         if entry_key not in KEYS:
@@ -117,7 +117,7 @@ def key(external: External) -> Flaws:
 
 
 @rule("external.alignment", INFO, source=SOURCE, remedy="store the tensor at a multiple of 4096 bytes")
-def alignment(external: External) -> Flaws:
+def alignment(external: ExternalTensor) -> Problems:
     """External data should start at a page boundary, so that the file can be memory-mapped."""
     if (_number(_entry(external.proto, "offset")) or 0) % PAGE:
         yield f"has external data at offset {_entry(external.proto, 'offset')}, not a multiple of 4096"
@@ -129,7 +129,7 @@ def alignment(external: External) -> Flaws:
     source=SOURCE,
     remedy="set data_location to EXTERNAL, or remove external_data",
 )
-def ignored(tensor: Internal) -> Flaws:
+def ignored_external_data(tensor: InternalTensor) -> Problems:
     """A tensor with elements in the model must not have external_data."""
     if tensor.proto.external_data:
         yield "has external_data, but its data_location is DEFAULT"
@@ -144,13 +144,13 @@ def _number(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() else None
 
 
-def _required_bytes(external: External) -> int | None:
+def _required_bytes(external: ExternalTensor) -> int | None:
     """Return the size of the elements in bytes; `None` if element type or shape do not determine it."""
-    kind, count = BY_NUMBER.get(external.proto.data_type), count_of(external.proto)
+    kind, count = BY_NUMBER.get(external.proto.data_type), element_count(external.proto)
     return None if kind is None or kind.name == "string" or count is None else byte_size(kind, count)
 
 
-def _file(external: External) -> Path | None:
+def _file(external: ExternalTensor) -> Path | None:
     """Return the path of the data file; `None` if the folder is unknown or the path leaves it."""
     folder, file_name = external.tensor.model.folder, _entry(external.proto, "location")
     return None if folder is None or not file_name or any(path(external)) else folder / file_name

@@ -5,32 +5,32 @@ from __future__ import annotations
 from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
-from opshift.checker.checked_nodes import Call
-from opshift.checker.containers import Function, Key, Model, function_key
-from opshift.checker.findings import ERROR, WARNING, repeated
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.checked_nodes import CheckedCall
+from opshift.checker.containers import CheckedFunction, CheckedModel, FunctionKey, function_key
+from opshift.checker.findings import ERROR, WARNING, duplicate_names
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import canonical_domain
 
-DOMAINS = 8
+DOMAINS_SINCE = 8
 """First IR version in which a function must declare its domain."""
 
 
 @rule("function.name", ERROR, source="IR: Functions", remedy="name the function")
-def name(function: Function) -> Flaws:
+def name(function: CheckedFunction) -> Problems:
     """A function must have a name."""
     if not function.proto.name:
         yield "has no name"
 
 
 @rule("function.domain", ERROR, source="IR: Functions", remedy="set the domain, and import it")
-def domain(function: Function) -> Flaws:
+def domain(function: CheckedFunction) -> Problems:
     """A function must declare its domain, since IR version 8."""
-    if function.model.ir_version >= DOMAINS and not function.proto.HasField("domain"):
+    if function.model.ir_version >= DOMAINS_SINCE and not function.proto.HasField("domain"):
         yield "has no domain"
 
 
 @rule("function.unique", ERROR, source="IR: Functions", remedy="rename one, or give it an overload")
-def unique(model: Model) -> Flaws:
+def unique(model: CheckedModel) -> Problems:
     """No two functions may have the same domain, name and overload."""
     for key, count in Counter(map(function_key, model.proto.functions)).items():
         if count > 1:
@@ -43,7 +43,7 @@ def unique(model: Model) -> Flaws:
     source="onnx.proto: ModelProto.functions",
     remedy="express the repetition as a Loop",
 )
-def recursion(model: Model) -> Flaws:
+def recursion(model: CheckedModel) -> Problems:
     """A function must not call itself, directly or through other functions."""
     try:
         TopologicalSorter(model.calls).prepare()
@@ -57,7 +57,7 @@ def recursion(model: Model) -> Flaws:
     source="onnx.proto: ModelProto.functions",
     remedy="move the function to a custom domain",
 )
-def standard(function: Function) -> Flaws:
+def operator_name(function: CheckedFunction) -> Problems:
     """A function should not have the name of an ONNX operator: runtimes differ in which they use."""
     registry, function_domain = function.model.registry, canonical_domain(function.proto.domain)
     opset = function.model.all_opsets.get(function_domain)
@@ -70,31 +70,31 @@ def standard(function: Function) -> Flaws:
 
 
 @rule("function.input-unique", ERROR, source="IR: Names Within a Graph", remedy="rename all but one")
-def input_unique(function: Function) -> Flaws:
+def input_unique(function: CheckedFunction) -> Problems:
     """The inputs of a function must have unique names."""
-    yield from repeated("input", function.proto.input)
+    yield from duplicate_names("input", function.proto.input)
 
 
 @rule("function.output-unique", ERROR, source="IR: Functions", remedy="return the value once")
-def output_unique(function: Function) -> Flaws:
+def output_unique(function: CheckedFunction) -> Problems:
     """A function must not return a value more than once."""
-    yield from repeated("output", function.proto.output)
+    yield from duplicate_names("output", function.proto.output)
 
 
 @rule(
     "function.attribute-unique", ERROR, source="IR: Functions", remedy="keep one, with or without a default"
 )
-def attribute_unique(function: Function) -> Flaws:
+def attribute_unique(function: CheckedFunction) -> Problems:
     """The attributes of a function, with and without a default, must have unique names."""
     names = (*function.proto.attribute, *(attribute.name for attribute in function.proto.attribute_proto))
-    yield from repeated("attribute", names)
+    yield from duplicate_names("attribute", names)
 
 
 @rule("function.output-made", ERROR, source="IR: Functions", remedy="correct the name")
-def output_made(function: Function) -> Flaws:
+def output_produced(function: CheckedFunction) -> Problems:
     """An output of a function must be an input or the output of a node of the function."""
     for output in function.proto.output:
-        if output and output not in function.scope.known:
+        if output and output not in function.scope.defined_names:
             yield f"output {output!r} is not an input or a node output of the function"
 
 
@@ -104,7 +104,7 @@ def output_made(function: Function) -> Flaws:
     source="IR: Functions",
     remedy="import the opset of the model, or inline the function",
 )
-def opset(call: Call) -> Flaws:
+def opset(call: CheckedCall) -> Problems:
     """An operator in a function must have the same version as by the opset imports of the model."""
     node = call.node
     container, operator = node.container, node.operator
@@ -119,7 +119,7 @@ def opset(call: Call) -> Flaws:
 
 
 @rule("function.call-inputs", ERROR, source="IR: Functions", remedy="pass only inputs that the function has")
-def call_inputs(call: Call) -> Flaws:
+def call_inputs(call: CheckedCall) -> Problems:
     """A call must not pass more inputs than the function has."""
     node = call.node
     if node.function is not None and len(node.inputs) > len(node.function.input):
@@ -129,7 +129,7 @@ def call_inputs(call: Call) -> Flaws:
 @rule(
     "function.call-outputs", ERROR, source="IR: Functions", remedy="list only outputs that the function has"
 )
-def call_outputs(call: Call) -> Flaws:
+def call_outputs(call: CheckedCall) -> Problems:
     """A call must not have more outputs than the function."""
     node = call.node
     if node.function is not None and len(node.outputs) > len(node.function.output):
@@ -142,7 +142,7 @@ def call_outputs(call: Call) -> Flaws:
     source="IR: Functions",
     remedy="remove the attribute, or correct its name",
 )
-def call_attribute(call: Call) -> Flaws:
+def call_attribute(call: CheckedCall) -> Problems:
     """A call may only have attributes of the function."""
     node = call.node
     if node.function is not None:
@@ -152,6 +152,6 @@ def call_attribute(call: Call) -> Flaws:
                 yield f"has the attribute {attribute.name!r}, which the function does not have"
 
 
-def _function_name(key: Key) -> str:
+def _function_name(key: FunctionKey) -> str:
     domain, name, overload = key
     return f"{domain}.{name}:{overload}" if overload else f"{domain}.{name}"

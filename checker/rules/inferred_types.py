@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.checker.checked_values import Bound, Typed
+from opshift.checker.checked_values import BoundValue, TypedNode
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 from opshift.inference.infer_node import infer_types
 from opshift.model.node import Node as View
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -14,36 +14,36 @@ from opshift.registry.models import OperatorVersion
 
 SIGNATURE = "IR: Nodes; the operator's definition"
 
-CAST = "cast the value, or correct its declared type"
+CAST_REMEDY = "cast the value, or correct its declared type"
 
 
-@rule("type.input", ERROR, source=SIGNATURE, remedy=CAST)
-def input_type(typed: Typed) -> Flaws:
+@rule("type.input", ERROR, source=SIGNATURE, remedy=CAST_REMEDY)
+def input_type(typed: TypedNode) -> Problems:
     """An input of a node must have a type that its operator accepts."""
-    for formal, name, actual in typed.bound()[0]:
+    for formal, name, actual in typed.bound_values()[0]:
         if actual not in typed.operator.types_of(formal):
             yield f"input {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} does not accept"
 
 
 @rule("type.output", ERROR, source=SIGNATURE, remedy="correct the declared type of the value")
-def output_type(typed: Typed) -> Flaws:
+def output_type(typed: TypedNode) -> Problems:
     """An output of a node must have a type that its operator can produce."""
     if not _is_old_constant(typed.operator):
         yield from _invalid_outputs(typed)
 
 
 @rule("type.constant", WARNING, source=SIGNATURE, remedy="make it an initializer, or raise the opset to 9")
-def old_constant(typed: Typed) -> Flaws:
+def old_constant(typed: TypedNode) -> Problems:
     """A Constant should be floating-point before opset 9; exporters and runtimes support more types."""
     if _is_old_constant(typed.operator):
         yield from _invalid_outputs(typed)
 
 
-@rule("type.variable", ERROR, source=SIGNATURE, remedy=CAST)
-def variable(typed: Typed) -> Flaws:
+@rule("type.variable", ERROR, source=SIGNATURE, remedy=CAST_REMEDY)
+def type_variables(typed: TypedNode) -> Problems:
     """All values bound to a type variable of the operator must have the same type."""
-    first: dict[str, Bound] = {}
-    inputs, outputs = typed.bound()
+    first: dict[str, BoundValue] = {}
+    inputs, outputs = typed.bound_values()
     for value in (*inputs, *outputs):
         if value.formal.homogeneous and value.formal.type in typed.operator.type_constraints:
             other = first.setdefault(value.formal.type, value)
@@ -55,11 +55,11 @@ def variable(typed: Typed) -> Flaws:
 
 
 @rule("type.named", ERROR, source=SIGNATURE, remedy="correct the attribute, or the declared type")
-def named(typed: Typed) -> Flaws:
+def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
     formals = [output for output in typed.operator.outputs if output.type_attribute]
     if formals:
-        view = View.of(typed.node.proto)
+        view = View.from_proto(typed.node.proto)
         inferred = infer_types(view, typed.operator, typed.node.container.scope)
         rows = zip(typed.operator.outputs, typed.node.outputs, typed.outputs, inferred, strict=False)
         for formal, name, actual, expected in rows:
@@ -67,8 +67,8 @@ def named(typed: Typed) -> Flaws:
                 yield f"{name!r} is {actual}; attribute {formal.type_attribute!r} specifies {expected}"
 
 
-def _invalid_outputs(typed: Typed) -> Iterator[str]:
-    for formal, name, actual in typed.bound()[1]:
+def _invalid_outputs(typed: TypedNode) -> Iterator[str]:
+    for formal, name, actual in typed.bound_values()[1]:
         if actual not in typed.operator.types_of(formal):
             yield f"output {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} cannot produce"
 

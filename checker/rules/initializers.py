@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.checker.containers import Graph
-from opshift.checker.findings import ERROR, INFO, WARNING, repeated, some
-from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.containers import CheckedGraph
+from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.types import element_type_of, shape_of
 
@@ -16,7 +16,7 @@ from opshift.model.types import element_type_of, shape_of
     source="onnx.proto: GraphProto.initializer",
     remedy="give it the name that nodes read, or remove it",
 )
-def initializer_name(graph: Graph) -> Flaws:
+def initializer_name(graph: CheckedGraph) -> Problems:
     """An initializer must have a name."""
     unnamed = sum(not name for name in graph.initializers)
     if unnamed:
@@ -24,9 +24,9 @@ def initializer_name(graph: Graph) -> Flaws:
 
 
 @rule("initializer.unique", ERROR, source="onnx.proto: GraphProto.initializer", remedy="keep one of them")
-def initializer_unique(graph: Graph) -> Flaws:
+def initializer_unique(graph: CheckedGraph) -> Problems:
     """The initializers of a graph, dense and sparse, must have unique names."""
-    yield from repeated("initializer", graph.initializers)
+    yield from duplicate_names("initializer", graph.initializers)
 
 
 @rule(
@@ -35,9 +35,9 @@ def initializer_unique(graph: Graph) -> Flaws:
     source="IR: Names Within a Graph; onnx.proto: Version",
     remedy="add it to the inputs of the graph, or raise ir_version to 4",
 )
-def initializer_is_input(graph: Graph) -> Flaws:
+def initializer_is_input(graph: CheckedGraph) -> Problems:
     """An initializer must be a graph input, before IR version 4."""
-    if graph.model.ir_version < INITIALIZERS_STAND_ALONE:
+    if graph.model.ir_version < FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         for name in graph.initializers:
             if name and name not in graph.inputs:
                 yield f"initializer {name!r} is not an input"
@@ -49,9 +49,9 @@ def initializer_is_input(graph: Graph) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="remove it from the inputs or from the initializers",
 )
-def initializer_is_no_input(graph: Graph) -> Flaws:
+def initializer_is_no_input(graph: CheckedGraph) -> Problems:
     """An initializer of a subgraph must not be an input of the subgraph, since IR version 4."""
-    if not graph.is_top and graph.model.ir_version >= INITIALIZERS_STAND_ALONE:
+    if not graph.is_top and graph.model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
         for name in graph.initializers:
             if name in graph.inputs:
                 yield f"{name!r} is an initializer and an input"
@@ -63,10 +63,10 @@ def initializer_is_no_input(graph: Graph) -> Flaws:
     source="IR: Graphs",
     remedy="correct the declared type, or the initializer",
 )
-def initializer_type(graph: Graph) -> Flaws:
+def initializer_type(graph: CheckedGraph) -> Problems:
     """An initializer must have the element type that the graph declares for it."""
     for tensor in graph.proto.initializer:
-        declared = graph.stated.get(tensor.name)
+        declared = graph.declared_types.get(tensor.name)
         if declared is None or tensor.data_type not in BY_NUMBER:
             continue
         actual, expected = BY_NUMBER[tensor.data_type].name, element_type_of(declared)
@@ -80,10 +80,10 @@ def initializer_type(graph: Graph) -> Flaws:
     source="IR: Graphs",
     remedy="correct the declared shape, or the initializer",
 )
-def initializer_shape(graph: Graph) -> Flaws:
+def initializer_shape(graph: CheckedGraph) -> Problems:
     """An initializer must have the shape that the graph declares for it."""
     for tensor in graph.proto.initializer:
-        declared = graph.stated.get(tensor.name)
+        declared = graph.declared_types.get(tensor.name)
         expected = shape_of(declared) if declared is not None else None
         if expected is not None and not _fits(tuple(tensor.dims), expected):
             yield (
@@ -93,13 +93,13 @@ def initializer_shape(graph: Graph) -> Flaws:
 
 
 @rule("initializer.unused", INFO, source="IR: Graphs", remedy="remove it")
-def initializer_unused(graph: Graph) -> Flaws:
+def initializer_unused(graph: CheckedGraph) -> Problems:
     """An initializer should be read by a node or returned by the graph."""
-    read = graph.used.union(output.name for output in graph.proto.output)
+    read = graph.read_names.union(output.name for output in graph.proto.output)
     unused = [name for name in graph.initializers if name not in read]
     # Bindings of training graphs update initializers by name.
     if unused and not graph.model.proto.training_info:
-        yield f"has unused initializers: {some(unused)}"
+        yield f"has unused initializers: {list_names(unused)}"
 
 
 def _fits(dims: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 
-from opshift.checker.checked_nodes import Attribute, Node, Tensor, Value
-from opshift.checker.containers import Function, Graph, Model, Source
+from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
+from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 
-SEND_AGAIN = "check that it is the right file and was copied completely"
+CHECK_FILE = "check that it is the right file and was copied completely"
 
 
-@rule("model.readable", ERROR, source="onnx.proto: ModelProto", remedy=SEND_AGAIN)
-def readable(source: Source) -> Flaws:
+@rule("model.readable", ERROR, source="onnx.proto: ModelProto", remedy=CHECK_FILE)
+def readable(source: ModelSource) -> Problems:
     """The bytes must be a single serialized model."""
     if source.error:
         yield source.error
@@ -25,7 +25,9 @@ def readable(source: Source) -> Flaws:
     source="onnx.proto: all fields of type string",
     remedy="use names that are valid UTF-8; the file may be damaged",
 )
-def text(found: Source | Node | Attribute | Value | Tensor) -> Flaws:
+def valid_text(
+    found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor,
+) -> Problems:
     """Names must be valid UTF-8."""
     if not _is_text(found):
         yield "has a name that is not valid UTF-8"
@@ -37,7 +39,7 @@ def text(found: Source | Node | Attribute | Value | Tensor) -> Flaws:
     source="IR: Models",
     remedy="set ir_version to that of the release with its opsets",
 )
-def ir_version(model: Model) -> Flaws:
+def ir_version(model: CheckedModel) -> Problems:
     """A model must have a positive IR version."""
     if model.ir_version < 1:
         yield (
@@ -53,7 +55,7 @@ def ir_version(model: Model) -> Flaws:
     source="IR: ONNX Versioning",
     remedy="check that the file is intact; if it is, update opshift",
 )
-def ir_version_known(model: Model) -> Flaws:
+def ir_version_known(model: CheckedModel) -> Problems:
     """The IR version must exist."""
     newest = max(release.ir_version for release in model.registry.releases.onnx.values())
     if model.ir_version > newest:
@@ -66,17 +68,17 @@ def ir_version_known(model: Model) -> Flaws:
     source="Versioning: Released Versions",
     remedy="raise ir_version, unless a runtime that must read the model supports the opset only",
 )
-def ir_version_of_opset(model: Model) -> Flaws:
+def ir_version_of_opset(model: CheckedModel) -> Problems:
     """The IR version should not be older than that of the release that introduced the opset."""
     for domain, opset in model.opsets.items():
-        release = model.registry.releases.first_with(domain, opset)
+        release = model.registry.releases.first_release_with(domain, opset)
         if release and 1 <= model.ir_version < release.ir_version:
             introduced = f"opset {opset} of {domain} was introduced with IR version {release.ir_version}"
             yield f"{introduced}; the model has IR version {model.ir_version}"
 
 
 @rule("model.graph", ERROR, source="IR: Models", remedy="check that it is the right file")
-def graph(model: Model) -> Flaws:
+def graph(model: CheckedModel) -> Problems:
     """A model must have a graph."""
     if not model.proto.HasField("graph"):
         yield "has no graph"
@@ -88,7 +90,7 @@ def graph(model: Model) -> Flaws:
     source="IR: Optional Metadata",
     remedy="keep one entry for each key",
 )
-def metadata(model: Model) -> Flaws:
+def metadata(model: CheckedModel) -> Problems:
     """The keys of the model's metadata must be unique."""
     for key, count in Counter(entry.key for entry in model.proto.metadata_props).items():
         if count > 1:
@@ -96,7 +98,9 @@ def metadata(model: Model) -> Flaws:
 
 
 @rule("metadata.unique", WARNING, source="IR: Other Metadata", remedy="keep one entry for each key")
-def metadata_unique(found: Graph | Function | Node | Value | Tensor) -> Flaws:
+def metadata_unique(
+    found: CheckedGraph | CheckedFunction | CheckedNode | CheckedValue | CheckedTensor,
+) -> Problems:
     """The metadata keys of a graph, function, node, value or tensor should be unique."""
     entries = found.proto.metadata_props
     if len(entries) > 1:
@@ -105,16 +109,16 @@ def metadata_unique(found: Graph | Function | Node | Value | Tensor) -> Flaws:
                 yield f"has {count} metadata entries for {key!r}"
 
 
-def _is_text(found: Source | Node | Attribute | Value | Tensor) -> bool:
+def _is_text(found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor) -> bool:
     """Return whether all names are text.
 
     Some protobuf releases return the bytes of strings that are not UTF-8; others raise an error, which ends
     the check with a finding of this rule.
     """
-    if isinstance(found, Source):
+    if isinstance(found, ModelSource):
         return found.is_text
     proto = found.proto
-    if not isinstance(found, Node):
+    if not isinstance(found, CheckedNode):
         return isinstance(proto.name, str)
     names = (proto.name, proto.op_type, proto.domain, *found.inputs, *found.outputs)
     try:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.checker.checked_nodes import Node
-from opshift.checker.containers import Graph
+from opshift.checker.checked_nodes import CheckedNode
+from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 
 
 @rule(
@@ -14,10 +14,10 @@ from opshift.checker.rule_table import Flaws, rule
     source="IR: Nodes",
     remedy="sort the nodes topologically; if that is impossible, they form a cycle",
 )
-def order(node: Node) -> Flaws:
+def topological_order(node: CheckedNode) -> Problems:
     """A node must only read outputs of earlier nodes."""
     for name in _unknown_inputs(node):
-        if any(name in container.made for container in node.container.around()):
+        if any(name in container.produced for container in node.container.with_enclosing()):
             yield f"input {name!r} is the output of a later node"
 
 
@@ -27,10 +27,10 @@ def order(node: Node) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="correct the name, or add the missing value; functions cannot read values of the graph",
 )
-def unknown(node: Node) -> Flaws:
+def known_inputs(node: CheckedNode) -> Problems:
     """An input must be a node output, a graph input or an initializer of this graph or an enclosing one."""
     for name in _unknown_inputs(node):
-        if not any(name in container.made for container in node.container.around()):
+        if not any(name in container.produced for container in node.container.with_enclosing()):
             yield f"input {name!r} is not a node output, graph input or initializer"
 
 
@@ -40,9 +40,9 @@ def unknown(node: Node) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="rename one of the two values, and the inputs that read it",
 )
-def unique(node: Node) -> Flaws:
+def unique_outputs(node: CheckedNode) -> Problems:
     """A value must be produced only once in a graph."""
-    known = node.container.scope.known
+    known = node.container.scope.defined_names
     for position, name in enumerate(node.outputs):
         if name and (name in known or name in node.outputs[:position]):
             yield f"output {name!r} has the name of another value"
@@ -54,12 +54,12 @@ def unique(node: Node) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="rename the value in the subgraph",
 )
-def shadowing(node: Node) -> Flaws:
+def shadowing(node: CheckedNode) -> Problems:
     """A node output in a subgraph must not have the name of a visible value of an enclosing graph."""
     parent = node.container.parent
     if parent is not None:
         for name in node.outputs:
-            if name and name not in node.container.scope.known and parent.scope.sees(name):
+            if name and name not in node.container.scope.defined_names and parent.scope.is_visible(name):
                 yield f"output {name!r} has the name of a value of an enclosing graph"
 
 
@@ -69,18 +69,18 @@ def shadowing(node: Node) -> Flaws:
     source="IR: Names Within a Graph",
     remedy="rename the value in the subgraph",
 )
-def shadowing_input(graph: Graph) -> Flaws:
+def shadowing_input(graph: CheckedGraph) -> Problems:
     """An input or initializer of a subgraph should not have the name of a value of an enclosing graph."""
     if graph.parent is not None:
         # Damaged models can have names that are bytes, which do not compare with strings.
         for name in sorted(graph.inputs.union(graph.initializers), key=str):
-            if name and graph.parent.scope.sees(name):
+            if name and graph.parent.scope.is_visible(name):
                 yield f"{name!r} has the name of a value of an enclosing graph"
 
 
-def _unknown_inputs(node: Node) -> list[str]:
+def _unknown_inputs(node: CheckedNode) -> list[str]:
     scope = node.container.scope
     # Fast path: nearly all inputs are values of the same graph.
-    if scope.known.issuperset(node.inputs):
+    if scope.defined_names.issuperset(node.inputs):
         return []
-    return [name for name in node.inputs if not scope.sees(name)]
+    return [name for name in node.inputs if not scope.is_visible(name)]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from opshift.checker.checked_nodes import Call
-from opshift.checker.findings import ERROR, WARNING, Flaw
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.checked_nodes import CheckedCall
+from opshift.checker.findings import ERROR, WARNING, Problem
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import UNBOUNDED, Parameter
 
@@ -15,7 +15,7 @@ SIGNATURE = "IR: Nodes; the operator's definition"
 
 
 @rule("node.op-type", ERROR, source="IR: Nodes", remedy="set op_type, or remove the node")
-def op_type(call: Call) -> Flaws:
+def op_type(call: CheckedCall) -> Problems:
     """A node must name its operator."""
     node = call.node
     if not node.proto.op_type:
@@ -23,7 +23,7 @@ def op_type(call: Call) -> Flaws:
 
 
 @rule("node.values", ERROR, source="IR: Graphs", remedy="remove the node")
-def values(call: Call) -> Flaws:
+def values(call: CheckedCall) -> Problems:
     """A node must have inputs or outputs."""
     node = call.node
     if not node.inputs and not node.outputs:
@@ -36,7 +36,7 @@ def values(call: Call) -> Flaws:
     source="IR: Operators",
     remedy="add an opset import for the domain; a function has its own imports",
 )
-def domain(call: Call) -> Flaws:
+def domain(call: CheckedCall) -> Problems:
     """The domain of a node's operator or function must be imported."""
     node = call.node
     node_domain = canonical_domain(node.proto.domain)
@@ -45,11 +45,11 @@ def domain(call: Call) -> Flaws:
 
 
 @rule("node.operator", ERROR, source="IR: Operators", remedy="check the name, the domain and the opset")
-def operator(call: Call) -> Flaws:
+def operator(call: CheckedCall) -> Problems:
     """The operator must exist in the imported opset."""
     node = call.node
     if node.error is not None and node.proto.op_type:
-        yield Flaw(node.error.reason, node.error.remedy)
+        yield Problem(node.error.reason, node.error.remedy)
 
 
 @rule(
@@ -58,14 +58,14 @@ def operator(call: Call) -> Flaws:
     source="IR: Operators; Versioning: Operator versioning",
     remedy="convert the model with opshift convert, which replaces the operator",
 )
-def deprecated(call: Call) -> Flaws:
+def deprecated(call: CheckedCall) -> Problems:
     """The operator must not be deprecated in the imported opset."""
     node = call.node
     if node.operator is not None and node.operator.deprecation is not None:
         replacement = node.operator.deprecation.replaced_by
         is_new = replacement is not None and replacement != node.operator.name
         remedy = f"use {replacement}, or convert the model with opshift convert" if is_new else ""
-        yield Flaw(f"{node.operator.id} is deprecated", remedy)
+        yield Problem(f"{node.operator.id} is deprecated", remedy)
 
 
 @rule(
@@ -74,7 +74,7 @@ def deprecated(call: Call) -> Flaws:
     source="IR: Operators",
     remedy="raise the opset to one that has a stable version of the operator",
 )
-def experimental(call: Call) -> Flaws:
+def experimental(call: CheckedCall) -> Problems:
     """The operator should not be experimental."""
     node = call.node
     if node.operator is not None and node.operator.status == "EXPERIMENTAL":
@@ -82,7 +82,7 @@ def experimental(call: Call) -> Flaws:
 
 
 @rule("node.overload", WARNING, source="IR: Functions", remedy="add the function, or clear the overload")
-def overload(call: Call) -> Flaws:
+def overload(call: CheckedCall) -> Problems:
     """A node with an overload should call a function of the model."""
     node = call.node
     if node.proto.overload and node.function is None:
@@ -90,7 +90,7 @@ def overload(call: Call) -> Flaws:
 
 
 @rule("node.input-count", ERROR, source=SIGNATURE, remedy="provide the inputs that the operator defines")
-def input_count(call: Call) -> Flaws:
+def input_count(call: CheckedCall) -> Problems:
     """A node must have a number of inputs that its operator accepts."""
     node = call.node
     if node.operator is not None:
@@ -100,7 +100,7 @@ def input_count(call: Call) -> Flaws:
 
 
 @rule("node.output-count", ERROR, source=SIGNATURE, remedy="list the outputs that the operator defines")
-def output_count(call: Call) -> Flaws:
+def output_count(call: CheckedCall) -> Problems:
     """A node must have a number of outputs that its operator defines."""
     node = call.node
     if node.operator is None:
@@ -114,7 +114,7 @@ def output_count(call: Call) -> Flaws:
 
 
 @rule("node.input-missing", ERROR, source="IR: Static Optional", remedy="name the input")
-def input_missing(call: Call) -> Flaws:
+def input_missing(call: CheckedCall) -> Problems:
     """A required input must not be omitted."""
     node = call.node
     if node.operator is not None and "" in node.inputs:
@@ -123,7 +123,7 @@ def input_missing(call: Call) -> Flaws:
 
 
 @rule("node.output-missing", ERROR, source="IR: Static Optional", remedy="name the output")
-def output_missing(call: Call) -> Flaws:
+def output_missing(call: CheckedCall) -> Problems:
     """A required output must not be omitted."""
     node = call.node
     if node.operator is not None and "" in node.outputs:
@@ -132,7 +132,7 @@ def output_missing(call: Call) -> Flaws:
 
 
 @rule("node.attribute-unique", ERROR, source="IR: Attributes", remedy="keep one of them")
-def attribute_unique(call: Call) -> Flaws:
+def attribute_unique(call: CheckedCall) -> Problems:
     """The attributes of a node must have unique names."""
     node = call.node
     attributes = node.proto.attribute
@@ -143,7 +143,7 @@ def attribute_unique(call: Call) -> Flaws:
 
 
 @rule("node.attribute-missing", ERROR, source=SIGNATURE, remedy="add the attribute")
-def attribute_missing(call: Call) -> Flaws:
+def attribute_missing(call: CheckedCall) -> Problems:
     """A node must have the attributes that its operator requires."""
     node = call.node
     if node.operator is not None and node.operator.required_attributes:

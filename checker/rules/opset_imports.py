@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.checker.containers import Container, Function, Model
+from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedModel
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 LARGEST_OPSET = 2**31 - 1
@@ -17,7 +17,7 @@ LARGEST_OPSET = 2**31 - 1
     source="IR: Operator Sets",
     remedy="add an opset import for each domain in use, such as ai.onnx 17",
 )
-def opset_import(model: Model) -> Flaws:
+def opset_import(model: CheckedModel) -> Problems:
     """A model must import the operator sets that it uses, since IR version 3."""
     if model.ir_version >= 3 and not model.proto.opset_import:
         yield "has no opset import"
@@ -29,7 +29,7 @@ def opset_import(model: Model) -> Flaws:
     source="onnx.proto: ModelProto.opset_import",
     remedy="import ai.onnx too",
 )
-def opset_of_default_domain(model: Model) -> Flaws:
+def opset_of_default_domain(model: CheckedModel) -> Problems:
     """A model should import ONNX's default operator set, even if it does not use it."""
     if model.proto.opset_import and DEFAULT_DOMAIN not in model.opsets:
         yield "does not import ai.onnx"
@@ -41,7 +41,7 @@ def opset_of_default_domain(model: Model) -> Flaws:
     source="onnx.proto: FunctionProto.opset_import",
     remedy="keep the import that the nodes were written for",
 )
-def opset_unique(found: Model | Function) -> Flaws:
+def opset_unique(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain must not be imported with different versions."""
     for domain, versions in _imports(found).items():
         if len(set(versions)) > 1:
@@ -54,7 +54,7 @@ def opset_unique(found: Model | Function) -> Flaws:
     source="onnx.proto: FunctionProto.opset_import",
     remedy='keep one import; "" and ai.onnx are the same domain',
 )
-def opset_repeated(found: Model | Function) -> Flaws:
+def opset_repeated(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain should be imported only once."""
     for domain, versions in _imports(found).items():
         if len(versions) > 1 and len(set(versions)) == 1:
@@ -67,7 +67,7 @@ def opset_repeated(found: Model | Function) -> Flaws:
     source="IR: Operator Set Identifiers",
     remedy="import the opset that the nodes were written for",
 )
-def opset_version(found: Model | Function) -> Flaws:
+def opset_version(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version must fit into 32 bits."""
     for domain, versions in _imports(found).items():
         for version in versions:
@@ -81,7 +81,7 @@ def opset_version(found: Model | Function) -> Flaws:
     source="IR: Operator Set Identifiers",
     remedy="import the opset that the nodes were written for",
 )
-def opset_positive(found: Model | Function) -> Flaws:
+def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version should be set and positive."""
     for domain, versions in _imports(found).items():
         if min(versions) < 1:
@@ -94,16 +94,16 @@ def opset_positive(found: Model | Function) -> Flaws:
     source="IR: Operator Sets",
     remedy="check the version; if it is right, update opshift",
 )
-def opset_known(found: Model | Function) -> Flaws:
+def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
     """An imported opset of a known domain must exist."""
-    registry = (found if isinstance(found, Model) else found.model).registry
+    registry = (found if isinstance(found, CheckedModel) else found.model).registry
     for domain, version in found.opsets.items():
         newest = registry.newest_opset(domain) if domain in registry.domains() else version
         if version > newest:
             yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 
 
-def _imports(found: Model | Container) -> dict[str, list[int]]:
+def _imports(found: CheckedModel | CheckedContainer) -> dict[str, list[int]]:
     imports: dict[str, list[int]] = {}
     for entry in found.proto.opset_import:
         imports.setdefault(canonical_domain(entry.domain), []).append(entry.version)

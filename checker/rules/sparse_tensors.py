@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from opshift.checker.checked_nodes import SparseTensor
+from opshift.checker.checked_nodes import CheckedSparseTensor
 from opshift.checker.findings import ERROR
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 from opshift.model.tensors import read_tensor
 
 SOURCE = "onnx.proto: SparseTensorProto"
@@ -19,7 +19,7 @@ INT64 = 7
 
 
 @rule("sparse.values", ERROR, source=SOURCE, remedy="provide the values as a tensor of one dimension")
-def values(sparse: SparseTensor) -> Flaws:
+def values(sparse: CheckedSparseTensor) -> Problems:
     """The values of a sparse tensor must be a tensor of one dimension."""
     if not sparse.proto.HasField("values"):
         yield "has no values"
@@ -28,7 +28,7 @@ def values(sparse: SparseTensor) -> Flaws:
 
 
 @rule("sparse.dims", ERROR, source=SOURCE, remedy="set dims to the shape of the dense tensor")
-def dims(sparse: SparseTensor) -> Flaws:
+def dims(sparse: CheckedSparseTensor) -> Problems:
     """A sparse tensor must have at least one dimension, and all dimensions must be positive."""
     shape = list(sparse.proto.dims)
     if not shape or min(shape) <= 0:
@@ -41,7 +41,7 @@ def dims(sparse: SparseTensor) -> Flaws:
     source=SOURCE,
     remedy="provide one index, or one row of coordinates, for each value",
 )
-def indices(sparse: SparseTensor) -> Flaws:
+def indices(sparse: CheckedSparseTensor) -> Problems:
     """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
     proto, count = sparse.proto, _count(sparse)
     if not proto.HasField("indices"):
@@ -56,7 +56,7 @@ def indices(sparse: SparseTensor) -> Flaws:
 
 
 @rule("sparse.order", ERROR, source=SOURCE, remedy="sort the values by index, and keep each index once")
-def order(sparse: SparseTensor) -> Flaws:
+def order(sparse: CheckedSparseTensor) -> Problems:
     """The indices of a sparse tensor must be in its shape, and strictly ascending."""
     positions = _flat_positions(sparse.proto)
     if positions is not None:
@@ -67,7 +67,7 @@ def order(sparse: SparseTensor) -> Flaws:
             yield "has indices that are not strictly ascending"
 
 
-def _count(sparse: SparseTensor) -> int | None:
+def _count(sparse: CheckedSparseTensor) -> int | None:
     shape = sparse.proto.values.dims
     return shape[0] if len(shape) == 1 else None
 

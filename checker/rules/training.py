@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.checker.checked_nodes import Training
+from opshift.checker.checked_nodes import CheckedTraining
 from opshift.checker.findings import ERROR, WARNING
-from opshift.checker.rule_table import Flaws, rule
+from opshift.checker.rule_table import Problems, rule
 
 SOURCE = "IR: Training Related Information"
 
 
 @rule("training.binding-unique", ERROR, source=SOURCE, remedy="keep one binding for each initializer")
-def binding_unique(training: Training) -> Flaws:
+def binding_unique(training: CheckedTraining) -> Problems:
     """An initializer must be bound only once in each step."""
     for field, bindings, _ in _bindings(training):
         for key, count in Counter(binding.key for binding in bindings).items():
@@ -25,7 +25,7 @@ def binding_unique(training: Training) -> Flaws:
 @rule(
     "training.binding-key", ERROR, source=SOURCE, remedy="name an initializer of the model or the algorithm"
 )
-def binding_key(training: Training) -> Flaws:
+def binding_key(training: CheckedTraining) -> Problems:
     """A binding must update an initializer of the main graph or of the algorithm."""
     graphs = (training.model.proto.graph, training.proto.algorithm)
     initializers = {tensor.name for graph in graphs for tensor in graph.initializer}
@@ -36,7 +36,7 @@ def binding_key(training: Training) -> Flaws:
 
 
 @rule("training.binding-value", ERROR, source=SOURCE, remedy="name an output of the graph of the step")
-def binding_value(training: Training) -> Flaws:
+def binding_value(training: CheckedTraining) -> Problems:
     """The new value of a binding must be an output of the step."""
     for field, bindings, outputs in _bindings(training):
         for binding in bindings:
@@ -50,14 +50,14 @@ def binding_value(training: Training) -> Flaws:
     source="onnx.proto: TrainingInfoProto.initialization",
     remedy="replace the inputs by initializers",
 )
-def initialization(training: Training) -> Flaws:
+def initialization(training: CheckedTraining) -> Problems:
     """The initialization graph should not have inputs."""
     inputs = training.proto.initialization.input
     if inputs:
         yield f"the initialization has {len(inputs)} inputs"
 
 
-def _bindings(training: Training) -> Iterator[tuple[str, Any, set[str]]]:
+def _bindings(training: CheckedTraining) -> Iterator[tuple[str, Any, set[str]]]:
     """Yield the name of each field of bindings, its entries, and the outputs that they may refer to."""
     proto = training.proto
     initial = {value.name for value in proto.initialization.output}

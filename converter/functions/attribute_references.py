@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, overload
 
-from opshift.converter.rewrite.rewrite_node import Rewritten, Written
-from opshift.converter.rewrite_cache.cached_rewrite import Result
-from opshift.inference.call_facts import View
+from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
+from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
+from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -15,14 +15,20 @@ from opshift.registry.models import OperatorVersion
 
 
 @overload
-def settled(node: Node, proto: Any, result: Rewritten, scope: CallScope) -> tuple[Node, Rewritten]: ...
+def restore_references(
+    node: Node, proto: Any, result: NodeRewrite, scope: CallScope
+) -> tuple[Node, NodeRewrite]: ...
 
 
 @overload
-def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[Node, Result]: ...
+def restore_references(
+    node: Node, proto: Any, result: RewriteResult, scope: CallScope
+) -> tuple[Node, RewriteResult]: ...
 
 
-def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[Node, Result]:
+def restore_references(
+    node: Node, proto: Any, result: RewriteResult, scope: CallScope
+) -> tuple[Node, RewriteResult]:
     """Return the original node and its rewrite, with references to attributes of the call restored.
 
     Args:
@@ -35,14 +41,14 @@ def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[N
         CannotConvert: only some calls provide an input or attribute of the node, or a new node would call a
             function of the model by mistake.
     """
-    original = node.original if isinstance(node, View) else node
-    if isinstance(node, View):
-        assert isinstance(result, Rewritten), "rewrites of resolved nodes are not cached"
+    original = node.original if isinstance(node, ResolvedNode) else node
+    if isinstance(node, ResolvedNode):
+        assert isinstance(result, NodeRewrite), "rewrites of resolved nodes are not cached"
         result = _restore(node, result)
     if result.is_same_as(original):
         return original, result
-    callers = scope.functions.callers_of(scope)
-    missing = callers.unsettled(original, scope) if callers else ""
+    callers = scope.functions.call_facts_of(scope)
+    missing = callers.describe_disagreement(original, scope) if callers else ""
     if missing:
         raise CannotConvert(
             f"{missing} is provided by some calls of the function, but not by all",
@@ -52,7 +58,7 @@ def settled(node: Node, proto: Any, result: Result, scope: CallScope) -> tuple[N
     return original, result
 
 
-def _restore(view: View, result: Rewritten) -> Rewritten:
+def _restore(view: ResolvedNode, result: NodeRewrite) -> NodeRewrite:
     """Restore the references in attributes that steps passed on unchanged, or the whole original node."""
     if result.is_same_as(view) and _supports(view.original, result.nodes[0].operator):
         return result._replace(nodes=(result.nodes[0]._replace(node=view.original),))
@@ -65,17 +71,17 @@ def _supports(node: Node, operator: OperatorVersion) -> bool:
     return len(node.inputs) <= operator.max_input and node.attributes.keys() <= operator.attributes.keys()
 
 
-def _require_no_function(proto: Any, result: Result, scope: CallScope) -> None:
+def _require_no_function(proto: Any, result: RewriteResult, scope: CallScope) -> None:
     overload = getattr(proto, "overload", "")
     emitted = [
         LocalFunction(
-            canonical_domain(each.node.domain), each.node.op_type, overload if each.successor else ""
+            canonical_domain(each.node.domain), each.node.op_type, overload if each.is_replacement else ""
         )
         for each in result.nodes
     ]
     if scope.new_constants:
         emitted.append(LocalFunction(DEFAULT_DOMAIN, "Constant"))
-    shadowed = next((each for each in emitted if scope.functions.has(each)), None)
+    shadowed = next((each for each in emitted if scope.functions.has_function(each)), None)
     if shadowed is not None:
         raise CannotConvert(
             f"it needs the operator {shadowed.name}, but a function of the model has that name",
@@ -83,7 +89,7 @@ def _require_no_function(proto: Any, result: Result, scope: CallScope) -> None:
         )
 
 
-def _with_references(emitted: Written, references: dict[int, Any]) -> Written:
+def _with_references(emitted: Emission, references: dict[int, Any]) -> Emission:
     node = emitted.node
     if not any(id(value) in references for value in node.attributes.values()):
         return emitted

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-Fresh = Callable[[str], str]
+NameFactory = Callable[[str], str]
 """Function that returns an unused value name, derived from a hint."""
 
 
-class Instance:
+class InlinedCall:
     """Function with the inputs, outputs and attributes of one call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
@@ -22,7 +22,7 @@ class Instance:
         has_identity: whether Identity nodes were added, for outputs that are also inputs or returned twice.
     """
 
-    def __init__(self, call: Any, function: Any, fresh: Fresh) -> None:
+    def __init__(self, call: Any, function: Any, fresh: NameFactory) -> None:
         self._call = call
         self._fresh = fresh
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}

@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from typing import Any
 
-from opshift.converter.functions.inlined_call import Instance
-from opshift.model.fresh_names import Names
+from opshift.converter.functions.inlined_call import InlinedCall
+from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import graphs_of
-from opshift.model.operator_ids import LocalFunction, canonical_domain, identity
+from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id
 from opshift.registry.registry import Registry
 
-MOST_NODES = 1_000_000
+MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining.
 
 More than any real model has; functions that call each other twice grow exponentially.
 """
 
-STRIDE = 1 << 32
+SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 
@@ -62,8 +62,8 @@ def inlining_obstacles(
                     f"it is written for opset {opset} of {domain}, the graph for opset {graph_opset}",
                 )
     total = _inlined_size(model)
-    if total > MOST_NODES:
-        yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MOST_NODES:,}"
+    if total > MAX_NODES:
+        yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MAX_NODES:,}"
 
 
 def _root_graphs(model: Any) -> Iterator[Any]:
@@ -100,9 +100,9 @@ class _Inliner:
     """Inliner of one model: its functions and value names."""
 
     def __init__(self, model: Any) -> None:
-        self._functions = {identity(each): each for each in model.functions}
-        self._names = Names()
-        self._names.sets.append(set(_value_names(model)))
+        self._functions = {function_id(each): each for each in model.functions}
+        self._names = FreshNames()
+        self._names.name_sets.append(set(_value_names(model)))
         self.needs_identity = False
 
     def inline(self, top: Any) -> None:
@@ -112,7 +112,7 @@ class _Inliner:
             graph = waiting.pop()
             nodes = graph.node
             count = len(nodes)
-            keys = [position * STRIDE for position in range(count)]
+            keys = [position * SORT_KEY_STRIDE for position in range(count)]
             for position in range(count):
                 if _function_id(nodes[position]) in self._functions:
                     keys += self._replace(graph, position)
@@ -134,7 +134,7 @@ class _Inliner:
             call.CopyFrom(new_nodes[main])
         else:
             call.Clear()
-        return [position * STRIDE + index - main for index in range(len(new_nodes)) if index != main]
+        return [position * SORT_KEY_STRIDE + index - main for index in range(len(new_nodes)) if index != main]
 
     def _expand(self, call: Any, graph: Any) -> list[Any]:
         """Return the nodes of a call, with nested calls expanded."""
@@ -145,7 +145,7 @@ class _Inliner:
             if function is None:
                 done.append(node)
                 continue
-            instance = Instance(node, function, self._names.fresh)
+            instance = InlinedCall(node, function, self._names.fresh)
             self.needs_identity = self.needs_identity or instance.has_identity
             graph.value_info.extend(instance.value_info)
             waiting += reversed(instance.nodes)
@@ -166,7 +166,7 @@ def _value_names(model: Any) -> Iterator[str]:
 
 def _inlined_size(model: Any) -> int:
     """Return the number of nodes that the graphs of a model have after inlining."""
-    functions = {identity(each): each for each in model.functions}
+    functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}
     graph = {name: {_function_id(node) for node in _all_nodes(each.node)} for name, each in functions.items()}
     for name in TopologicalSorter(graph).static_order():

@@ -10,20 +10,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
 
-from opshift.converter.survey.survey import Surveyed
-from opshift.inference.call_facts import Asked, Call, Callers
-from opshift.inference.function_scope import CallScope, Functions
+from opshift.converter.survey.survey import ContainerSurvey
+from opshift.inference.call_facts import CallFacts, CallSite, Fact
+from opshift.inference.function_scope import CallScope, FunctionTable
 from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import label
-from opshift.model.operator_ids import title
+from opshift.model.graphs import node_label
+from opshift.model.operator_ids import function_label
 
-Splits = Mapping[int, frozenset[Asked]]
+Specializations = Mapping[int, frozenset[Fact]]
 """Facts that distinguish the calls of a function, by the position of the function in the model."""
 
 
 @dataclass(eq=False)
-class Body:
+class FunctionVersion:
     """A function, or one of its copies, to convert.
 
     Attributes:
@@ -35,15 +35,18 @@ class Body:
     """
 
     index: int
-    surveyed: Surveyed
-    made: list[tuple[int, Call]]
-    calls: list[Call] = field(default_factory=list)
+    surveyed: ContainerSurvey
+    outgoing_calls: list[tuple[int, CallSite]]
+    call_sites: list[CallSite] = field(default_factory=list)
     name: str = ""
 
 
-def arrange(
-    functions: Functions, outer: list[tuple[int, Call]], survey: Callable[[int, str], Body], splits: Splits
-) -> list[Body]:
+def build_function_versions(
+    functions: FunctionTable,
+    outer: list[tuple[int, CallSite]],
+    survey: Callable[[int, str], FunctionVersion],
+    splits: Specializations,
+) -> list[FunctionVersion]:
     """Return the function versions to convert: every function in the order of the model, then the copies.
 
     Args:
@@ -57,8 +60,8 @@ def arrange(
         InvalidModel: a function calls itself, directly or through other functions.
     """
     base = [survey(index, "") for index in range(len(functions.protos))]
-    copies: list[Body] = []
-    calls: dict[int, list[Call]] = {}
+    copies: list[FunctionVersion] = []
+    calls: dict[int, list[CallSite]] = {}
     _collect_calls(outer, calls)
     # Callers first: the calls of a function are complete only when all its callers have been specialized.
     for index in _callers_first(functions, base):
@@ -67,37 +70,37 @@ def arrange(
         base[index] = bodies[0]
         copies += bodies[1:]
         for body, group in zip(bodies, groups, strict=True):
-            _attach_calls(body, Callers(functions, index, group))
+            _attach_calls(body, CallFacts(functions, index, group))
             if group:
-                _collect_calls(body.made, calls)
+                _collect_calls(body.outgoing_calls, calls)
     return [*base, *copies]
 
 
-def _caller_text(calls: list[Call]) -> str:
+def _caller_text(calls: list[CallSite]) -> str:
     proto = calls[0].proto
-    return f", called by {label(proto.name, proto.op_type, proto.output)}"
+    return f", called by {node_label(proto.name, proto.op_type, proto.output)}"
 
 
-def _attach_calls(body: Body, callers: Callers) -> None:
-    body.calls = list(callers.calls)
+def _attach_calls(body: FunctionVersion, callers: CallFacts) -> None:
+    body.call_sites = list(callers.calls)
     assert isinstance(body.surveyed.scope, CallScope)
-    body.surveyed.scope.callers = callers
+    body.surveyed.scope.call_facts = callers
 
 
-def _collect_calls(made: list[tuple[int, Call]], calls: dict[int, list[Call]]) -> None:
+def _collect_calls(made: list[tuple[int, CallSite]], calls: dict[int, list[CallSite]]) -> None:
     for index, call in made:
         calls.setdefault(index, []).append(call)
 
 
-def _callers_first(functions: Functions, bodies: Sequence[Body]) -> Iterable[int]:
+def _callers_first(functions: FunctionTable, bodies: Sequence[FunctionVersion]) -> Iterable[int]:
     sorter: TopologicalSorter[int] = TopologicalSorter({body.index: () for body in bodies})
     for body in bodies:
-        for called, _ in body.made:
+        for called, _ in body.outgoing_calls:
             sorter.add(called, body.index)
     try:
         return list(sorter.static_order())
     except CycleError as error:
-        names = [title(functions.protos[index]) for index in error.args[1]]
+        names = [function_label(functions.protos[index]) for index in error.args[1]]
         raise InvalidModel(
             f"functions call themselves: {' -> '.join(names)}",
             place=f"function {names[0]}",
@@ -105,18 +108,22 @@ def _callers_first(functions: Functions, bodies: Sequence[Body]) -> Iterable[int
         ) from error
 
 
-def _groups(functions: Functions, index: int, calls: list[Call], split: frozenset[Asked]) -> list[list[Call]]:
+def _groups(
+    functions: FunctionTable, index: int, calls: list[CallSite], split: frozenset[Fact]
+) -> list[list[CallSite]]:
     if not split:
         return [calls]
-    callers = Callers(functions, index, calls)
+    callers = CallFacts(functions, index, calls)
     asked = sorted(split)
-    groups: dict[object, list[Call]] = {}
+    groups: dict[object, list[CallSite]] = {}
     for call in calls:
-        groups.setdefault(callers.key(call, asked), []).append(call)
+        groups.setdefault(callers.fact_key(call, asked), []).append(call)
     return list(groups.values()) or [[]]  # a function without calls is still converted
 
 
-def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) -> Splits:
+def refine_specializations(
+    functions: FunctionTable, refused: Iterable[Scope], splits: Specializations
+) -> Specializations:
     """Extend the specializations by the facts that may have caused refusals.
 
     These are the facts on which the calls of the functions with refused nodes disagree, and the calls of the
@@ -128,9 +135,9 @@ def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) 
         refused: scopes with refused nodes.
         splits: specializations so far.
     """
-    differing: dict[int, set[Asked]] = {}
+    differing: dict[int, set[Fact]] = {}
     for callers in _with_calling_functions(functions, refused):
-        new = callers.disagreed - splits.get(callers.index, frozenset())
+        new = callers.disagreements - splits.get(callers.index, frozenset())
         differing.setdefault(callers.index, set()).update(new)
     no_shapes = {
         index: {each for each in found if each.kind != "shape"} for index, found in differing.items()
@@ -142,9 +149,9 @@ def more_splits(functions: Functions, refused: Iterable[Scope], splits: Splits) 
     return chosen
 
 
-def _with_calling_functions(functions: Functions, scopes: Iterable[Scope]) -> Iterator[Callers]:
+def _with_calling_functions(functions: FunctionTable, scopes: Iterable[Scope]) -> Iterator[CallFacts]:
     """Yield the call facts of the functions of some scopes and of all functions that call them, each once."""
-    waiting = [functions.callers_of(scope) for scope in scopes]
+    waiting = [functions.call_facts_of(scope) for scope in scopes]
     seen: set[int] = set()
     while waiting:
         callers = waiting.pop()
@@ -152,4 +159,4 @@ def _with_calling_functions(functions: Functions, scopes: Iterable[Scope]) -> It
             continue
         seen.add(id(callers))
         yield callers
-        waiting += [functions.callers_of(call.scope) for call in callers.calls]
+        waiting += [functions.call_facts_of(call.scope) for call in callers.calls]

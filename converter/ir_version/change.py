@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import Refusal
-from opshift.converter.options import Concessions
+from opshift.converter.options import Allowances
 from opshift.converter.target import KEEP, Target
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Releases
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from opshift.converter.ir_version.lowerings import Lowering
 
 
-def change_ir_version(
+def plan_ir_change(
     model: Any,
     imports: Mapping[str, int],
     target: Target,
     registry: Registry,
-    concessions: Concessions,
+    concessions: Allowances,
     operators: Collection[tuple[str, str]],
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
@@ -45,35 +45,37 @@ def change_ir_version(
     requested, is_strict = _requested_version(before, imports, target, registry.releases)
     if requested >= before:
         return IrChange(before, requested)
-    from opshift.converter.ir_version.lower import lower  # most conversions do not need it
+    from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
-    return lower(model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict)
+    return plan_lowering(
+        model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict
+    )
 
 
 def _requested_version(
     before: int, imports: Mapping[str, int], target: Target, releases: Releases
 ) -> tuple[int, bool]:
     """Return the IR version to convert to, and whether it is strict: a newer one is not acceptable."""
-    if target.wanted_ir_version == KEEP:
+    if target.requested_ir_version == KEEP:
         return before, True
-    if target.wanted_ir_version is not None:
-        return target.wanted_ir_version, True
+    if target.requested_ir_version is not None:
+        return target.requested_ir_version, True
     final_opsets = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
     raised = {domain: opset for domain, opset in final_opsets.items() if opset > imports[domain]}
-    requested = max(before, needed_for(raised, releases))
+    requested = max(before, release_ir_version(raised, releases))
     if target.ir_version is not None:
         return min(requested, target.ir_version), True
     is_lowered = any(opset < imports[domain] for domain, opset in final_opsets.items())
-    required = needed_for(final_opsets, releases)
+    required = release_ir_version(final_opsets, releases)
     return (required, False) if is_lowered and required < before else (requested, True)
 
 
-def needed_for(opsets: Mapping[str, int], releases: Releases) -> int:
+def release_ir_version(opsets: Mapping[str, int], releases: Releases) -> int:
     """Return the IR version of the first ONNX release with all of these opsets.
 
     Source: ONNX Versioning, "Released Versions".
     """
-    first = (releases.first_with(domain, opset) for domain, opset in opsets.items())
+    first = (releases.first_release_with(domain, opset) for domain, opset in opsets.items())
     return max((release.ir_version for release in first if release), default=0)
 
 
@@ -95,7 +97,7 @@ class IrChange:
     refusals: tuple[Refusal, ...] = ()
 
     @property
-    def makes_inputs(self) -> bool:
+    def turns_initializers_into_inputs(self) -> bool:
         """Whether initializers of the main graph become inputs, including those that the conversion adds."""
         return self.after < self.before and self.before >= since(STANDALONE) > self.after
 
@@ -107,12 +109,14 @@ class IrChange:
         from opshift.registry.ir_versions import ir_versions
 
         meaning = ir_versions().meaning(lowering.feature)
-        replacement = "" if lowering.feature in self.dropped else lowering.becomes
+        replacement = "" if lowering.feature in self.dropped else lowering.replacement
         return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
 
     def apply(self, model: Any, registry: Registry) -> None:
         """Rewrite a model in place, after the conversion of its opsets."""
-        features = {each.feature for each in self.lowerings} | ({STANDALONE} if self.makes_inputs else set())
+        features = {each.feature for each in self.lowerings} | (
+            {STANDALONE} if self.turns_initializers_into_inputs else set()
+        )
         if not features:
             return
         from opshift.checker.ir_features.contents import contents_of

@@ -9,7 +9,7 @@ from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import attribute_defaults, called_function
 from opshift.checker.ir_features.use import Use
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
-from opshift.model.operator_ids import LocalFunction, canonical_domain, identity, opset_imports
+from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id, opset_imports
 
 
 def write_default_attributes(contents: Contents) -> None:
@@ -25,7 +25,7 @@ def write_default_attributes(contents: Contents) -> None:
         function.ClearField("attribute_proto")
 
 
-CIRCLE = "it calls itself, directly or through other functions, and cannot be inlined"
+RECURSION = "it calls itself, directly or through other functions, and cannot be inlined"
 
 
 def inline_all_functions(contents: Contents) -> None:
@@ -38,8 +38,8 @@ FUNCTIONS_REMEDY = "inline the functions in the exporter"
 
 def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator[Use]:
     """Yield the uses of IR features, those of functions with the reason why calls cannot be inlined."""
-    obstacles = _obstacles(contents) if contents.functions else {}
-    functions = {path: identity(function) for path, function in contents.functions}
+    obstacles = _inlining_obstacles(contents) if contents.functions else {}
+    functions = {path: function_id(function) for path, function in contents.functions}
     for use in uses:
         if use.feature == "functions":
             yield use._replace(obstacle=obstacles.get(functions[use.place], ""), remedy=FUNCTIONS_REMEDY)
@@ -47,14 +47,14 @@ def with_inlining_obstacles(uses: Iterable[Use], contents: Contents) -> Iterator
             yield use
 
 
-def _obstacles(contents: Contents) -> dict[LocalFunction, str]:
+def _inlining_obstacles(contents: Contents) -> dict[LocalFunction, str]:
     model = contents.model
     opsets = opset_imports(model.opset_import, model.ir_version)
     try:
         obstacles = inlining_obstacles(model, opsets, contents.targets, contents.registry)
-        return {identity(function): reason for function, reason in obstacles}
+        return {function_id(function): reason for function, reason in obstacles}
     except CycleError as error:
-        return dict.fromkeys(error.args[1], CIRCLE)
+        return dict.fromkeys(error.args[1], RECURSION)
 
 
 def move_function_value_info(contents: Contents) -> None:
@@ -73,9 +73,9 @@ def rename_overloads(contents: Contents) -> None:
     names = _new_names(contents)
     for _, function in contents.functions:
         if function.overload:
-            function.name = names[identity(function)]
+            function.name = names[function_id(function)]
             function.ClearField("overload")
-    for call in contents.overloaded:
+    for call in contents.with_overload:
         node = call.proto
         called = LocalFunction(canonical_domain(node.domain), node.op_type, node.overload)
         node.op_type = names.get(called, node.op_type)
@@ -83,7 +83,7 @@ def rename_overloads(contents: Contents) -> None:
 
 
 def _new_names(contents: Contents) -> dict[LocalFunction, str]:
-    functions = [identity(function.proto) for function in contents.functions]
+    functions = [function_id(function.proto) for function in contents.functions]
     used = {(function.domain, function.name) for function in functions}
     new_names: dict[LocalFunction, str] = {}
     for function in functions:

@@ -6,25 +6,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from opshift.checker.ir_features.contents import contents_of
-from opshift.checker.ir_features.finders import uses_in
+from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.change import IrChange
 from opshift.converter.ir_version.functions import with_inlining_obstacles
-from opshift.converter.ir_version.lowerings import LOWERINGS, OF_FUNCTIONS, Lowering
-from opshift.converter.options import Concessions
+from opshift.converter.ir_version.lowerings import FUNCTION_FEATURES, LOWERINGS, Lowering
+from opshift.converter.options import Allowances
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
 
-CORRECT = "correct the IR version first, for example with opshift doctor --fix"
+UNKNOWN_VERSION_REMEDY = "correct the IR version first, for example with opshift doctor --fix"
 
 
-def lower(
+def plan_lowering(
     model: Any,
     least: int,
     targets: Mapping[str, int],
     registry: Registry,
-    concessions: Concessions,
+    concessions: Allowances,
     operators: Collection[tuple[str, str]],
     *,
     is_strict: bool,
@@ -47,10 +47,10 @@ def lower(
         reason = (
             f"the features of IR version {before} are unknown; the newest known version is {versions.newest}"
         )
-        refusal = Refusal("model", f"IR version {before}", reason, CORRECT)
+        refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
     contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
-    uses = list(with_inlining_obstacles(uses_in(contents), contents))
+    uses = list(with_inlining_obstacles(find_uses(contents), contents))
     blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
     after = least if is_strict else _lowest_possible(least, blocked)
     blocked = _remaining(blocked, after)
@@ -71,28 +71,28 @@ def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:
 def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
     """Return the uses that remain at an IR version: inlining functions also removes their features."""
     has_functions = version >= since("functions")
-    return [use for use in uses if has_functions or use.feature not in OF_FUNCTIONS]
+    return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
 
 
-def least_version(model: Any, registry: Registry) -> int:
+def required_ir_version(model: Any, registry: Registry) -> int:
     """Return the oldest IR version with all features and element types that a model uses."""
     versions = ir_versions()
-    uses = uses_in(contents_of(model, registry, versions.newest))
+    uses = find_uses(contents_of(model, registry, versions.newest))
     return max((since(use.feature) for use in uses), default=versions.oldest)
 
 
-def _is_allowed(use: Use, concessions: Concessions) -> bool:
-    return use.concession is not None and concessions.allows(use.concession)
+def _is_allowed(use: Use, concessions: Allowances) -> bool:
+    return use.allowance is not None and concessions.is_allowed(use.allowance)
 
 
-def _dropped(lowerings: Iterable[Lowering], concessions: Concessions) -> frozenset[str]:
+def _dropped(lowerings: Iterable[Lowering], concessions: Allowances) -> frozenset[str]:
     """Return the features that the caller allows to drop, and record that they are dropped."""
     versions = ir_versions()
     return frozenset(
         lowering.feature
         for lowering in lowerings
-        if lowering.concession
-        and concessions.concede(lowering.concession, f"{versions.meaning(lowering.feature)} are dropped")
+        if lowering.allowance
+        and concessions.allow(lowering.allowance, f"{versions.meaning(lowering.feature)} are dropped")
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.checker.ir_features.finders import Change
+from opshift.checker.ir_features.finders import ModelRewrite
 from opshift.converter.ir_version.functions import (
     inline_all_functions,
     move_function_value_info,
@@ -24,7 +24,7 @@ from opshift.converter.ir_version.tensors import (
     densify_attributes,
     densify_initializers,
 )
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
 
 class Lowering(NamedTuple):
@@ -40,10 +40,10 @@ class Lowering(NamedTuple):
     """
 
     feature: str
-    becomes: str
-    apply: Change | None
-    concession: Concession | None = None
-    drop: Change | None = None
+    replacement: str
+    apply: ModelRewrite | None
+    allowance: Allow | None = None
+    drop: ModelRewrite | None = None
     moves_nodes: bool = False
 
 
@@ -69,5 +69,5 @@ LOWERINGS: tuple[Lowering, ...] = (
 """Rewrites in the order of their application: newest first, except that inlining precedes the rewrites of
 function features, which it makes unnecessary."""
 
-OF_FUNCTIONS = frozenset({"overloads", "function_values", "attribute_defaults"})
+FUNCTION_FEATURES = frozenset({"overloads", "function_values", "attribute_defaults"})
 """Features that a model without functions cannot have."""

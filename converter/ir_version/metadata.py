@@ -65,7 +65,7 @@ def drop_quantization_annotations(contents: Contents) -> None:
 def drop_device_configurations(contents: Contents) -> None:
     """Remove all device configurations."""
     contents.model.ClearField("configuration")
-    for node in contents.distributed:
+    for node in contents.with_devices:
         node.proto.ClearField("device_configurations")
 
 

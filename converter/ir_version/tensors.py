@@ -20,10 +20,10 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor
 
-ANY_CONSTANT = 9
+ANY_CONSTANT_SINCE = 9
 """First opset in which a Constant can have any element type."""
 
-FLOATS = (1, 10, 11)
+CONSTANT_TYPES = (1, 10, 11)
 """Element types of Constant before opset 9: float, float16 and double."""
 
 
@@ -41,7 +41,7 @@ def add_initializers_as_inputs(contents: Contents) -> None:
 
 def _move_non_floats_to_main_graph(contents: Contents) -> None:
     opsets = {canonical_domain(entry.domain): entry.version for entry in contents.model.opset_import}
-    if opsets.get(DEFAULT_DOMAIN, ANY_CONSTANT) >= ANY_CONSTANT:
+    if opsets.get(DEFAULT_DOMAIN, ANY_CONSTANT_SINCE) >= ANY_CONSTANT_SINCE:
         return
     main = contents.model.graph
     counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
@@ -50,7 +50,11 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
         # In reverse, so that a deletion does not change the indices of the remaining initializers.
         for index in reversed(range(len(graph.initializer))):
             tensor = graph.initializer[index]
-            if tensor.name in standalone and tensor.data_type not in FLOATS and counts[tensor.name] == 1:
+            if (
+                tensor.name in standalone
+                and tensor.data_type not in CONSTANT_TYPES
+                and counts[tensor.name] == 1
+            ):
                 main.initializer.add().CopyFrom(tensor)
                 del graph.initializer[index]
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.ir_version.change import IrChange
-from opshift.converter.plan.restorations import Reversal
-from opshift.converter.rewrite_cache.cached_rewrite import Result
-from opshift.model.graphs import Line, label
+from opshift.converter.plan.restorations import Restorations
+from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
+from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
-    from opshift.converter.reversible.record import Header
+    from opshift.converter.reversible.record import RecordHeader
 
 
 class NodeChange(NamedTuple):
@@ -29,22 +29,22 @@ class NodeChange(NamedTuple):
         original: the replaced node; `None` if the result comes from the rewrite cache.
     """
 
-    line: Line
+    record: NodeRecord
     path: str
     name: str
-    result: Result
+    result: RewriteResult
     original: Node | None = None
 
     @property
     def position(self) -> int:
         """Position of the node in its graph or function."""
-        return self.line[0]
+        return self.record[0]
 
     @property
     def place(self) -> str:
         """Label of the node, with its graph or function."""
-        _, _, op_type, _, outputs = self.line
-        return f"{self.path}, node {label(self.name, op_type, outputs)}"
+        _, _, op_type, _, outputs = self.record
+        return f"{self.path}, node {node_label(self.name, op_type, outputs)}"
 
     @property
     def operator(self) -> OperatorId:
@@ -67,10 +67,10 @@ class ContainerPlan:
 
     calls: list[tuple[int, str]] = field(default_factory=list)
     """Positions of calls to redirect, each with the name of the function copy to call."""
-    reversal: Reversal = field(default_factory=Reversal)
+    reversal: Restorations = field(default_factory=Restorations)
     """Nodes that earlier conversions replaced and this one restores, and the records that it adds."""
 
-    def all(self) -> Iterator[ContainerPlan]:
+    def walk(self) -> Iterator[ContainerPlan]:
         """Yield this plan and the plans of all nested subgraphs."""
         waiting = [self]
         while waiting:
@@ -138,13 +138,13 @@ class Plan:
     refusals: tuple[Refusal, ...]
     concessions: tuple[tuple[str, str], ...] = ()
     copies: tuple[FunctionCopy, ...] = ()
-    header: Header | None = None
+    header: RecordHeader | None = None
     """Record of this and earlier conversions to write into the model."""
 
     def containers(self) -> Iterator[ContainerPlan]:
         """Yield the plan of every graph, subgraph, function and function copy."""
         for top in (self.graph, *self.training, *self.functions, *(each.container for each in self.copies)):
-            yield from top.all()
+            yield from top.walk()
 
     @property
     def is_empty(self) -> bool:

@@ -6,27 +6,27 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.converter.errors import Refusal
-from opshift.converter.ir_version.change import change_ir_version
-from opshift.converter.options import Concessions
+from opshift.converter.ir_version.change import plan_ir_change
+from opshift.converter.options import Allowances
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
-from opshift.converter.rewrite_cache.cache import Alike
-from opshift.converter.survey.node_analysis import Standings
-from opshift.converter.survey.survey import Surveyed, survey
+from opshift.converter.rewrite_cache.cache import RewriteCache
+from opshift.converter.survey.node_analysis import NodeAnalysis
+from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.converter.target import Target
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.fresh_names import Names
-from opshift.model.graphs import Line, label
+from opshift.model.fresh_names import FreshNames
+from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.converter.functions.specialization import Body, Splits
+    from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.reversible.history import History
-    from opshift.converter.rewrite_cache.cached_rewrite import Result
-    from opshift.inference.function_scope import Functions
+    from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
+    from opshift.inference.function_scope import FunctionTable
 
 
 class Planner:
@@ -47,20 +47,20 @@ class Planner:
         target: Target,
         registry: Registry,
         allow: str | Iterable[str] = (),
-        specializations: Splits | None = None,
+        specializations: Specializations | None = None,
         history: History | None = None,
     ) -> None:
         self._model = model
         self._registry = registry
         self._target = target
-        self._names = Names()
+        self._names = FreshNames()
         self._history = history
         self._allow = allow if isinstance(allow, str) else tuple(allow)
-        self._allowances = Concessions(self._allow)
+        self._allowances = Allowances(self._allow)
         self._functions = _functions(model, registry) if model.functions else None
         self._specializations = specializations or {}
         self._redirected_calls: dict[Scope, list[tuple[Any, str]]] = {}
-        self._node_analysis = Standings(model, registry, target.opsets, self._functions)
+        self._node_analysis = NodeAnalysis(model, registry, target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
 
@@ -83,10 +83,10 @@ class Planner:
             for part in ("initialization", "algorithm")
         ]
         versions = self._function_versions()
-        self._node_analysis.settle((graph, *training, *(body.surveyed for body in versions)))
+        self._node_analysis.finish((graph, *training, *(body.surveyed for body in versions)))
         if self._history:
             # Before the first fresh name, which must differ from the names that the history restores.
-            self._history.reserve(self._names)
+            self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
         specializations = self._refined_specializations() if self._refused_scopes else self._specializations
         if specializations == self._specializations:
@@ -99,16 +99,16 @@ class Planner:
     def _build_plan(
         self,
         imports: Mapping[str, int],
-        graph: Surveyed,
-        training: list[Surveyed],
-        versions: list[Body],
+        graph: ContainerSurvey,
+        training: list[ContainerSurvey],
+        versions: list[FunctionVersion],
     ) -> Plan:
         opsets = tuple(
             OpsetChange(domain, source, self._target.opsets[domain])
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        ir = change_ir_version(
+        ir = plan_ir_change(
             self._model,
             imports,
             self._target,
@@ -117,7 +117,7 @@ class Planner:
             self._node_analysis.operators,
         )
         if self._history:
-            ir = self._history.ir(ir, imports, self._target, self._registry)
+            ir = self._history.plan_ir_change(ir, imports, self._target, self._registry)
         plans = [
             self._container_plan(each) for each in (graph, *training, *(body.surveyed for body in versions))
         ]
@@ -141,72 +141,74 @@ class Planner:
             self._history.header(imports, ir) if self._history else None,
         )
 
-    def _function_copy(self, body: Body, container: ContainerPlan) -> FunctionCopy:
-        from opshift.model.operator_ids import title
+    def _function_copy(self, body: FunctionVersion, container: ContainerPlan) -> FunctionCopy:
+        from opshift.model.operator_ids import function_label
 
-        return FunctionCopy(body.index, title(self._model.functions[body.index]), body.name, container)
+        return FunctionCopy(
+            body.index, function_label(self._model.functions[body.index]), body.name, container
+        )
 
     def _survey(
         self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
-    ) -> Surveyed:
-        statuses = self._node_analysis.at(opsets)
+    ) -> ContainerSurvey:
+        statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
         scope = scope_class(
             container, opsets, self._registry, self._names, self._allowances, statuses, parent
         )
-        keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).asking
-        return survey(scope, path, self._node_analysis.look, keeps_lines=keeps_lines)
+        keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
+        return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
 
-    def _function_versions(self) -> list[Body]:
+    def _function_versions(self) -> list[FunctionVersion]:
         """Return the functions of the model, then the copies for some of their calls."""
         if self._functions is None:
             return []
-        from opshift.converter.functions.specialization import arrange
+        from opshift.converter.functions.specialization import build_function_versions
 
-        versions = arrange(
+        versions = build_function_versions(
             self._functions, self._node_analysis.calls, self._survey_function, self._specializations
         )
         for body in versions[len(self._functions.protos) :]:
             body.name = self._functions.copy_name(body.index)
-            for call in body.calls:
+            for call in body.call_sites:
                 self._redirected_calls.setdefault(call.scope, []).append((call.proto, body.name))
         return versions
 
-    def _survey_function(self, index: int, caller_text: str) -> Body:
-        from opshift.converter.functions.specialization import Body
-        from opshift.model.operator_ids import title
+    def _survey_function(self, index: int, caller_text: str) -> FunctionVersion:
+        from opshift.converter.functions.specialization import FunctionVersion
+        from opshift.model.operator_ids import function_label
 
         assert self._functions is not None
         function, self._node_analysis.calls = self._functions.protos[index], []
-        path = f"function {title(function)}{caller_text}"
+        path = f"function {function_label(function)}{caller_text}"
         surveyed = self._survey(function, self._functions.opsets(index), path)
-        return Body(index, surveyed, self._node_analysis.calls)
+        return FunctionVersion(index, surveyed, self._node_analysis.calls)
 
-    def _refined_specializations(self) -> Splits:
+    def _refined_specializations(self) -> Specializations:
         if self._functions is None:
             return self._specializations
-        from opshift.converter.functions.specialization import more_splits
+        from opshift.converter.functions.specialization import refine_specializations
 
-        return more_splits(self._functions, self._refused_scopes, self._specializations)
+        return refine_specializations(self._functions, self._refused_scopes, self._specializations)
 
-    def _container_plan(self, surveyed: Surveyed) -> ContainerPlan:
+    def _container_plan(self, surveyed: ContainerSurvey) -> ContainerPlan:
         scope = surveyed.scope
         router = self._node_analysis.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
-        cache = Alike(scope, router)
+        cache = RewriteCache(scope, router)
         if self._history:
             self._history.restore(found, surveyed, router)
         # Nodes that the history restores are settled and need no rewrite.
-        for line in found.reversal.unsettled(surveyed.todo):
+        for line in found.reversal.remaining_nodes(surveyed.candidates):
             change = self._node_change(line, surveyed, cache)
             if change is not None:
                 found.changes.append(change)
         # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
-        if scope.has_lines:
-            router.asking.add(scope.opset_of(""))
+        if scope.has_node_records:
+            router.fact_querying_opsets.add(scope.opset_of(""))
         found.constants = scope.new_constants
         if self._history:
-            self._history.note(found, surveyed, router)
+            self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)
         domains = {operator.domain for change in found.changes for operator in change.result.operators}
         found.new_imports = {
@@ -215,11 +217,13 @@ class Planner:
         found.subgraphs = [
             (index, attribute, position, self._container_plan(inner))
             for index, attribute, position, inner in surveyed.subgraphs
-            if index not in found.reversal.settled
+            if index not in found.reversal.restored_positions
         ]
         return found
 
-    def _node_change(self, line: Line, surveyed: Surveyed, cache: Alike) -> NodeChange | None:
+    def _node_change(
+        self, line: NodeRecord, surveyed: ContainerSurvey, cache: RewriteCache
+    ) -> NodeChange | None:
         scope = surveyed.scope
         _, domain, op_type, _, _ = line
         proto = scope.proto_of(line)
@@ -232,13 +236,13 @@ class Planner:
             if unresolved and (domain, op_type, opset) in unresolved:
                 raise unresolved[domain, op_type, opset].with_traceback(None)
             # Models without functions need no view of the node when the rewrite is cached.
-            cached = cache.known(line, proto, opset) if self._functions is None else None
+            cached = cache.lookup(line, proto, opset) if self._functions is None else None
             if cached is not None:
-                is_same = cached.pattern.is_unchanged
+                is_same = cached.cached.is_unchanged
                 return None if is_same else NodeChange(line, surveyed.path, proto.name, cached)
             node = scope.node_of(line)
             if self._functions is None:
-                result = cache.learn(node, line, proto, opset)
+                result = cache.rewrite_and_store(node, line, proto, opset)
             else:
                 result = cache.rewrite(node, line, proto, opset)
                 node, result = _restored_references(node, proto, result, scope)
@@ -249,10 +253,10 @@ class Planner:
             return None
         return NodeChange(line, surveyed.path, proto.name, result, node)
 
-    def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: Surveyed) -> None:
-        place = f"{surveyed.path}, node {label(proto.name, proto.op_type, proto.output)}"
+    def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: ContainerSurvey) -> None:
+        place = f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
         reason, remedy = error.reason, error.remedy
-        callers = self._functions.callers_of(surveyed.scope) if self._functions else None
+        callers = self._functions.call_facts_of(surveyed.scope) if self._functions else None
         if callers is not None and not callers.calls:
             reason, remedy = f"{reason}; nothing calls the function", "remove the function"
         self._refusals.append(Refusal(place, self._operator_name(proto, surveyed.scope), reason, remedy))
@@ -273,14 +277,16 @@ class Planner:
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
 
 
-def _functions(model: Any, registry: Registry) -> Functions:
-    from opshift.inference.function_scope import Functions
+def _functions(model: Any, registry: Registry) -> FunctionTable:
+    from opshift.inference.function_scope import FunctionTable
 
-    return Functions(model, registry)
+    return FunctionTable(model, registry)
 
 
-def _restored_references(node: Node, proto: Any, result: Result, scope: Scope) -> tuple[Node, Result]:
-    from opshift.converter.functions.attribute_references import settled
+def _restored_references(
+    node: Node, proto: Any, result: RewriteResult, scope: Scope
+) -> tuple[Node, RewriteResult]:
+    from opshift.converter.functions.attribute_references import restore_references
     from opshift.inference.function_scope import CallScope
 
-    return settled(node, proto, result, scope) if isinstance(scope, CallScope) else (node, result)
+    return restore_references(node, proto, result, scope) if isinstance(scope, CallScope) else (node, result)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from opshift.converter.rewrite.rewrite_node import Rewritten
+from opshift.converter.rewrite.rewrite_node import NodeRewrite
 from opshift.model.node import Node
 
 if TYPE_CHECKING:
     from opshift.converter.reversible.intact_groups import Group
-    from opshift.converter.reversible.record import Entry
-    from opshift.model.graphs import Line
+    from opshift.converter.reversible.record import RecordEntry
+    from opshift.model.graphs import NodeRecord
 
 
-class Return(NamedTuple):
+class Restoration(NamedTuple):
     """Original node that replaces its group, converted to the target if that differs from its opset.
 
     Attributes:
@@ -27,7 +27,7 @@ class Return(NamedTuple):
     group: Group
     operators: tuple[str, ...]
     node: Node
-    result: Rewritten
+    result: NodeRewrite
 
     @property
     def is_whole(self) -> bool:
@@ -41,7 +41,7 @@ class Return(NamedTuple):
 
 
 @dataclass
-class Reversal:
+class Restorations:
     """Restorations in one graph or function, and its record after the conversion.
 
     Attributes:
@@ -56,15 +56,19 @@ class Reversal:
             original holder and the attribute.
     """
 
-    returns: dict[int, Return] = field(default_factory=dict)
-    carried: list[Group] = field(default_factory=list)
+    restored: dict[int, Restoration] = field(default_factory=dict)
+    kept_groups: list[Group] = field(default_factory=list)
     removed: set[int] = field(default_factory=set)
     dropped: set[str] = field(default_factory=set)
-    settled: set[int] = field(default_factory=set)
-    entries: list[Entry] = field(default_factory=list)
+    restored_positions: set[int] = field(default_factory=set)
+    entries: list[RecordEntry] = field(default_factory=list)
     constants: list[str] = field(default_factory=list)
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def unsettled(self, nodes: list[Line]) -> list[Line]:
+    def remaining_nodes(self, nodes: list[NodeRecord]) -> list[NodeRecord]:
         """Return the nodes that do not belong to restored groups and have to be converted."""
-        return [each for each in nodes if each[0] not in self.settled] if self.settled else nodes
+        return (
+            [each for each in nodes if each[0] not in self.restored_positions]
+            if self.restored_positions
+            else nodes
+        )

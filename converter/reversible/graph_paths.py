@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.converter.reversible.record import Place
-from opshift.converter.reversible.value_index import Holding
-from opshift.model.operator_ids import identity
+from opshift.converter.reversible.record import GraphPath
+from opshift.converter.reversible.value_index import ValueIndex
+from opshift.model.operator_ids import function_id
 
-GRAPH: Place = ("graph",)
+MAIN_GRAPH: GraphPath = ("graph",)
 """Path of the main graph."""
 
 
-def top_places(model: Any) -> Iterator[tuple[Place, Any]]:
+def top_level_graphs(model: Any) -> Iterator[tuple[GraphPath, Any]]:
     """Yield the main graph, the training graphs and the functions, each with its path."""
-    yield GRAPH, model.graph
+    yield MAIN_GRAPH, model.graph
     for index, info in enumerate(model.training_info):
         for part in ("initialization", "algorithm"):
             yield ("training_info", str(index), part), getattr(info, part)
     for function in model.functions:
-        yield function_place(function), function
+        yield function_path(function), function
 
 
-def function_place(function: Any) -> Place:
+def function_path(function: Any) -> GraphPath:
     """Return the path of a FunctionProto, including its overload."""
-    return ("function", *identity(function))
+    return ("function", *function_id(function))
 
 
-def graph_at(place: Place, tops: dict[Place, Any], holdings: dict[int, Holding]) -> Any:
+def graph_at(place: GraphPath, tops: dict[GraphPath, Any], holdings: dict[int, ValueIndex]) -> Any:
     """Return the graph or function at a path, or `None` if it does not exist.
 
     Args:
@@ -45,33 +45,33 @@ def graph_at(place: Place, tops: dict[Place, Any], holdings: dict[int, Holding])
     if len(steps) % 3:
         return None
     for output, attribute, position in zip(steps[::3], steps[1::3], steps[2::3], strict=True):
-        container = _subgraph(holding_of(container, holdings), output, attribute, position)
+        container = _subgraph(value_index_of(container, holdings), output, attribute, position)
         if container is None:
             return None
     return container
 
 
-def _subgraph(value_index: Holding, output: str, attribute: str, position: str) -> Any:
+def _subgraph(value_index: ValueIndex, output: str, attribute: str, position: str) -> Any:
     """Return the subgraph in an attribute of the producer of `output`, or `None`."""
-    producer = value_index.makers.get(output)
+    producer = value_index.producers.get(output)
     if producer is None:
         return None
-    return graph_in(value_index.nodes[producer], attribute, position)
+    return attribute_graph(value_index.nodes[producer], attribute, position)
 
 
-def graph_in(node: Any, attribute: str, position: str) -> Any:
+def attribute_graph(node: Any, attribute: str, position: str) -> Any:
     """Return the graph at a position in an attribute of a node, or `None`."""
     found = next((each for each in node.attribute if each.name == attribute), None)
     graphs = [] if found is None else [*([found.g] if found.HasField("g") else []), *found.graphs]
     return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
 
-def holding_of(container: Any, holdings: dict[int, Holding]) -> Holding:
+def value_index_of(container: Any, holdings: dict[int, ValueIndex]) -> ValueIndex:
     """Return the value index of a graph or function, and cache it by identity.
 
     A cached index keeps the message alive, so its id is not reused.
     """
     key = id(container)
     if key not in holdings:
-        holdings[key] = Holding(container)
+        holdings[key] = ValueIndex(container)
     return holdings[key]

@@ -8,29 +8,29 @@ from functools import cached_property
 from itertools import chain
 from typing import Any
 
-from opshift.checker.ir_features.use import INITIALIZERS_STAND_ALONE, since
+from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.ir_version.change import IrChange
-from opshift.converter.ir_version.lower import least_version
+from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.plan.changes import ContainerPlan, NodeChange
-from opshift.converter.plan.restorations import Reversal
-from opshift.converter.reversible.graph_paths import graph_at, holding_of, top_places
+from opshift.converter.plan.restorations import Restorations
+from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs, value_index_of
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
-from opshift.converter.reversible.new_entries import newly_remembered, still_remembered
-from opshift.converter.reversible.record import Header, Opset, Part, Record, read_record
-from opshift.converter.reversible.restore import drop_constants, settle
+from opshift.converter.reversible.new_entries import added_entries, retained_entries
+from opshift.converter.reversible.record import ConversionRecord, Opset, RecordHeader, RecordPart, read_record
+from opshift.converter.reversible.restore import drop_unused_constants, plan_restorations
 from opshift.converter.reversible.value_index import (
-    Holding,
+    ValueIndex,
     first_output,
-    names_made,
+    names_defined,
     names_read,
-    names_read_by,
-    names_read_in,
+    names_read_by_emissions,
+    names_read_in_graph,
 )
 from opshift.converter.rewrite.routes import Router
-from opshift.converter.survey.survey import Surveyed
+from opshift.converter.survey.survey import ContainerSurvey
 from opshift.converter.target import Target
-from opshift.model.fresh_names import Names
-from opshift.model.graphs import read_line
+from opshift.model.fresh_names import FreshNames
+from opshift.model.graphs import read_node_record
 from opshift.model.messages import NodeProto
 from opshift.registry.registry import Registry
 
@@ -50,14 +50,14 @@ class History:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
-        self._value_indexes: dict[int, Holding] = {}
+        self._value_indexes: dict[int, ValueIndex] = {}
 
-    def reserve(self, names: Names) -> None:
+    def reserve_names(self, names: FreshNames) -> None:
         """Reserve the names that restored nodes may define, to keep them out of use for new values."""
         originals = chain.from_iterable(self._originals.values())
-        names.sets.append({name for each in originals for name in names_made(each)})
+        names.name_sets.append({name for each in originals for name in names_defined(each)})
 
-    def restore(self, found: ContainerPlan, surveyed: Surveyed, router: Router) -> None:
+    def restore(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
         """Plan to restore the originals of unchanged groups.
 
         A group is restored if the opset of its original is in the direction of the target. The original is
@@ -67,42 +67,42 @@ class History:
         if part is None:
             return
         scope, reversal = surveyed.scope, found.reversal
-        value_index = holding_of(scope.container, self._value_indexes)
+        value_index = value_index_of(scope.container, self._value_indexes)
         reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
         groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
-        settle(groups, reversal, value_index, scope, router)
+        plan_restorations(groups, reversal, value_index, scope, router)
         found.changes += (
             NodeChange(
-                read_line(position, each.group.original),
+                read_node_record(position, each.group.original),
                 surveyed.path,
                 each.group.original.name,
                 each.result,
                 each.node,
             )
-            for position, each in reversal.returns.items()
+            for position, each in reversal.restored.items()
             if not each.changes_nothing
         )
 
-    def note(self, found: ContainerPlan, surveyed: Surveyed, router: Router) -> None:
+    def add_entries(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
         """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
         reversal = found.reversal
-        reversal.entries += still_remembered(found, surveyed)
+        reversal.entries += retained_entries(found, surveyed)
         if self.is_continued:
-            reversal.entries += newly_remembered(found, surveyed, router)
-        read = {name for change in found.changes for name in names_read_by(change.result.nodes)}
+            reversal.entries += added_entries(found, surveyed, router)
+        read = {name for change in found.changes for name in names_read_by_emissions(change.result.nodes)}
         # rejected attempts to restore a group may have added unused constants
-        if reversal.carried:
+        if reversal.kept_groups:
             found.constants = {name: each for name, each in found.constants.items() if name in read}
-        if reversal.returns:
+        if reversal.restored:
             container = surveyed.scope.container
             read.update(self._used_outside(container), self._names_needed_later(reversal, surveyed))
-            drop_constants(reversal, holding_of(container, self._value_indexes), read)
+            drop_unused_constants(reversal, value_index_of(container, self._value_indexes), read)
         # restorations precede conversions in the list, whatever their positions
         found.changes.sort(key=lambda each: each.position)
         reversal.constants += found.constants
         reversal.holders = _subgraph_holders(found, surveyed)
 
-    def ir(
+    def plan_ir_change(
         self,
         change: IrChange,
         imports: Mapping[str, int],
@@ -114,22 +114,22 @@ class History:
         A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps
         the IR version high enough for the model's features, which avoids rewriting them.
         """
-        if target.wanted_ir_version is not None:
+        if target.requested_ir_version is not None:
             return change
         if self._record and self._restores_opsets(imports, target):
             return self._restore_ir_version(change, target, registry)
         if self.is_continued and target.ir_version is None and not change.dropped:
-            least = min(change.before, INITIALIZERS_STAND_ALONE)
+            least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
             after = max([least, change.after, *(since(each.feature) for each in change.lowerings)])
             return replace(change, after=after, lowerings=())
         return change
 
-    def header(self, imports: Mapping[str, int], ir: IrChange) -> Header:
+    def header(self, imports: Mapping[str, int], ir: IrChange) -> RecordHeader:
         """Return the record after the conversion, without its parts."""
         opsets = tuple(Opset(domain=domain, version=opset) for domain, opset in imports.items())
-        known = self._record or Record(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
+        known = self._record or ConversionRecord(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
         versions = (known.ir_version[0], ir.after)
-        return Header(known.model_copy(update={"ir_version": versions}), self.is_continued)
+        return RecordHeader(known.model_copy(update={"ir_version": versions}), self.is_continued)
 
     def _restores_opsets(self, imports: Mapping[str, int], target: Target) -> bool:
         assert self._record is not None
@@ -142,7 +142,7 @@ class History:
         if change.before != after:  # the IR version was edited since: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
-            before = max(before, least_version(self._model, registry))
+            before = max(before, required_ir_version(self._model, registry))
         if target.ir_version is not None and before > target.ir_version:
             return change
         return IrChange(change.before, before)
@@ -156,11 +156,11 @@ class History:
             for key, part in self._parts.items()
         }
 
-    def _names_needed_later(self, reversal: Reversal, surveyed: Surveyed) -> Iterator[str]:
+    def _names_needed_later(self, reversal: Restorations, surveyed: ContainerSurvey) -> Iterator[str]:
         """Yield the names that originals read which may be restored later, here or in subgraphs."""
-        for group in reversal.carried:
+        for group in reversal.kept_groups:
             yield from names_read(group.original)
-        waiting = [each[3] for each in surveyed.subgraphs if each[0] not in reversal.settled]
+        waiting = [each[3] for each in surveyed.subgraphs if each[0] not in reversal.restored_positions]
         while waiting:
             current = waiting.pop()
             for each in self._originals.get(id(current.scope.container), ()):
@@ -168,14 +168,16 @@ class History:
             waiting += [subgraph[3] for subgraph in current.subgraphs]
 
     @cached_property
-    def _parts(self) -> dict[int, Part]:
+    def _parts(self) -> dict[int, RecordPart]:
         """Record of each graph and function that still exists, by the identity of its message."""
-        found: dict[int, Part] = {}
-        tops = dict(top_places(self._model))
+        found: dict[int, RecordPart] = {}
+        tops = dict(top_level_graphs(self._model))
         for part in self._record.parts if self._record else ():
             container = graph_at(part.place, tops, self._value_indexes)
             if container is not None:
-                holding_of(container, self._value_indexes)  # keeps the message alive, so its id stays valid
+                value_index_of(
+                    container, self._value_indexes
+                )  # keeps the message alive, so its id stays valid
                 found[id(container)] = part
         return found
 
@@ -191,7 +193,7 @@ class History:
         graphs = (
             graph for info in self._model.training_info for graph in (info.initialization, info.algorithm)
         )
-        return frozenset(name for graph in graphs for name in names_read_in(graph))
+        return frozenset(name for graph in graphs for name in names_read_in_graph(graph))
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:
@@ -201,7 +203,7 @@ class History:
         return frozenset(name for each in bindings for name in (each.key, each.value))
 
 
-def _subgraph_holders(found: ContainerPlan, surveyed: Surveyed) -> dict[tuple[int, str], str]:
+def _subgraph_holders(found: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:
     """Return the first output of the node that holds each subgraph after the conversion.
 
     The keys are the position of the original holder and the attribute.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Any, NamedTuple
 
-from opshift.converter.reversible.preconditions import agree, givens
-from opshift.converter.reversible.record import Entry, Part, unusable
-from opshift.converter.reversible.value_index import Holding, free_names
-from opshift.converter.survey.survey import Surveyed
+from opshift.converter.reversible.preconditions import preconditions_hold, preconditions_of
+from opshift.converter.reversible.record import RecordEntry, RecordPart, damaged_record
+from opshift.converter.reversible.value_index import ValueIndex, free_names
+from opshift.converter.survey.survey import ContainerSurvey
 from opshift.model.messages import DecodeError
 from opshift.model.operator_ids import canonical_domain
 
@@ -25,7 +25,7 @@ class Group(NamedTuple):
         inner: names of values that the group produces and the original does not.
     """
 
-    entry: Entry
+    entry: RecordEntry
     original: Any
     opset: int
     positions: tuple[int, ...]
@@ -38,7 +38,9 @@ class Group(NamedTuple):
         return not self.entry.original
 
 
-def intact_groups(part: Part, surveyed: Surveyed, value_index: Holding, outside: Set[str]) -> list[Group]:
+def intact_groups(
+    part: RecordPart, surveyed: ContainerSurvey, value_index: ValueIndex, outside: Set[str]
+) -> list[Group]:
     """Return the unchanged groups whose originals can be restored.
 
     Args:
@@ -64,9 +66,9 @@ def intact_groups(part: Part, surveyed: Surveyed, value_index: Holding, outside:
     return list(_compatible(found))
 
 
-def _find_group(entry: Entry, value_index: Holding, constants: Set[str]) -> Group | None:
+def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]) -> Group | None:
     digest = value_index.digest(entry.group, constants)
-    positions = tuple(value_index.makers[name] for name in entry.group) if digest else ()
+    positions = tuple(value_index.producers[name] for name in entry.group) if digest else ()
     if not digest or digest != entry.digest or len(set(positions)) != len(positions):
         return None
     nodes = [value_index.nodes[position] for position in positions]
@@ -77,11 +79,11 @@ def _find_group(entry: Entry, value_index: Holding, constants: Set[str]) -> Grou
     if not restored or opset is None:
         return None
     # all consumers of the original's outputs come after the first node that produces one
-    place = min(value_index.makers[name] for name in restored)
+    place = min(value_index.producers[name] for name in restored)
     return Group(entry, original, opset, positions, place, frozenset(produced - restored))
 
 
-def read_original(entry: Entry, node: Any) -> Any:
+def read_original(entry: RecordEntry, node: Any) -> Any:
     """Return the original node of an entry, as a message of the class of `node`.
 
     An entry without a serialized node describes `node` itself.
@@ -95,43 +97,45 @@ def read_original(entry: Entry, node: Any) -> Any:
     try:
         original.ParseFromString(bytes.fromhex(entry.original))
     except DecodeError as error:
-        raise unusable() from error
+        raise damaged_record() from error
     return original
 
 
-def _is_isolated(group: Group, value_index: Holding, outside: Set[str]) -> bool:
+def _is_isolated(group: Group, value_index: ValueIndex, outside: Set[str]) -> bool:
     """Return whether only nodes of the group read its inner values."""
     own_positions = frozenset(group.positions)
-    reader_positions = (value_index.readers.get(name, ()) for name in group.inner)
+    reader_positions = (value_index.consumers.get(name, ()) for name in group.inner)
     return group.inner.isdisjoint(outside) and all(map(own_positions.issuperset, reader_positions))
 
 
-def _can_restore(group: Group, surveyed: Surveyed, value_index: Holding) -> bool:
+def _can_restore(group: Group, surveyed: ContainerSurvey, value_index: ValueIndex) -> bool:
     """Return whether the original's inputs are available and unchanged, and its output names are free."""
     scope, original = surveyed.scope, group.original
     if not all(each.domain in scope.opsets for each in group.entry.opsets):
         return False
     # the original needs its inputs before the position at which it is restored
     for name in free_names(original):
-        producer = value_index.makers.get(name)
-        if name in group.inner or (producer is None and not scope.sees(name)):
+        producer = value_index.producers.get(name)
+        if name in group.inner or (producer is None and not scope.is_visible(name)):
             return False
         if producer is not None and producer >= group.place:
             return False
-    new_outputs = [name for name in original.output if name and name not in value_index.makers]
+    new_outputs = [name for name in original.output if name and name not in value_index.producers]
     # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
-    if any(scope.sees(name) or name in names for name in new_outputs for names in _subgraph_names(surveyed)):
+    if any(
+        scope.is_visible(name) or name in names for name in new_outputs for names in _subgraph_names(surveyed)
+    ):
         return False
     read = frozenset[str]().union(*map(value_index.reads, group.positions))
-    return agree(group.entry.inputs, givens(original, read, scope))
+    return preconditions_hold(group.entry.inputs, preconditions_of(original, read, scope))
 
 
-def _subgraph_names(surveyed: Surveyed) -> Iterator[Set[str]]:
+def _subgraph_names(surveyed: ContainerSurvey) -> Iterator[Set[str]]:
     yield frozenset()  # without subgraphs, the caller still has to check the scope itself
     waiting = [each[3] for each in surveyed.subgraphs]
     while waiting:
         current = waiting.pop()
-        yield current.scope.known
+        yield current.scope.defined_names
         waiting += [each[3] for each in current.subgraphs]
 
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator, Sequence, Set
 from hashlib import blake2b
 from typing import Any
 
-from opshift.converter.reversible.record import Given
-from opshift.converter.rewrite.rewrite_node import BROKEN_RULES
+from opshift.converter.reversible.record import Precondition
+from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.model.offloaded_tensors import serialized
+from opshift.model.offloaded_tensors import serialize
 
-UNKNOWN = Given()
+UNKNOWN_PRECONDITION = Precondition()
 
 
-def givens(original: Any, read: Set[str], scope: Scope) -> tuple[Given, ...]:
+def preconditions_of(original: Any, read: Set[str], scope: Scope) -> tuple[Precondition, ...]:
     """Return the precondition of each input of a node.
 
     If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
@@ -30,7 +30,7 @@ def givens(original: Any, read: Set[str], scope: Scope) -> tuple[Given, ...]:
     return tuple(_preconditions(original, read, scope))
 
 
-def agree(then: Sequence[Given], now: Sequence[Given]) -> bool:
+def preconditions_hold(then: Sequence[Precondition], now: Sequence[Precondition]) -> bool:
     """Return whether recorded preconditions still hold.
 
     Unknown types and ranks match everything. A recorded value has to be unchanged.
@@ -38,29 +38,29 @@ def agree(then: Sequence[Given], now: Sequence[Given]) -> bool:
     return len(then) == len(now) and all(map(_agree, then, now))
 
 
-def _agree(then: Given, now: Given) -> bool:
+def _agree(then: Precondition, now: Precondition) -> bool:
     same_type = not then.type or not now.type or then.type == now.type
     same_rank = -1 in (then.rank, now.rank) or then.rank == now.rank
     return same_type and same_rank and then.value in ("", now.value)
 
 
-def _preconditions(original: Any, read: Set[str], scope: Scope) -> Iterator[Given]:
+def _preconditions(original: Any, read: Set[str], scope: Scope) -> Iterator[Precondition]:
     for name in original.input:
-        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN
+        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION
     if any(each.ref_attr_name for each in original.attribute):
-        yield Given(value=_attributes_digest(scope.node(original)))
+        yield Precondition(value=_attributes_digest(scope.node(original)))
 
 
-def _precondition_of(name: str, with_value: bool, scope: Scope) -> Given:
+def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
     try:
         shape = scope.shape(name)
         value = scope.constant(name) if with_value else None
         rank = -1 if shape is None else len(shape)
         digest = _digest(repr(value)) if value else ""
-        return Given(type=scope.element_type(name) or "", rank=rank, value=digest)
-    except (CannotConvert, *BROKEN_RULES):
+        return Precondition(type=scope.element_type(name) or "", rank=rank, value=digest)
+    except (CannotConvert, *INVALID_NODE_ERRORS):
         # inference failed because the model is invalid, so there are no facts about this value
-        return UNKNOWN
+        return UNKNOWN_PRECONDITION
 
 
 def _attributes_digest(node: Node) -> str:
@@ -70,7 +70,7 @@ def _attributes_digest(node: Node) -> str:
 
 
 def _text(value: Any) -> str:
-    return serialized(value).hex() if hasattr(value, "ref_attr_name") else repr(value)
+    return serialize(value).hex() if hasattr(value, "ref_attr_name") else repr(value)
 
 
 def _digest(text: str) -> str:

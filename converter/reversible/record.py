@@ -13,29 +13,29 @@ from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
 from opshift.model.errors import InvalidModel
 
-ROOM, RATIO = 1 << 20, 16
+UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to `ROOM` bytes plus `RATIO` times the size of its text."""
 
 Item = TypeVar("Item")
 
-Many = Annotated[tuple[Item, ...], FailFast()]
+FailFastTuple = Annotated[tuple[Item, ...], FailFast()]
 """Tuple with validation that stops at the first invalid item: one error is enough for a damaged record."""
 
 Hex = Annotated[str, StringConstraints(pattern="^([0-9a-f]{2})*$")]
 
-Place = Many[str]
+GraphPath = FailFastTuple[str]
 """Path of a graph or function: `graph`, `training_info` with index and part, or `function` with domain, name
 and overload. Each nesting level adds an output of the node that holds the subgraph, the attribute, and the
 position in the attribute."""
 
 
-class Recorded(BaseModel):
+class RecordModel(BaseModel):
     """Base class of all parts of the record."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="ignore")
 
 
-class Given(Recorded):
+class Precondition(RecordModel):
     """Precondition on an input of a recorded node: the group and the original are equivalent under it.
 
     Attributes:
@@ -49,14 +49,14 @@ class Given(Recorded):
     value: str = ""
 
 
-class Opset(Recorded):
+class Opset(RecordModel):
     """Opset import of a domain."""
 
     domain: str
     version: int
 
 
-class Entry(Recorded):
+class RecordEntry(RecordModel):
     """Recorded node, and the group of nodes that replaced it.
 
     Attributes:
@@ -67,10 +67,10 @@ class Entry(Recorded):
         digest: digest of the group and of the constants that were added for it.
     """
 
-    opsets: Many[Opset]
+    opsets: FailFastTuple[Opset]
     original: Hex = ""
-    group: Many[str]
-    inputs: Many[Given]
+    group: FailFastTuple[str]
+    inputs: FailFastTuple[Precondition]
     digest: Hex = ""
 
     def opset(self, domain: str) -> int | None:
@@ -78,29 +78,29 @@ class Entry(Recorded):
         return next((each.version for each in self.opsets if each.domain == domain), None)
 
 
-class Part(Recorded):
+class RecordPart(RecordModel):
     """Record of one graph or function; `constants` are the names of added constants."""
 
-    place: Place
-    entries: Many[Entry]
-    constants: Many[str] = ()
+    place: GraphPath
+    entries: FailFastTuple[RecordEntry]
+    constants: FailFastTuple[str] = ()
 
 
-class Import(Recorded):
+class AddedImport(RecordModel):
     """Opset import that a conversion added; `place` is `graph` for an import of the model."""
 
-    place: Place
+    place: GraphPath
     domain: str
 
 
-class Copy(Recorded):
+class RecordedCopy(RecordModel):
     """Function that a conversion specialized for some calls; `name` is the name of the original function."""
 
-    place: Place
+    place: GraphPath
     name: str
 
 
-class Record(Recorded):
+class ConversionRecord(RecordModel):
     """Complete record of a model.
 
     Attributes:
@@ -114,13 +114,13 @@ class Record(Recorded):
 
     format: Literal[1]
     ir_version: tuple[int, int]
-    opsets: Many[Opset]
-    imports: Many[Import] = ()
-    copies: Many[Copy] = ()
-    parts: Many[Part] = ()
+    opsets: FailFastTuple[Opset]
+    imports: FailFastTuple[AddedImport] = ()
+    copies: FailFastTuple[RecordedCopy] = ()
+    parts: FailFastTuple[RecordPart] = ()
 
 
-class Header(NamedTuple):
+class RecordHeader(NamedTuple):
     """Record without its parts.
 
     Attributes:
@@ -128,43 +128,43 @@ class Header(NamedTuple):
         is_continued: whether the current conversion is recorded too.
     """
 
-    record: Record
+    record: ConversionRecord
     is_continued: bool
 
 
-def read_record(model: Any) -> Record | None:
+def read_record(model: Any) -> ConversionRecord | None:
     """Return the record of a model, or `None` if there is no record.
 
     Raises:
         InvalidModel: the record is damaged, or there are several.
     """
-    texts = [each.value for each in model.metadata_props if each.key == KEY]
+    texts = [each.value for each in model.metadata_props if each.key == METADATA_KEY]
     if not texts:
         return None
     try:
         (text,) = texts
-        return Record.model_validate_json(_unpack(text))
+        return ConversionRecord.model_validate_json(_unpack(text))
     except (ValueError, zlib.error) as error:
-        raise unusable() from error
+        raise damaged_record() from error
 
 
-def write_record(model: Any, record: Record | None) -> None:
+def write_record(model: Any, record: ConversionRecord | None) -> None:
     """Write a record into the metadata of a model and replace the old one, or remove it for `None`."""
-    existing = [index for index, each in enumerate(model.metadata_props) if each.key == KEY]
+    existing = [index for index, each in enumerate(model.metadata_props) if each.key == METADATA_KEY]
     if record is None:
         for index in reversed(existing):
             del model.metadata_props[index]
         return
     entry = model.metadata_props[existing[0]] if existing else model.metadata_props.add()
-    entry.key, entry.value = KEY, _pack(record.model_dump_json(exclude_defaults=True).encode())
+    entry.key, entry.value = METADATA_KEY, _pack(record.model_dump_json(exclude_defaults=True).encode())
 
 
-def unusable() -> InvalidModel:
+def damaged_record() -> InvalidModel:
     """Return the error for a damaged record."""
     return InvalidModel(
         "the record of earlier conversions is damaged",
-        place=f"metadata_props, key {KEY!r}",
-        remedy=f"remove the entry {KEY!r}: the model can then be converted, but no replaced node is restored",
+        place=f"metadata_props, key {METADATA_KEY!r}",
+        remedy=f"remove the entry {METADATA_KEY!r}: the model can then be converted, but no replaced node is restored",
     )
 
 
@@ -186,13 +186,13 @@ def _unpack(text: str) -> bytes:
 
 def _unpacked_limit(size: int) -> int:
     """Return the unpacked size limit in bytes, which keeps a short text from exhausting the memory."""
-    return ROOM + RATIO * size
+    return UNPACKED_BASE + UNPACKED_RATIO * size
 
 
-KEY: Final = "opshift.reversible"
+METADATA_KEY: Final = "opshift.reversible"
 """Key in `ModelProto.metadata_props`."""
 
 
 def has_record(model: Any) -> bool:
     """Return whether a model contains a record."""
-    return any(each.key == KEY for each in model.metadata_props)
+    return any(each.key == METADATA_KEY for each in model.metadata_props)

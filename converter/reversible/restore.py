@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Set
 from typing import Any
 
-from opshift.converter.functions.attribute_references import settled
-from opshift.converter.plan.restorations import Return, Reversal
+from opshift.converter.functions.attribute_references import restore_references
+from opshift.converter.plan.restorations import Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
-from opshift.converter.reversible.value_index import Holding
-from opshift.converter.rewrite.rewrite_node import Rewritten, rewrite
+from opshift.converter.reversible.value_index import ValueIndex
+from opshift.converter.rewrite.rewrite_node import NodeRewrite, rewrite_node
 from opshift.converter.rewrite.routes import Router
-from opshift.converter.rewrite.validation import require_sound
+from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
@@ -21,49 +21,49 @@ from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import ResolveError
 
 
-def settle(
-    groups: Iterable[Group], reversal: Reversal, value_index: Holding, scope: Scope, router: Router
+def plan_restorations(
+    groups: Iterable[Group], reversal: Restorations, value_index: ValueIndex, scope: Scope, router: Router
 ) -> None:
     """Decide for each group whether its original is restored, and add the decision to `reversal`."""
     for group in groups:
         restoration = _restoration(group, value_index, scope, router)
         if restoration is None:
-            reversal.carried.append(group)
+            reversal.kept_groups.append(group)
             continue
-        reversal.settled.update(group.positions)
-        reversal.returns[group.place] = restoration
+        reversal.restored_positions.update(group.positions)
+        reversal.restored[group.place] = restoration
         reversal.removed.update(set(group.positions) - {group.place})
         reversal.dropped |= group.inner
 
 
-def _restoration(group: Group, value_index: Holding, scope: Scope, router: Router) -> Return | None:
+def _restoration(group: Group, value_index: ValueIndex, scope: Scope, router: Router) -> Restoration | None:
     """Return the restoration of a group.
 
     `None` if the target is in the other direction, or if the original cannot be converted to it.
     """
     if not _is_toward_target(group, scope, router):
         return None
-    used_before = len(scope.concessions.used)
+    used_before = len(scope.allowances.used)
     try:
         node, result = _rewrite_original(group, scope, router)
     except (CannotConvert, ResolveError):
         # withdraw the allowances of the failed attempt
-        del scope.concessions.used[used_before:]
+        del scope.allowances.used[used_before:]
         return None
     operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
-    return Return(group, operators, node, result)
+    return Restoration(group, operators, node, result)
 
 
-def _rewrite_original(group: Group, scope: Scope, router: Router) -> tuple[Node, Rewritten]:
+def _rewrite_original(group: Group, scope: Scope, router: Router) -> tuple[Node, NodeRewrite]:
     """Return the original and its conversion to the target, which is the node itself if nothing changes."""
     viewed = scope.node(group.original)
-    found = rewrite(viewed, group.opset, scope, router)
-    require_sound(viewed, found.operator)
+    found = rewrite_node(viewed, group.opset, scope, router)
+    validate_node(viewed, found.operator)
     node, result = viewed, found
     if isinstance(scope, CallScope):
-        node, result = settled(viewed, group.original, found, scope)
+        node, result = restore_references(viewed, group.original, found, scope)
     if len(found.nodes) == 1 and found.nodes[0].node is viewed:
-        node = Node.of(group.original)
+        node = Node.from_proto(group.original)
         result = found._replace(nodes=(found.nodes[0]._replace(node=node),))
     return node, result
 
@@ -86,7 +86,7 @@ def _operator_label(node: Any, scope: Scope) -> str:
     return str(found.id) if found else f"{canonical_domain(node.domain)}.{node.op_type}"
 
 
-def drop_constants(reversal: Reversal, value_index: Holding, read: Set[str]) -> None:
+def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read: Set[str]) -> None:
     """Plan to remove added constants that only removed nodes read.
 
     Args:
@@ -94,20 +94,20 @@ def drop_constants(reversal: Reversal, value_index: Holding, read: Set[str]) -> 
         value_index: index of the graph or function before the conversion.
         read: names that new and restored nodes, or other graphs, read.
     """
-    replaced = {place for place, each in reversal.returns.items() if not each.group.is_original}
+    replaced = {place for place, each in reversal.restored.items() if not each.group.is_original}
     removed = reversal.removed | replaced
     for name in reversal.constants:
         if name in read or not value_index.has_constant(name):
             continue
-        if value_index.readers.get(name, frozenset()) <= removed:
+        if value_index.consumers.get(name, frozenset()) <= removed:
             reversal.dropped.add(name)
-            if name in value_index.makers:
-                reversal.removed.add(value_index.makers[name])
+            if name in value_index.producers:
+                reversal.removed.add(value_index.producers[name])
 
 
-def put_back(reversal: Reversal, nodes: Any) -> None:
+def restore_originals(reversal: Restorations, nodes: Any) -> None:
     """Replace nodes with their originals, and clear the nodes to be removed."""
-    for position, each in reversal.returns.items():
+    for position, each in reversal.restored.items():
         if not each.group.is_original:
             nodes[position].CopyFrom(each.group.original)
     for position in reversal.removed:
@@ -115,7 +115,7 @@ def put_back(reversal: Reversal, nodes: Any) -> None:
         nodes[position].Clear()
 
 
-def sweep(reversal: Reversal, container: Any) -> None:
+def remove_leftovers(reversal: Restorations, container: Any) -> None:
     """Remove cleared nodes, unused added constants, and the value_info of removed values."""
     if reversal.removed:
         _remove(container.node, lambda node: not node.ByteSize())

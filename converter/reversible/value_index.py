@@ -7,16 +7,16 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from opshift.converter.rewrite.rewrite_node import Written, WrittenGraph
+from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
 from opshift.model.graphs import graphs_of
-from opshift.model.offloaded_tensors import serialized
+from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import canonical_domain
 
-OUTSIDE = -1
+OUTSIDE_NODES = -1
 """Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""
 
 
-class Holding:
+class ValueIndex:
     """Producers, consumers and constants of one graph or function.
 
     Attributes:
@@ -28,7 +28,7 @@ class Holding:
     def __init__(self, container: Any) -> None:
         self.container = container
         self.nodes = list(container.node)
-        self.makers = {
+        self.producers = {
             name: index for index, node in enumerate(self.nodes) for name in node.output[:] if name
         }
         self._reads: dict[int, frozenset[str]] = {}
@@ -39,14 +39,14 @@ class Holding:
         return {each.name: each for each in getattr(self.container, "initializer", ())}
 
     @cached_property
-    def readers(self) -> dict[str, set[int]]:
+    def consumers(self) -> dict[str, set[int]]:
         """Positions of the nodes that read a value, directly or in their subgraphs, by value name."""
         found: dict[str, set[int]] = {}
         for index in range(len(self.nodes)):
             for name in self.reads(index):
                 found.setdefault(name, set()).add(index)
         for name in _names_outside_nodes(self.container):
-            found.setdefault(name, set()).add(OUTSIDE)
+            found.setdefault(name, set()).add(OUTSIDE_NODES)
         return found
 
     def reads(self, position: int) -> frozenset[str]:
@@ -59,7 +59,7 @@ class Holding:
     def has_constant(self, name: str) -> bool:
         """Return whether the name belongs to an initializer or to the output of a Constant node."""
         return name in self.initializers or (
-            name in self.makers and self.nodes[self.makers[name]].op_type == "Constant"
+            name in self.producers and self.nodes[self.producers[name]].op_type == "Constant"
         )
 
     def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
@@ -72,20 +72,20 @@ class Holding:
         Returns:
             The digest in hexadecimal digits; `None` if a node or constant is absent.
         """
-        if not all(name in self.makers for name in group):
+        if not all(name in self.producers for name in group):
             return None
-        positions = [self.makers[name] for name in group]
+        positions = [self.producers[name] for name in group]
         read = sorted(constants & frozenset[str]().union(*map(self.reads, positions)))
         if not all(map(self.has_constant, read)):
             return None
-        tensors = [self.initializers.get(name) or self.nodes[self.makers[name]] for name in read]
+        tensors = [self.initializers.get(name) or self.nodes[self.producers[name]] for name in read]
         return _digest_messages([self.nodes[each] for each in positions] + tensors)
 
 
 def _digest_messages(messages: Sequence[Any]) -> str:
     found = blake2b(digest_size=8)
     for each in messages:
-        data = serialized(each)
+        data = serialize(each)
         # the length keeps different splits of the same bytes apart
         found.update(len(data).to_bytes(8, "little"))
         found.update(data)
@@ -96,19 +96,19 @@ def names_read(node: Any) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs read, including values of these subgraphs."""
     yield from node.input[:]
     for graph in graphs_of(node):
-        yield from names_read_in(graph)
+        yield from names_read_in_graph(graph)
 
 
-def names_made(node: Any) -> Iterator[str]:
+def names_defined(node: Any) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
     for graph in graphs_of(node):
         yield from (each.name for each in (*graph.input, *graph.initializer))
         for inner in graph.node:
-            yield from names_made(inner)
+            yield from names_defined(inner)
 
 
-def names_read_in(graph: Any) -> Iterator[str]:
+def names_read_in_graph(graph: Any) -> Iterator[str]:
     """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
     yield from _names_outside_nodes(graph)
     for node in graph.node:
@@ -147,12 +147,12 @@ def _names_outside_nodes(container: Any) -> Iterator[str]:
         yield from (each.value for each in annotation.quant_parameter_tensor_names)
 
 
-def outputs_of(written: Iterable[Written]) -> tuple[str, ...]:
+def first_outputs_of(written: Iterable[Emission]) -> tuple[str, ...]:
     """Return the first named output of each node, empty for nodes without one."""
     return tuple(next(filter(None, each.node.outputs), "") for each in written)
 
 
-def names_read_by(written: Iterable[Written]) -> Iterator[str]:
+def names_read_by_emissions(written: Iterable[Emission]) -> Iterator[str]:
     """Yield the names that emitted nodes and their subgraphs read."""
     for each in written:
         yield from each.node.inputs
@@ -162,10 +162,10 @@ def names_read_by(written: Iterable[Written]) -> Iterator[str]:
 
 def _names_read_in_attribute(value: Any) -> Iterator[str]:
     # subgraphs are emitted graphs, or attributes of the model that were passed on unchanged
-    if isinstance(value, WrittenGraph):
-        yield from names_read_by((*value.nodes, *value.after))
+    if isinstance(value, EmittedGraph):
+        yield from names_read_by_emissions((*value.nodes, *value.after))
         yield from (output.name for output in value.graph.outputs)
-        value = value.graph.inner
+        value = value.graph.embedded
     if hasattr(value, "ref_attr_name"):
         for graph in (*([value.g] if value.HasField("g") else []), *value.graphs):
-            yield from names_read_in(graph)
+            yield from names_read_in_graph(graph)

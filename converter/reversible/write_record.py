@@ -6,15 +6,20 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from opshift.converter.plan.changes import ContainerPlan, Plan
-from opshift.converter.reversible.graph_paths import GRAPH, function_place, graph_in, top_places
-from opshift.converter.reversible.record import Copy, Import, Part, Place, write_record
-from opshift.converter.reversible.value_index import Holding
+from opshift.converter.reversible.graph_paths import (
+    MAIN_GRAPH,
+    attribute_graph,
+    function_path,
+    top_level_graphs,
+)
+from opshift.converter.reversible.record import AddedImport, GraphPath, RecordedCopy, RecordPart, write_record
+from opshift.converter.reversible.value_index import ValueIndex
 from opshift.model.graphs import graphs_of
-from opshift.model.offloaded_tensors import serialized
+from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import canonical_domain, opset_imports
 
 
-def remember(plan: Plan, model: Any) -> None:
+def update_record(plan: Plan, model: Any) -> None:
     """Write the record of a plan into the converted model, and clean up additions that are no longer needed.
 
     The record is removed if it has no entries and the model is back at the recorded opsets, or if this
@@ -27,12 +32,12 @@ def remember(plan: Plan, model: Any) -> None:
     imports = dict.fromkeys((*record.imports, *_new_imports(planned)))
     # copies are removed first, because their nodes keep imports in use
     copies = merge_copies((*record.copies, *_new_copies(plan, list(planned))), model)
-    converted = [(place, container) for place, container in top_places(model) if place in planned]
+    converted = [(place, container) for place, container in top_level_graphs(model) if place in planned]
     parts = [
         part for place, container in converted for part in _part_records(planned[place], container, place)
     ]
     updated = record.model_copy(
-        update={"copies": copies, "imports": remove_imports(imports, model), "parts": tuple(parts)}
+        update={"copies": copies, "imports": remove_unused_imports(imports, model), "parts": tuple(parts)}
     )
     opsets = opset_imports(model.opset_import, model.ir_version)
     is_restored = all(opsets.get(each.domain) == each.version for each in record.opsets)
@@ -45,34 +50,34 @@ def _is_unchanged(plan: Plan) -> bool:
     return keeps_model and all(each.is_empty for each in (plan.graph, *plan.training, *plan.functions))
 
 
-def _plans_by_path(plan: Plan, model: Any) -> Iterator[tuple[Place, ContainerPlan]]:
+def _plans_by_path(plan: Plan, model: Any) -> Iterator[tuple[GraphPath, ContainerPlan]]:
     """Yield each graph and function path with its plan."""
     bodies = (*plan.functions, *(each.container for each in plan.copies))
     for kind, plans in (("graph", (plan.graph,)), ("training_info", plan.training), ("function", bodies)):
-        places = [place for place, _ in top_places(model) if place[0] == kind]
+        places = [place for place, _ in top_level_graphs(model) if place[0] == kind]
         # a lower IR version may have removed the training graphs or functions
         if len(places) == len(plans):
             yield from zip(places, plans, strict=True)
 
 
-def _new_imports(planned: dict[Place, ContainerPlan]) -> Iterator[Import]:
+def _new_imports(planned: dict[GraphPath, ContainerPlan]) -> Iterator[AddedImport]:
     for place, top in planned.items():
-        for each in top.all():
+        for each in top.walk():
             for domain in each.new_imports:
-                yield Import(place=place if place[0] == "function" else GRAPH, domain=domain)
+                yield AddedImport(place=place if place[0] == "function" else MAIN_GRAPH, domain=domain)
 
 
-def _new_copies(plan: Plan, places: list[Place]) -> Iterator[Copy]:
+def _new_copies(plan: Plan, places: list[GraphPath]) -> Iterator[RecordedCopy]:
     functions = [place for place in places if place[0] == "function"]
     for each, place in zip(plan.copies, functions[len(plan.functions) :], strict=False):
-        yield Copy(place=place, name=functions[each.index][2])
+        yield RecordedCopy(place=place, name=functions[each.index][2])
 
 
-def _part_records(plan: ContainerPlan, container: Any, place: Place) -> Iterator[Part]:
+def _part_records(plan: ContainerPlan, container: Any, place: GraphPath) -> Iterator[RecordPart]:
     """Yield the records of a graph or function and of its subgraphs."""
-    if not any(each.reversal.entries for each in plan.all()):
+    if not any(each.reversal.entries for each in plan.walk()):
         return
-    value_index = Holding(container)
+    value_index = ValueIndex(container)
     if plan.reversal.entries:
         constants = tuple(each for each in plan.reversal.constants if value_index.has_constant(each))
         added_constants = frozenset(constants)
@@ -82,16 +87,18 @@ def _part_records(plan: ContainerPlan, container: Any, place: Place) -> Iterator
         )
         entries = tuple(each for each in digested if each.digest)
         if entries:
-            yield Part(place=place, entries=entries, constants=constants)
+            yield RecordPart(place=place, entries=entries, constants=constants)
     for planned_position, attribute, position, inner in plan.subgraphs:
         holder = plan.reversal.holders.get((planned_position, attribute), "")
-        if holder in value_index.makers:
-            graph = graph_in(value_index.nodes[value_index.makers[holder]], attribute, str(position))
+        if holder in value_index.producers:
+            graph = attribute_graph(
+                value_index.nodes[value_index.producers[holder]], attribute, str(position)
+            )
             if graph is not None:
                 yield from _part_records(inner, graph, (*place, holder, attribute, str(position)))
 
 
-def merge_copies(copies: Iterable[Copy], model: Any) -> tuple[Copy, ...]:
+def merge_copies(copies: Iterable[RecordedCopy], model: Any) -> tuple[RecordedCopy, ...]:
     """Remove specialized copies of functions that equal the original function again.
 
     Calls of a removed copy call the original function instead.
@@ -112,14 +119,14 @@ def merge_copies(copies: Iterable[Copy], model: Any) -> tuple[Copy, ...]:
     return tuple(remaining)
 
 
-def _merge(copy: Copy, model: Any) -> bool:
+def _merge(copy: RecordedCopy, model: Any) -> bool:
     function = _find_function(copy.place, model)
     kind, domain, _, overload = copy.place
     original = _find_function((kind, domain, copy.name, overload), model)
     # the names of a copy and its original always differ, so compare both under one name
     if original is None or _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
         return False
-    for _, container in top_places(model):
+    for _, container in top_level_graphs(model):
         for node in _nodes(container):
             if ("function", canonical_domain(node.domain), node.op_type, _overload(node)) == copy.place:
                 node.op_type = copy.name
@@ -127,22 +134,22 @@ def _merge(copy: Copy, model: Any) -> bool:
     return True
 
 
-def _find_function(place: Place, model: Any) -> Any:
-    return next((each for each in model.functions if function_place(each) == place), None)
+def _find_function(place: GraphPath, model: Any) -> Any:
+    return next((each for each in model.functions if function_path(each) == place), None)
 
 
 def _serialized_as(function: Any, name: str) -> bytes:
     renamed = type(function)()
     renamed.CopyFrom(function)
     renamed.name = name
-    return serialized(renamed)
+    return serialize(renamed)
 
 
 def _overload(message: Any) -> str:
     return str(getattr(message, "overload", ""))
 
 
-def remove_imports(imports: Iterable[Import], model: Any) -> tuple[Import, ...]:
+def remove_unused_imports(imports: Iterable[AddedImport], model: Any) -> tuple[AddedImport, ...]:
     """Remove added imports of domains that no node uses.
 
     Returns:
@@ -151,12 +158,12 @@ def remove_imports(imports: Iterable[Import], model: Any) -> tuple[Import, ...]:
     return tuple(each for each in imports if not _remove_if_unused(each, model))
 
 
-def _remove_if_unused(added: Import, model: Any) -> bool:
+def _remove_if_unused(added: AddedImport, model: Any) -> bool:
     """Return whether the import is absent, after removing it if no node uses its domain."""
-    tops = dict(top_places(model))
-    if added.place != GRAPH and added.place not in tops:
+    tops = dict(top_level_graphs(model))
+    if added.place != MAIN_GRAPH and added.place not in tops:
         return True
-    owner = model if added.place == GRAPH else tops[added.place]
+    owner = model if added.place == MAIN_GRAPH else tops[added.place]
     # functions without imports use the imports of the model
     users = list(tops.values()) if owner is model else [owner]
     if any(canonical_domain(node.domain) == added.domain for each in users for node in _nodes(each)):

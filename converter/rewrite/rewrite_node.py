@@ -6,17 +6,21 @@ from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.rewrite.routes import Route, Router
-from opshift.converter.rewrite.validation import MAYBE_UNSOUND, require_sound, require_writable
-from opshift.converter.rewrite.version_graph import Edge
+from opshift.converter.rewrite.validation import (
+    CHECK_MODEL_REMEDY,
+    validate_emitted_attributes,
+    validate_node,
+)
+from opshift.converter.rewrite.version_graph import Step
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Graph, Node
 from opshift.registry.models import OperatorVersion
 
-MOST_STEPS = 10_000
+MAX_STEPS = 10_000
 """Maximum number of steps per node; more mean that steps undo each other in a cycle."""
 
-BROKEN_RULES = (
+INVALID_NODE_ERRORS = (
     LookupError,
     TypeError,
     ValueError,
@@ -28,7 +32,7 @@ BROKEN_RULES = (
 """Errors of a step that reads a missing or malformed part of an invalid node."""
 
 
-class Place(Facts, Protocol):
+class RewriteTarget(Facts, Protocol):
     """Facts about the graph of a node, which also accept the values of emitted nodes."""
 
     def add_emitted(self, node: Node, opset: int) -> None:
@@ -38,7 +42,7 @@ class Place(Facts, Protocol):
         """Make the values of an emitted graph available to inference."""
 
 
-class Written(NamedTuple):
+class Emission(NamedTuple):
     """Node of the converted model.
 
     Attributes:
@@ -49,10 +53,10 @@ class Written(NamedTuple):
 
     node: Node
     operator: OperatorVersion
-    successor: bool
+    is_replacement: bool
 
 
-class WrittenGraph(NamedTuple):
+class EmittedGraph(NamedTuple):
     """Graph that an adapter emitted, with its nodes converted to the target.
 
     Attributes:
@@ -62,11 +66,11 @@ class WrittenGraph(NamedTuple):
     """
 
     graph: Graph
-    nodes: tuple[Written, ...]
-    after: tuple[Written, ...]
+    nodes: tuple[Emission, ...]
+    after: tuple[Emission, ...]
 
 
-class Rewritten(NamedTuple):
+class NodeRewrite(NamedTuple):
     """Rewrite of a node.
 
     Attributes:
@@ -76,8 +80,8 @@ class Rewritten(NamedTuple):
     """
 
     operator: OperatorVersion
-    nodes: tuple[Written, ...]
-    steps: tuple[Edge, ...]
+    nodes: tuple[Emission, ...]
+    steps: tuple[Step, ...]
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
@@ -85,9 +89,9 @@ class Rewritten(NamedTuple):
         return tuple(each.operator for each in self.nodes)
 
     @property
-    def main(self) -> int:
+    def replacement_index(self) -> int:
         """Position of the replacement among the new nodes."""
-        return next((i for i, each in enumerate(self.nodes) if each.successor), len(self.nodes) - 1)
+        return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
 
     def is_same_as(self, node: Node) -> bool:
         """Return whether the rewritten node does not change; `node` is that node."""
@@ -103,7 +107,7 @@ class Rewritten(NamedTuple):
         )
 
 
-def rewrite(node: Node, source: int, scope: Place, router: Router) -> Rewritten:
+def rewrite_node(node: Node, source: int, scope: RewriteTarget, router: Router) -> NodeRewrite:
     """Rewrite a node for the target opsets.
 
     Args:
@@ -121,17 +125,17 @@ def rewrite(node: Node, source: int, scope: Place, router: Router) -> Rewritten:
         result = _apply_steps(node, source, first, scope, router)
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
-        require_sound(node, first.operator, first.older)
+        validate_node(node, first.operator, first.older_versions)
         raise
     if len(result.nodes) != 1 or result.nodes[0].node is not node:
-        require_sound(node, first.operator, first.older)
+        validate_node(node, first.operator, first.older_versions)
     return result
 
 
-def _apply_steps(node: Node, source: int, first: Route, scope: Place, router: Router) -> Rewritten:
+def _apply_steps(node: Node, source: int, first: Route, scope: RewriteTarget, router: Router) -> NodeRewrite:
     pending = [Emitted(node, source, True)]
-    done: list[Written] = []
-    applied_steps: list[Edge] = []
+    done: list[Emission] = []
+    applied_steps: list[Step] = []
     while pending:
         current, opset, successor = pending.pop()
         route = first if current is node else router.route(current.domain, current.op_type, opset)
@@ -139,21 +143,23 @@ def _apply_steps(node: Node, source: int, first: Route, scope: Place, router: Ro
             applied_steps.append(step)
             emitted = _run_step(step, current, scope, router)
             if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
-                pending += emitted if successor else [each._replace(successor=False) for each in emitted]
+                pending += emitted if successor else [each._replace(is_replacement=False) for each in emitted]
                 break
             current = emitted[0].node
         else:
             if current is not node:
-                require_writable(current, route.final)
+                validate_emitted_attributes(current, route.final)
             if route.has_subgraphs:
                 current = _with_converted_graphs(current, applied_steps, scope, router)
-            done.append(Written(current, route.final, successor))
-        if len(applied_steps) > MOST_STEPS:
+            done.append(Emission(current, route.final, successor))
+        if len(applied_steps) > MAX_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not terminate")
-    return Rewritten(first.operator, tuple(done), tuple(applied_steps))
+    return NodeRewrite(first.operator, tuple(done), tuple(applied_steps))
 
 
-def _with_converted_graphs(node: Node, applied_steps: list[Edge], scope: Place, router: Router) -> Node:
+def _with_converted_graphs(
+    node: Node, applied_steps: list[Step], scope: RewriteTarget, router: Router
+) -> Node:
     """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
     graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
     if not graphs:
@@ -162,27 +168,31 @@ def _with_converted_graphs(node: Node, applied_steps: list[Edge], scope: Place, 
     return node.with_(attributes={**node.attributes, **written})
 
 
-def _convert_graph(graph: Graph, applied_steps: list[Edge], scope: Place, router: Router) -> WrittenGraph:
+def _convert_graph(
+    graph: Graph, applied_steps: list[Step], scope: RewriteTarget, router: Router
+) -> EmittedGraph:
     scope.add_graph(graph)
-    nodes, after = (_convert_nodes(each, applied_steps, scope, router) for each in (graph.nodes, graph.after))
-    return WrittenGraph(graph, nodes, after)
+    nodes, after = (
+        _convert_nodes(each, applied_steps, scope, router) for each in (graph.nodes, graph.nodes_after)
+    )
+    return EmittedGraph(graph, nodes, after)
 
 
 def _convert_nodes(
-    emitted: tuple[Emitted, ...], applied_steps: list[Edge], scope: Place, router: Router
-) -> tuple[Written, ...]:
-    done: list[Written] = []
+    emitted: tuple[Emitted, ...], applied_steps: list[Step], scope: RewriteTarget, router: Router
+) -> tuple[Emission, ...]:
+    done: list[Emission] = []
     for node, opset, _ in emitted:
         route = router.route(node.domain, node.op_type, opset)
         if not route.steps:
-            require_writable(node, route.final)
+            validate_emitted_attributes(node, route.final)
         result = _apply_steps(node, opset, route, scope, router)
         done += result.nodes
         applied_steps += result.steps
     return tuple(done)
 
 
-def _continues_route(emitted: Emitted, node: Node, step: Edge) -> bool:
+def _continues_route(emitted: Emitted, node: Node, step: Step) -> bool:
     """Whether the result of a step is the same operator, so that the next step of the route applies."""
     return emitted.node is node or (
         emitted.opset == step.opset
@@ -191,22 +201,22 @@ def _continues_route(emitted: Emitted, node: Node, step: Edge) -> bool:
     )
 
 
-def _run_step(step: Edge, node: Node, scope: Place, router: Router) -> list[Emitted]:
+def _run_step(step: Step, node: Node, scope: RewriteTarget, router: Router) -> list[Emitted]:
     """Return the nodes that a step emits, last first; one of them is the replacement."""
     out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None
     try:
         step.function(node, out)
-    except BROKEN_RULES as error:
+    except INVALID_NODE_ERRORS as error:
         if isinstance(error, UnicodeDecodeError):
             raise  # reported as an invalid model
         reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
-        raise CannotConvert(reason, remedy=MAYBE_UNSOUND) from error
+        raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY) from error
     emitted = out.emitted
     if len(emitted) == 1:
-        return emitted if emitted[0].successor else [emitted[0]._replace(successor=True)]
-    if not any(each.successor for each in emitted):
-        emitted[-1] = emitted[-1]._replace(successor=True)
+        return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
+    if not any(each.is_replacement for each in emitted):
+        emitted[-1] = emitted[-1]._replace(is_replacement=True)
     for each in emitted:
         scope.add_emitted(each.node, each.opset)
     emitted.reverse()

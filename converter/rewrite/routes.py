@@ -10,8 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from opshift.adapters.core.adapter_table import Adapter, Pair, adapter_table, registered
-from opshift.converter.rewrite.version_graph import Edge, edge, lineage
+from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table, registered_adapters
+from opshift.converter.rewrite.version_graph import Step, build_version_graph, find_step
 from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
@@ -21,15 +21,15 @@ class Route(NamedTuple):
     """Steps that convert the nodes of an operator version to the target."""
 
     operator: OperatorVersion
-    steps: tuple[Edge, ...]
+    steps: tuple[Step, ...]
     """Steps with a function, in order; empty if nodes do not change."""
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
     has_subgraphs: bool
     """Whether nodes may contain subgraphs."""
-    concerns: frozenset[str] | None
+    affected_element_types: frozenset[str] | None
     """Element types that the steps affect; `None` if they do not depend on types alone."""
-    older: tuple[OperatorVersion, ...]
+    older_versions: tuple[OperatorVersion, ...]
     """Versions before `operator`."""
 
 
@@ -37,7 +37,7 @@ class Route(NamedTuple):
 def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Router:
     """Return the shared router to some targets."""
     # Routes depend on the registry and the targets only, so all models share them.
-    return Router(registry, CompiledTable(), dict(targets))
+    return Router(registry, LazyAdapterTable(), dict(targets))
 
 
 class Router:
@@ -47,14 +47,16 @@ class Router:
         default_opset: target opset of the default domain.
     """
 
-    def __init__(self, registry: Registry, table: Mapping[Pair, Adapter], targets: Mapping[str, int]) -> None:
+    def __init__(
+        self, registry: Registry, table: Mapping[StepKey, Adapter], targets: Mapping[str, int]
+    ) -> None:
         self._registry = registry
         self._table = table
         self._targets = dict(targets)
         self.default_opset = self._targets[DEFAULT_DOMAIN]
-        self.asking: set[int] = set()
+        self.fact_querying_opsets: set[int] = set()
         """Opsets of the default domain from which steps have queried facts, and probably will again."""
-        self.remembered: dict[Any, Any] = {}
+        self.shared_rewrites: dict[Any, Any] = {}
         """Cached rewrites that all models on these routes share; owned by the rewrite cache."""
         self._routes: dict[tuple[str, str, int], Route] = {}
 
@@ -87,17 +89,17 @@ class Router:
         older = tuple(each for each in versions if each.since_version < operator.since_version)
         return Route(operator, steps, final, has_subgraphs, _affected_types(steps), older)
 
-    def _path(self, operator: OperatorVersion, target_opset: int) -> list[Edge]:
+    def _path(self, operator: OperatorVersion, target_opset: int) -> list[Step]:
         definition = self._registry.operator(operator.name, operator.domain)
         assert definition is not None
         at_target = definition.at(target_opset)
         if at_target is operator:
             return []
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
-        path = compiled_path(definition, operator.since_version, goal)
+        path = precompiled_path(definition, operator.since_version, goal)
         if path is None:
             path = shortest_path(definition, operator.since_version, goal)
-        return [edge(definition, *pair, self._table) for pair in pairwise(path)]
+        return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
         """Return the opset at which other operators express one that the target opset lacks.
@@ -129,55 +131,55 @@ def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
     import networkx as nx
 
     first, last = (OperatorId(operator.domain, operator.name, version) for version in (start, goal))
-    path = nx.shortest_path(lineage(operator, adapter_table()), first, last)
+    path = nx.shortest_path(build_version_graph(operator, adapter_table()), first, last)
     return tuple(each.since_version for each in path)
 
 
-def _affected_types(steps: tuple[Edge, ...]) -> frozenset[str] | None:
+def _affected_types(steps: tuple[Step, ...]) -> frozenset[str] | None:
     found: frozenset[str] = frozenset()
     for step in steps:
-        if step.concerns is None:
+        if step.affected_element_types is None:
             return None
-        found |= step.concerns
+        found |= step.affected_element_types
     return found
 
 
-FILE: Final = Path(__file__).with_name("compiled.json")
+COMPILED_FILE: Final = Path(__file__).with_name("compiled.json")
 
 
 @cache
-def compiled() -> Mapping[str, Any]:
+def precompiled_routes() -> Mapping[str, Any]:
     """Return `operators` with their `versions` and `paths`, and the module of each of the `adapters`."""
-    data: Mapping[str, Any] = json.loads(FILE.read_text("ascii"))
+    data: Mapping[str, Any] = json.loads(COMPILED_FILE.read_text("ascii"))
     return data
 
 
-def compiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
+def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
     """Return the versions between two versions of an operator, both included.
 
     Returns:
         `None` if the path is missing or was compiled for different versions of the operator.
     """
-    entry = compiled()["operators"].get(f"{operator.domain}.{operator.name}")
+    entry = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}")
     if entry is None or entry["versions"] != [each.since_version for each in operator.versions]:
         return None
     path = entry["paths"].get(f"{start} -> {goal}")
     return None if path is None else tuple(path)
 
 
-class CompiledTable(Mapping[Pair, Adapter]):
+class LazyAdapterTable(Mapping[StepKey, Adapter]):
     """Table of adapters that imports the module of an adapter on first use."""
 
-    def __getitem__(self, pair: Pair) -> Adapter:
-        module = compiled()["adapters"].get(str(pair))
-        if module is not None and pair not in registered():
+    def __getitem__(self, pair: StepKey) -> Adapter:
+        module = precompiled_routes()["adapters"].get(str(pair))
+        if module is not None and pair not in registered_adapters():
             importlib.import_module(module)
-        return registered()[pair] if pair in registered() else adapter_table()[pair]
+        return registered_adapters()[pair] if pair in registered_adapters() else adapter_table()[pair]
 
     def __contains__(self, pair: object) -> bool:
-        return pair in registered() or str(pair) in compiled()["adapters"]
+        return pair in registered_adapters() or str(pair) in precompiled_routes()["adapters"]
 
-    def __iter__(self) -> Iterator[Pair]:
+    def __iter__(self) -> Iterator[StepKey]:
         return iter(adapter_table())
 
     def __len__(self) -> int:

@@ -6,23 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import require_text
+from opshift.model.graphs import require_utf8_names
 from opshift.model.node import ATTRIBUTE_TYPES, Graph, Node, Tensor
-from opshift.model.tensors import can_pack
+from opshift.model.tensors import can_pack_tensor
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
-MAYBE_UNSOUND = "check the model with opshift check; if the node is valid, this is a bug in opshift"
+CHECK_MODEL_REMEDY = "check the model with opshift check; if the node is valid, this is a bug in opshift"
 
 _TYPE_CHECKS: dict[str, Callable[[Any], bool]] = {
     "FLOAT": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
     "INT": lambda value: type(value) is int and -(2**63) <= value < 2**63,
     "STRING": lambda value: isinstance(value, bytes | str),
-    "TENSOR": lambda value: hasattr(value, "raw_data") or (isinstance(value, Tensor) and can_pack(value)),
+    "TENSOR": lambda value: (
+        hasattr(value, "raw_data") or (isinstance(value, Tensor) and can_pack_tensor(value))
+    ),
     "GRAPH": lambda value: isinstance(value, Graph) or hasattr(value, "node"),
 }
 
 
-def require_sound(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
+def validate_node(node: Node, operator: OperatorVersion, older: Sequence[OperatorVersion] = ()) -> None:
     """Validate the number of inputs and outputs of a node, and its attributes.
 
     A string attribute with a restricted set of values may also have a value of an older version: runtimes
@@ -37,11 +39,11 @@ def require_sound(node: Node, operator: OperatorVersion, older: Sequence[Operato
         CannotConvert: the node does not match its definition.
         InvalidModel: a name is not UTF-8 text.
     """
-    require_text((*node.inputs, *node.outputs, *node.attributes))
+    require_utf8_names((*node.inputs, *node.outputs, *node.attributes))
     _require_count("input", node.inputs, operator.min_input, operator.max_input, operator)
     _require_count("output", node.outputs, 0, operator.max_output, operator)
-    if node.repeated_attribute is not None:
-        raise _invalid(f"has attribute {node.repeated_attribute!r} twice")
+    if node.duplicate_attribute is not None:
+        raise _invalid(f"has attribute {node.duplicate_attribute!r} twice")
     for name in operator.required_attributes:
         if name not in node.attributes:
             raise _invalid(f"lacks attribute {name!r}, which {operator.id} requires")
@@ -89,7 +91,7 @@ def _holds(value: Any, kind: str) -> bool:
     return isinstance(value, Sequence) and not isinstance(value, bytes | str) and all(map(element, value))
 
 
-def require_writable(node: Node, operator: OperatorVersion) -> None:
+def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
     """Validate the attributes that steps set on a node.
 
     Args:
@@ -104,7 +106,7 @@ def require_writable(node: Node, operator: OperatorVersion) -> None:
         if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):
             continue
         reason = f"attribute {name!r} of {operator.id} cannot hold {value!r}"
-        raise CannotConvert(reason, remedy=MAYBE_UNSOUND)
+        raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY)
 
 
 def _invalid(reason: str) -> CannotConvert:

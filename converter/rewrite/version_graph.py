@@ -6,29 +6,29 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from opshift.adapters.core.adapter_table import Adapter, Pair
-from opshift.adapters.core.function_body import run_body
+from opshift.adapters.core.adapter_table import Adapter, StepKey
+from opshift.adapters.core.function_body import make_body_step
 from opshift.adapters.core.rewriter import Rewriter, StepFunction
-from opshift.adapters.core.type_guard import Guard, lost_types, type_bridge, type_guard
-from opshift.adapters.core.verbs import run_verbs
+from opshift.adapters.core.type_guard import TypeGuard, lost_types, type_bridge, type_guard
+from opshift.adapters.core.verbs import make_verbs_step
 from opshift.model.element_types import element_names
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.step_rules import body_flaws, is_derivable, misused, refutations
-from opshift.registry.steps import Answer, Refuse
+from opshift.registry.step_rules import body_problems, is_derivable, refutations, verb_problem
+from opshift.registry.steps import Refuse, StepAction
 
 if TYPE_CHECKING:
     import networkx as nx
 
-How = Literal["compatible", "guarded", "declared", "adapter", "refused"]
+StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 """Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
 
 
 @dataclass(frozen=True)
-class Edge:
+class Step:
     """Step of an operator from one version to another.
 
     Attributes:
@@ -46,14 +46,14 @@ class Edge:
     source: OperatorVersion
     target: OperatorVersion | None
     opset: int
-    how: How
+    kind: StepKind
     function: StepFunction | None
     change: str = ""
     reason: str = ""
-    concerns: frozenset[str] | None = None
+    affected_element_types: frozenset[str] | None = None
 
 
-def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[OperatorId]:
+def build_version_graph(operator: Operator, table: Mapping[StepKey, Adapter]) -> nx.DiGraph[OperatorId]:
     """Return the graph of all versions of an operator, with the steps between neighbours in both directions.
 
     Args:
@@ -76,11 +76,11 @@ def lineage(operator: Operator, table: Mapping[Pair, Adapter]) -> nx.DiGraph[Ope
     return graph
 
 
-def _target_id(edge: Edge) -> OperatorId:
+def _target_id(edge: Step) -> OperatorId:
     return OperatorId(edge.source.domain, edge.source.name, edge.opset)
 
 
-def edge(operator: Operator, start: int, opset: int, table: Mapping[Pair, Adapter]) -> Edge:
+def find_step(operator: Operator, start: int, opset: int, table: Mapping[StepKey, Adapter]) -> Step:
     """Return the step that converts the version `start` to an opset.
 
     Raises:
@@ -103,11 +103,11 @@ class _StepDeclaration(NamedTuple):
     source: OperatorVersion
     target: OperatorVersion | None
     opset: int
-    answer: Answer | Literal["body"] | None
+    answer: StepAction | Literal["body"] | None
     change: str
 
 
-def _steps(operator: Operator, table: Mapping[Pair, Adapter]) -> Iterator[Edge]:
+def _steps(operator: Operator, table: Mapping[StepKey, Adapter]) -> Iterator[Step]:
     return (_build_step(declaration, table) for declaration in _declarations(operator))
 
 
@@ -128,18 +128,18 @@ def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
             )
 
 
-def _build_step(declaration: _StepDeclaration, table: Mapping[Pair, Adapter]) -> Edge:
+def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter]) -> Step:
     source, target, opset, answer, change = declaration
-    pair = Pair(source.domain, source.name, source.since_version, opset)
+    pair = StepKey(source.domain, source.name, source.since_version, opset)
     if answer == "adapter":
         adapter = table.get(pair)
         if adapter is None:
             raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
-        return Edge(source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change)
+        return Step(source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change)
     if pair in table:
         raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
     if isinstance(answer, Refuse):
-        return Edge(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
+        return Step(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
     if answer == "body":
         return _body_step(source, opset, change, pair)
     if target is None:
@@ -147,17 +147,20 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[Pair, Adapter]) ->
     if answer is None and not is_derivable(source, target):
         return _undeclared_step(source, target, opset, change, pair)
     verbs = answer if isinstance(answer, tuple) else ()
-    problems = [*(misused(verb, source, target) for verb in verbs), *_refutation_texts(source, target, verbs)]
+    problems = [
+        *(verb_problem(verb, source, target) for verb in verbs),
+        *_refutation_texts(source, target, verbs),
+    ]
     first = next((reason for reason in problems if reason), None)
     if first:
         raise DefinitionError(f"{pair}: {first}")
     guard = type_guard(source, target)
     if not verbs:
-        kind: How = "guarded" if guard else "compatible"
+        kind: StepKind = "guarded" if guard else "compatible"
         affected = frozenset(_lost_elements(source, target))
-        return Edge(source, target, opset, kind, _guard_only(guard), change, concerns=affected)
-    return Edge(
-        source, target, opset, "declared", _guard_then(guard, run_verbs(verbs, source, target)), change
+        return Step(source, target, opset, kind, _guard_only(guard), change, affected_element_types=affected)
+    return Step(
+        source, target, opset, "declared", _guard_then(guard, make_verbs_step(verbs, source, target)), change
     )
 
 
@@ -174,30 +177,30 @@ def _refutation_texts(
         yield f"{refutation.rule}: {refutation.reason}"
 
 
-def _body_step(source: OperatorVersion, opset: int, change: str, pair: Pair) -> Edge:
-    violation = next(body_flaws(source), None)
+def _body_step(source: OperatorVersion, opset: int, change: str, pair: StepKey) -> Step:
+    violation = next(body_problems(source), None)
     if violation is not None:
         raise DefinitionError(f"{pair}: {violation.reason}")
-    return Edge(source, None, opset, "declared", run_body(source), change)
+    return Step(source, None, opset, "declared", make_body_step(source), change)
 
 
 def _removal_step(
-    source: OperatorVersion, opset: int, answer: Answer | None, change: str, pair: Pair
-) -> Edge:
+    source: OperatorVersion, opset: int, answer: StepAction | None, change: str, pair: StepKey
+) -> Step:
     if not isinstance(answer, tuple):
         raise DefinitionError(
             f"{pair}: an operator that the target lacks needs an adapter, verbs or a refusal"
         )
-    return Edge(source, None, opset, "declared", run_verbs(answer, source, None), change)
+    return Step(source, None, opset, "declared", make_verbs_step(answer, source, None), change)
 
 
 def _undeclared_step(
-    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: Pair
-) -> Edge:
+    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: StepKey
+) -> Step:
     if opset > source.since_version:
         raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
     reason = "no downgrade is defined for this step"
-    return Edge(source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason)
+    return Step(source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason)
 
 
 def _refuse_function(answer: Refuse) -> StepFunction:
@@ -214,11 +217,11 @@ def _with_type_bridge(
     return rewrite if target is None else _guard_then(type_bridge(source, target), rewrite)
 
 
-def _guard_only(guard: Guard | None) -> StepFunction | None:
-    return _guard_then(guard, lambda node, out: out.become(node)) if guard else None
+def _guard_only(guard: TypeGuard | None) -> StepFunction | None:
+    return _guard_then(guard, lambda node, out: out.replace(node)) if guard else None
 
 
-def _guard_then(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
+def _guard_then(guard: TypeGuard | None, rewrite: StepFunction) -> StepFunction:
     if guard is None:
         return rewrite
 
@@ -229,7 +232,7 @@ def _guard_then(guard: Guard | None, rewrite: StepFunction) -> StepFunction:
     return guarded
 
 
-def _check_unused_adapters(operator: Operator, edges: list[Edge], table: Mapping[Pair, Adapter]) -> None:
+def _check_unused_adapters(operator: Operator, edges: list[Step], table: Mapping[StepKey, Adapter]) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
     for pair in table:
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):

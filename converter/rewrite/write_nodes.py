@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.converter.rewrite.rewrite_node import Written, WrittenGraph
+from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
 from opshift.model.node import Node, Tensor, Value
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
@@ -17,7 +17,7 @@ _ATTRIBUTE_FIELDS = {
 """Number of each attribute type in AttributeProto, and the field that holds its value."""
 
 
-def fill_node(proto: Any, written: Written, origin: Any) -> None:
+def fill_node(proto: Any, written: Emission, origin: Any) -> None:
     """Fill an empty NodeProto.
 
     Args:
@@ -35,7 +35,7 @@ def fill_node(proto: Any, written: Written, origin: Any) -> None:
         _add_attribute(proto, name, value, written, origin)
 
 
-def update_node(proto: Any, written: Written, original: Node) -> None:
+def update_node(proto: Any, written: Emission, original: Node) -> None:
     """Update an existing NodeProto; unchanged fields and attributes are not touched.
 
     Args:
@@ -63,7 +63,7 @@ def update_node(proto: Any, written: Written, original: Node) -> None:
             del proto.attribute[index]
 
 
-def _add_attribute(proto: Any, name: str, value: Any, written: Written, origin: Any) -> None:
+def _add_attribute(proto: Any, name: str, value: Any, written: Emission, origin: Any) -> None:
     attribute = proto.attribute.add()
     if _is_message(value):
         attribute.CopyFrom(_converted_attribute(value, origin))
@@ -87,13 +87,13 @@ def _converted_attribute(value: Any, origin: Any) -> Any:
     return next((each for each in origin.attribute if each.name == value.name), value)
 
 
-def _write_attribute(attribute: Any, name: str, value: Any, written: Written, origin: Any) -> None:
+def _write_attribute(attribute: Any, name: str, value: Any, written: Emission, origin: Any) -> None:
     kind, field = _ATTRIBUTE_FIELDS[written.operator.attributes[name].type]
     attribute.name = name
     attribute.type = kind
     if isinstance(value, Tensor):
         write_tensor(attribute.t, value)
-    elif isinstance(value, WrittenGraph):
+    elif isinstance(value, EmittedGraph):
         _fill_graph(attribute.g, value, origin)
     elif field in ("t", "g"):
         getattr(attribute, field).CopyFrom(value)
@@ -103,11 +103,11 @@ def _write_attribute(attribute: Any, name: str, value: Any, written: Written, or
         setattr(attribute, field, _encoded(value))
 
 
-def _fill_graph(proto: Any, written: WrittenGraph, origin: Any) -> None:
+def _fill_graph(proto: Any, written: EmittedGraph, origin: Any) -> None:
     """Fill an empty GraphProto from an emitted graph, with the subgraph of the model that it contains."""
     inner = None
-    if written.graph.inner is not None:
-        inner = _converted_attribute(written.graph.inner, origin).g
+    if written.graph.embedded is not None:
+        inner = _converted_attribute(written.graph.embedded, origin).g
         proto.CopyFrom(inner)
         for field in (proto.node, proto.input, proto.output):
             del field[:]

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from opshift.converter.rewrite.rewrite_node import Rewritten, Written
-from opshift.converter.rewrite.version_graph import Edge
-from opshift.converter.rewrite_cache.node_template import Mould, Names
+from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
+from opshift.converter.rewrite.version_graph import Step
+from opshift.converter.rewrite_cache.node_template import NodeTemplate, ValueNames
 from opshift.inference.facts import Facts
 from opshift.model.node import Node, Tensor
 from opshift.registry.models import OperatorVersion
 
-LARGEST = 1024
+MAX_SHARED_ELEMENTS = 1024
 """Maximum number of constant elements in a rewrite that is shared between models; bounds memory."""
 
 
-class Asked(NamedTuple):
+class Question(NamedTuple):
     """Query of a step about an input or output of its node, with the answer.
 
     Attributes:
@@ -30,7 +30,7 @@ class Asked(NamedTuple):
     answer: Any
 
 
-class Pattern:
+class CachedRewrite:
     """Rewrite of a node, with value names left open; it does not keep a model alive.
 
     Attributes:
@@ -48,41 +48,44 @@ class Pattern:
     def __init__(
         self,
         node: Node,
-        result: Rewritten,
-        asked: tuple[Asked, ...],
+        result: NodeRewrite,
+        asked: tuple[Question, ...],
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
     ) -> None:
-        self.asked = asked
-        self.hints = tuple(fresh.values())
+        self.questions = asked
+        self.name_hints = tuple(fresh.values())
         self.constants = tuple(constants.values())
         self.operator = result.operator
         self.steps = result.steps
         self.operators = result.operators
-        self.main = result.main
+        self.replacement_index = result.replacement_index
         self.is_unchanged = result.is_same_as(node)
         names = (*node.inputs, *node.outputs, *fresh, *constants, "")
         positions = {name: position for position, name in enumerate(names)}
-        self.moulds = tuple(
-            Mould.of(each, node, position == self.main, positions)
+        self.templates = tuple(
+            NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(result.nodes)
         )
 
     @property
     def is_small(self) -> bool:
         """Whether it is small enough to be shared between models."""
-        tensors = (*self.constants, *(each.answer for each in self.asked if isinstance(each.answer, Tensor)))
-        return sum(len(each.values) for each in tensors) <= LARGEST
+        tensors = (
+            *self.constants,
+            *(each.answer for each in self.questions if isinstance(each.answer, Tensor)),
+        )
+        return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
 
-    def fits(self, names: Names, facts: Facts) -> bool:
+    def matches(self, names: ValueNames, facts: Facts) -> bool:
         """Return whether all queries have the same answers for a node with other names."""
-        for question, position, answer in self.asked:
+        for question, position, answer in self.questions:
             if not _is_same(getattr(facts, question)(names[position]), answer):
                 return False
         return True
 
 
-class Renamed:
+class CacheHit:
     """Rewrite of a node that matches a cached rewrite.
 
     Attributes:
@@ -90,43 +93,43 @@ class Renamed:
         names: names of the node, then fresh names, names of constants, and the empty name.
     """
 
-    __slots__ = ("names", "pattern")
+    __slots__ = ("cached", "names")
 
-    def __init__(self, pattern: Pattern, names: Names) -> None:
-        self.pattern = pattern
+    def __init__(self, pattern: CachedRewrite, names: ValueNames) -> None:
+        self.cached = pattern
         self.names = names
 
     @property
     def operator(self) -> OperatorVersion:
         """Operator version of the node."""
-        return self.pattern.operator
+        return self.cached.operator
 
     @property
-    def steps(self) -> tuple[Edge, ...]:
+    def steps(self) -> tuple[Step, ...]:
         """Steps that rewrote the node."""
-        return self.pattern.steps
+        return self.cached.steps
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
         """Operator versions of the nodes that replace it."""
-        return self.pattern.operators
+        return self.cached.operators
 
     @property
-    def main(self) -> int:
+    def replacement_index(self) -> int:
         """Position of the replacement among the new nodes."""
-        return self.pattern.main
+        return self.cached.replacement_index
 
     @property
-    def nodes(self) -> tuple[Written, ...]:
+    def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it."""
-        return tuple(template.named(self.names) for template in self.pattern.moulds)
+        return tuple(template.instantiate(self.names) for template in self.cached.templates)
 
     def is_same_as(self, node: Node) -> bool:
         """Return whether the rewritten node does not change; `node` is that node."""
-        return self.pattern.is_unchanged
+        return self.cached.is_unchanged
 
 
-Result = Rewritten | Renamed
+RewriteResult = NodeRewrite | CacheHit
 
 
 def _is_same(answer: Any, other: Any) -> bool:

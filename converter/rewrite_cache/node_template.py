@@ -6,21 +6,21 @@ from collections.abc import Callable, Mapping
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
-from opshift.converter.rewrite.rewrite_node import Written
+from opshift.converter.rewrite.rewrite_node import Emission
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
-from opshift.model.node import Node, attribute_bytes
+from opshift.model.node import Node, serialized_attributes
 
-Names = tuple[str, ...]
+ValueNames = tuple[str, ...]
 """All value names of one rewrite; templates refer to them by position."""
 
-Pick = Callable[[Names], Names]
+NameSelector = Callable[[ValueNames], ValueNames]
 """Function that selects the names of a node from all names of the rewrite."""
 
-NOTHING: Final = Node("", (), (), {})
+EMPTY_NODE: Final = Node("", (), (), {})
 """Node without content: the start of a node that is added."""
 
 
-class Mould(NamedTuple):
+class NodeTemplate(NamedTuple):
     """Serialized node template with the value names left open.
 
     Attributes:
@@ -31,16 +31,16 @@ class Mould(NamedTuple):
         new_inputs, new_outputs: selectors of the names to append to the names that remain.
     """
 
-    written: Written
-    inputs: Pick | None
-    outputs: Pick | None
-    cleared: tuple[str, ...]
-    filling: bytes
-    new_inputs: Pick | None
-    new_outputs: Pick | None
+    emission: Emission
+    inputs: NameSelector | None
+    outputs: NameSelector | None
+    cleared_fields: tuple[str, ...]
+    payload: bytes
+    new_inputs: NameSelector | None
+    new_outputs: NameSelector | None
 
     @classmethod
-    def of(cls, written: Written, original: Node, is_main: bool, places: Mapping[str, int]) -> Mould:
+    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> NodeTemplate:
         """Return the template of a node that overwrites a node of the model, or that is added next to it.
 
         Args:
@@ -49,8 +49,8 @@ class Mould(NamedTuple):
             is_main: whether the node overwrites the original.
             places: positions of all names of the rewrite.
         """
-        copy = original.copied()
-        old, old_attributes = (original, attribute_bytes(copy)) if is_main else (NOTHING, ())
+        copy = original.copy_proto()
+        old, old_attributes = (original, serialized_attributes(copy)) if is_main else (EMPTY_NODE, ())
         proto = copy if is_main else type(copy)()
         if is_main:
             update_node(proto, written, original)
@@ -62,7 +62,7 @@ class Mould(NamedTuple):
         # Only differences are stored: unchanged fields remain in the NodeProto that is overwritten.
         differs = {
             "domain": node.domain != old.domain,
-            "attribute": list(attribute_bytes(attribute_proto)) != list(old_attributes),
+            "attribute": list(serialized_attributes(attribute_proto)) != list(old_attributes),
             "input": node.inputs[: len(old.inputs)] != old.inputs,
             "output": node.outputs[: len(old.outputs)] != old.outputs,
         }
@@ -81,27 +81,27 @@ class Mould(NamedTuple):
             _selector(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
         )
 
-    def named(self, names: Names) -> Written:
+    def instantiate(self, names: ValueNames) -> Emission:
         """Return the node with the given names."""
-        node = self.written.node
+        node = self.emission.node
         inputs = self.inputs(names) if self.inputs else ()
         outputs = self.outputs(names) if self.outputs else ()
         node = Node(node.op_type, inputs, outputs, node.attributes, node.domain)
-        return self.written._replace(node=node)
+        return self.emission._replace(node=node)
 
-    def fill(self, proto: Any, names: Names) -> None:
+    def fill(self, proto: Any, names: ValueNames) -> None:
         """Write the node with the given names into a NodeProto."""
-        for field in self.cleared:
+        for field in self.cleared_fields:
             proto.ClearField(field)
-        if self.filling:
-            proto.MergeFromString(self.filling)
+        if self.payload:
+            proto.MergeFromString(self.payload)
         if self.new_inputs:
             proto.input.extend(self.new_inputs(names))
         if self.new_outputs:
             proto.output.extend(self.new_outputs(names))
 
 
-def _selector(chosen: Names, places: Mapping[str, int]) -> Pick | None:
+def _selector(chosen: ValueNames, places: Mapping[str, int]) -> NameSelector | None:
     """Return a selector of these names from all names; `None` if the list is empty."""
     positions = [places[name] for name in chosen]
     if len(positions) == 1:  # itemgetter of a single index would return a string, not a tuple

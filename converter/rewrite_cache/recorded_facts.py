@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from opshift.converter.rewrite_cache.cached_rewrite import Asked
+from opshift.converter.rewrite_cache.cached_rewrite import Question
 from opshift.inference.scope import Scope
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.types import Shape
-from opshift.registry.steps import Concession
+from opshift.registry.steps import Allow
 
 
-class Recorder:
+class FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
     Attributes:
@@ -50,10 +50,10 @@ class Recorder:
         """Return whether a value is used, and record the query."""
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
-    def shape_within(self, graph: Any, name: str) -> Shape | None:
+    def nested_shape(self, graph: Any, name: str) -> Shape | None:
         """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
         self.is_complete = False
-        return self._scope.shape_within(graph, name)
+        return self._scope.nested_shape(graph, name)
 
     def fresh(self, hint: str) -> str:
         """Return a fresh name, and record its hint."""
@@ -69,10 +69,10 @@ class Recorder:
         self.constants[found] = tensor
         return found
 
-    def concede(self, kind: Concession, reason: str) -> bool:
+    def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
         self.is_complete = False
-        return self._scope.concede(kind, reason)
+        return self._scope.allow(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the outputs of an emitted node available to inference."""
@@ -84,9 +84,9 @@ class Recorder:
         self.is_complete = False
         self._scope.add_graph(graph)
 
-    def asked(self) -> tuple[Asked, ...]:
+    def questions(self) -> tuple[Question, ...]:
         """Return the queries with their answers, each query once."""
-        return tuple(Asked(*each, answer) for each, answer in self._answers.items())
+        return tuple(Question(*each, answer) for each, answer in self._answers.items())
 
     def _query(self, question: str, name: str) -> Any:
         answer = getattr(self._scope, question)(name)

@@ -12,19 +12,19 @@ from opshift.converter.convert import convert
 from opshift.converter.report import Report
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
-    External,
-    bring,
+    ExternalHandling,
     external_files,
-    require_present,
-    require_spared,
-    to_bring,
+    files_to_transfer,
+    require_external_files,
+    require_not_overwritten,
+    transfer_files,
 )
 from opshift.converter.streaming.pieces import Piece, Range
-from opshift.converter.streaming.source_file import Source
+from opshift.converter.streaming.source_file import SourceFile
 from opshift.converter.streaming.weights import Weights
 from opshift.converter.target import IrVersionLike, TargetLike
-from opshift.model.atomic_files import Replacing, place_of, writing
-from opshift.model.files import message_of, read_bytes
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_destination
+from opshift.model.files import read_bytes, serialize_model
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import Registry
 
@@ -39,7 +39,7 @@ def convert_file(
     check: bool = False,
     reversible: bool = False,
     registry: Registry | None = None,
-    external: External = "copy",
+    external: ExternalHandling = "copy",
     force: bool = False,
 ) -> Report:
     """Convert a model file of any size without loading its weights.
@@ -82,7 +82,7 @@ def convert_file(
 
 
 @dataclass(frozen=True)
-class Written:
+class WrittenFile:
     """Converted model in a temporary file.
 
     Attributes:
@@ -103,17 +103,17 @@ def converting(
     source: str | os.PathLike[str],
     out: str | os.PathLike[str],
     change: Callable[[ModelProto], Report],
-    external: External = "copy",
+    external: ExternalHandling = "copy",
     force: bool = False,
-) -> Iterator[Written]:
+) -> Iterator[WrittenFile]:
     """Convert a file like `convert_file`, and move the result to `out` when the block ends without an error.
 
     `change` converts a model in place. Large tensors of this model contain placeholders, see
     `opshift.model.offloaded_tensors`.
     """
-    path, destination = Path(source), place_of(out)
-    with Replacing() as files:
-        with Source(path) as file, Weights(file) as weights:
+    path, destination = Path(source), write_destination(out)
+    with AtomicFiles() as files:
+        with SourceFile(path) as file, Weights(file) as weights:
             message = weights.message()
             model = read_bytes(message, str(path))
             located = external_files(message, str(path))
@@ -122,34 +122,41 @@ def converting(
             pieces = _pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
             with (
-                writing(out),
+                raising_cannot_write(out),
                 files.new(destination, is_safe=_is_same_file(path, destination)) as (written, temporary),
             ):
                 write_pieces(pieces, file, written)
                 size = os.fstat(written).st_size
             file.require_unchanged()
-            bring(transferred, path.parent, Path(out).parent, external, files)
-        yield Written(temporary, report, (file.size, size), tuple(located))
+            transfer_files(transferred, path.parent, Path(out).parent, external, files)
+        yield WrittenFile(temporary, report, (file.size, size), tuple(located))
 
 
 def _files_to_transfer(
-    located: Mapping[str, int], folder: Path, out: Path, destination: Path, external: External, force: bool
+    located: Mapping[str, int],
+    folder: Path,
+    out: Path,
+    destination: Path,
+    external: ExternalHandling,
+    force: bool,
 ) -> list[str]:
     """Return the external data files to copy or link, after checking all of them."""
-    require_spared(located, folder, destination)
+    require_not_overwritten(located, folder, destination)
     if external == "keep":
         return []
-    require_present(located, folder)
-    return to_bring(located, folder, out.parent, destination, force)
+    require_external_files(located, folder)
+    return files_to_transfer(located, folder, out.parent, destination, force)
 
 
-def _pieces(report: Report, message: bytes, model: ModelProto, weights: Weights, file: Source) -> list[Piece]:
+def _pieces(
+    report: Report, message: bytes, model: ModelProto, weights: Weights, file: SourceFile
+) -> list[Piece]:
     """Return the pieces of the output: the whole input file if the conversion changes nothing."""
-    converted = message_of(model, str(file.path))
+    converted = serialize_model(model, str(file.path))
     # compares serializations of the same library: the file itself may use another encoding
-    if not report.opsets and not report.changed and converted == message_of(read_bytes(message)):
+    if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
         return [Range(0, file.size)]
-    return weights.put_back(converted)
+    return weights.restore(converted)
 
 
 def _is_same_file(one: Path, other: Path) -> bool:

@@ -7,29 +7,29 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from opshift.converter.streaming.pieces import Piece, Range
-from opshift.converter.streaming.source_file import Source
+from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.atomic_files import write_all
 
-MOST_AT_ONCE = 1 << 26
+MAX_KERNEL_COPY = 1 << 26
 """Bytes for one kernel call; a keyboard interrupt is handled between two calls."""
 
-MOST_WAITING = 1 << 18
+MAX_BUFFERED = 1 << 18
 """Bytes of short pieces that are collected before they are written."""
 
-MOST_IN_MEMORY = 1 << 20
+MAX_MEMORY_COPY = 1 << 20
 """Bytes copied through memory at once: enough for few calls, and few enough for the processor's caches."""
 
-SHORT = 1 << 16
+MIN_DIRECT_COPY = 1 << 16
 """Shorter ranges are read into memory and written together with adjacent pieces, which saves calls."""
 
-PAGE = 1 << 12
+PAGE_SIZE = 1 << 12
 """Page size of common file systems, in bytes."""
 
-Copy = Callable[[int, int, int, int], None]
+CopyFunction = Callable[[int, int, int, int], None]
 """Function that appends a range of a file to another file, possibly only a part of it."""
 
 
-def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
+def write_pieces(pieces: Iterable[Piece], source: SourceFile, target: int) -> None:
     """Append pieces to a file.
 
     Args:
@@ -45,19 +45,19 @@ def write_pieces(pieces: Iterable[Piece], source: Source, target: int) -> None:
     for piece in pieces:
         if not isinstance(piece, Range):
             buffered += piece
-        elif piece.end - piece.start < SHORT:
+        elif piece.end - piece.start < MIN_DIRECT_COPY:
             buffered += source.read(*piece)
         else:
             write_all(target, buffered)
             buffered.clear()
             copy_range(source, piece, target)
-        if len(buffered) > MOST_WAITING:
+        if len(buffered) > MAX_BUFFERED:
             write_all(target, buffered)
             buffered.clear()
     write_all(target, buffered)
 
 
-def copy_range(source: Source, part: Range, target: int) -> None:
+def copy_range(source: SourceFile, part: Range, target: int) -> None:
     """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
     On failure, the next method continues; the last one raises its error. The kernel copies whole pages: if
@@ -68,14 +68,14 @@ def copy_range(source: Source, part: Range, target: int) -> None:
         OSError: the target cannot be written, for example because the disk is full.
     """
     shift = _position(target) - part.start
-    for copy in KERNEL if shift % PAGE == 0 else ():
+    for copy in KERNEL_COPIES if shift % PAGE_SIZE == 0 else ():
         with suppress(OSError):
             # a failed call may have copied a part, so continue at the end of the target
             copy(source.file, target, _position(target) - shift, part.end)
     start = _position(target) - shift
     while start < part.end:
         # blocks end at page boundaries of the target
-        page_end = start + MOST_IN_MEMORY - (start + shift) % PAGE
+        page_end = start + MAX_MEMORY_COPY - (start + shift) % PAGE_SIZE
         end = min(page_end, part.end)
         write_all(target, source.read(start, end))
         start = end
@@ -88,7 +88,7 @@ def _position(file: int) -> int:
 
 def _copy_in_file_system(source: int, target: int, start: int, end: int) -> None:
     while start < end:
-        count = os.copy_file_range(source, target, min(end - start, MOST_AT_ONCE), offset_src=start)
+        count = os.copy_file_range(source, target, min(end - start, MAX_KERNEL_COPY), offset_src=start)
         if not count:
             return
         start += count
@@ -96,15 +96,15 @@ def _copy_in_file_system(source: int, target: int, start: int, end: int) -> None
 
 def _copy_in_kernel(source: int, target: int, start: int, end: int) -> None:
     while start < end:
-        count = os.sendfile(target, source, start, min(end - start, MOST_AT_ONCE))
+        count = os.sendfile(target, source, start, min(end - start, MAX_KERNEL_COPY))
         if not count:
             return
         start += count
 
 
-def _available(**methods: Copy) -> tuple[Copy, ...]:
+def _available(**methods: CopyFunction) -> tuple[CopyFunction, ...]:
     """Return the functions that this operating system supports."""
     return tuple(copy for name, copy in methods.items() if hasattr(os, name))
 
 
-KERNEL = _available(copy_file_range=_copy_in_file_system, sendfile=_copy_in_kernel)
+KERNEL_COPIES = _available(copy_file_range=_copy_in_file_system, sendfile=_copy_in_kernel)

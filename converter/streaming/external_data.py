@@ -14,22 +14,22 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from opshift.converter.streaming.copy_ranges import copy_range
-from opshift.converter.streaming.pieces import Range, rewritten
-from opshift.converter.streaming.source_file import Source
-from opshift.model.atomic_files import Replacing, writing
+from opshift.converter.streaming.pieces import Range, rewrite_tensors
+from opshift.converter.streaming.source_file import SourceFile
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.messages import TensorProto
 from opshift.model.tensor_locations import MODEL
 from opshift.model.tensors import EXTERNAL
 
-External = Literal["copy", "link", "keep"]
+ExternalHandling = Literal["copy", "link", "keep"]
 """Handling of the files if the output is in another folder: copies, hard links, or nothing."""
 
-LOCATION = re.compile(rb"location")
+LOCATION_KEY = re.compile(rb"location")
 """Key of every external tensor; only tensors that contain it are parsed."""
 
-MOST_DIGITS = 18
+MAX_DIGITS = 18
 """Longer numbers may not fit into 64 bits."""
 
 
@@ -59,7 +59,7 @@ def _external_tensors(message: bytes) -> Iterator[TensorProto]:
     def collect(_: int, start: int, end: int) -> None:
         ranges.append(Range(start, end))
 
-    rewritten(message, MODEL, (each.start() for each in LOCATION.finditer(message)), collect)
+    rewrite_tensors(message, MODEL, (each.start() for each in LOCATION_KEY.finditer(message)), collect)
     for start, end in ranges:
         tensor = TensorProto.FromString(message[start:end])
         if tensor.data_location == EXTERNAL:
@@ -93,9 +93,9 @@ def _end_of_elements(tensor: TensorProto, entries: Mapping[str, str], place: str
 
 def _byte_size(tensor: TensorProto) -> int:
     from opshift.model.element_types import byte_size
-    from opshift.model.tensors import count_of
+    from opshift.model.tensors import element_count
 
-    kind, count = BY_NUMBER.get(tensor.data_type), count_of(tensor)
+    kind, count = BY_NUMBER.get(tensor.data_type), element_count(tensor)
     return byte_size(kind, count) if kind is not None and count else 0
 
 
@@ -103,7 +103,7 @@ def _parse_number(entries: Mapping[str, str], key: str, place: str) -> int | Non
     text = entries.get(key)
     if not text:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > MOST_DIGITS:
+    if not text.isascii() or not text.isdecimal() or len(text) > MAX_DIGITS:
         raise InvalidModel(
             f"has external data with the {key} {text!r}, which is not a valid number",
             place=place,
@@ -112,7 +112,7 @@ def _parse_number(entries: Mapping[str, str], key: str, place: str) -> int | Non
     return int(text)
 
 
-def require_present(files: Mapping[str, int], folder: Path) -> None:
+def require_external_files(files: Mapping[str, int], folder: Path) -> None:
     """Check that external data files exist, are long enough, and are in the model's folder.
 
     Args:
@@ -146,7 +146,7 @@ def _require_file(path: Path, resolved: Path, least: int) -> None:
         raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
 
 
-def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
+def require_not_overwritten(files: Iterable[str], source: Path, place: Path) -> None:
     """Check that the output file is not one of the external data files.
 
     Raises:
@@ -160,7 +160,9 @@ def require_spared(files: Iterable[str], source: Path, place: Path) -> None:
             )
 
 
-def to_bring(files: Iterable[str], source: Path, target: Path, place: Path, force: bool) -> list[str]:
+def files_to_transfer(
+    files: Iterable[str], source: Path, target: Path, place: Path, force: bool
+) -> list[str]:
     """Return the external data files that have to be copied or linked to the output's folder.
 
     Args:
@@ -176,7 +178,7 @@ def to_bring(files: Iterable[str], source: Path, target: Path, place: Path, forc
     """
     if source.resolve() == target.resolve():
         return []
-    with writing(target):
+    with raising_cannot_write(target):
         return [
             each
             for each in files
@@ -205,7 +207,9 @@ def _has_to_be_transferred(old: Path, new: Path, target: Path, place: Path, forc
     )
 
 
-def bring(locations: Iterable[str], source: Path, target: Path, how: External, files: Replacing) -> None:
+def transfer_files(
+    locations: Iterable[str], source: Path, target: Path, how: ExternalHandling, files: AtomicFiles
+) -> None:
     """Copy or link external data files to another folder.
 
     Args:
@@ -221,14 +225,14 @@ def bring(locations: Iterable[str], source: Path, target: Path, how: External, f
     """
     for location in locations:
         new = target / location
-        with writing(new):
+        with raising_cannot_write(new):
             if how == "link":
                 files.link(source / location, new)
             else:
                 _copy_file(source / location, new, files)
 
 
-def _copy_file(old: Path, new: Path, files: Replacing) -> None:
-    with Source(old) as source, files.new(new) as (file, _):
+def _copy_file(old: Path, new: Path, files: AtomicFiles) -> None:
+    with SourceFile(old) as source, files.new(new) as (file, _):
         copy_range(source, Range(0, source.size), file)
         source.require_unchanged()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from opshift.model.tensor_locations import TENSOR, layout
-from opshift.model.wire_format import fields, tagged
+from opshift.model.tensor_locations import TENSOR, tensor_fields
+from opshift.model.wire_format import field_head, fields
 
 
 class Range(NamedTuple):
@@ -18,17 +18,17 @@ class Range(NamedTuple):
 
 Piece = bytes | Range
 
-Change = Callable[[int, int, int], list[Piece] | None]
+ReplaceTensor = Callable[[int, int, int], list[Piece] | None]
 """Function that returns the pieces that replace a tensor, or `None` to keep it. Its arguments are the mark in
 the tensor, and the start and end of the tensor."""
 
 
-def size(pieces: Sequence[Piece]) -> int:
+def total_size(pieces: Sequence[Piece]) -> int:
     """Return the total size of pieces in bytes."""
     return sum([each[1] - each[0] if each.__class__ is Range else len(each) for each in pieces])
 
 
-def rewritten(data: bytes, name: str, marks: Iterable[int], change: Change) -> list[Piece]:
+def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[Piece]:
     """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
 
     Args:
@@ -45,7 +45,7 @@ def rewritten(data: bytes, name: str, marks: Iterable[int], change: Change) -> l
 
 
 class _Rewriter:
-    def __init__(self, data: bytes, marks: list[int], change: Change) -> None:
+    def __init__(self, data: bytes, marks: list[int], change: ReplaceTensor) -> None:
         self._data = data
         self._marks = marks
         """Remaining marks in descending order, after a sentinel at the end of the message."""
@@ -59,7 +59,7 @@ class _Rewriter:
 
     def _message(self, start: int, end: int, name: str) -> list[Piece] | None:
         pieces: list[Piece] = []
-        parts, marks, copied_up_to = layout()[name], self._marks, start
+        parts, marks, copied_up_to = tensor_fields()[name], self._marks, start
         if marks[-1] >= end:
             return None
         for field in fields(self._read, start, end, marks=marks):
@@ -68,7 +68,10 @@ class _Rewriter:
             while marks[-1] < field.end:
                 marks.pop()
             if inner is not None:
-                pieces += [self._data[copied_up_to : field.start] + tagged(field.number, size(inner)), *inner]
+                pieces += [
+                    self._data[copied_up_to : field.start] + field_head(field.number, total_size(inner)),
+                    *inner,
+                ]
                 copied_up_to = field.end
             if marks[-1] >= end:
                 break

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import TracebackType
 
 from opshift.model.errors import InvalidModel
-from opshift.model.wire_format import LARGEST_READ
+from opshift.model.wire_format import MAX_READ_SIZE
 
 
-class Source:
+class SourceFile:
     """Open input file.
 
     The file is read and not mapped into memory: if another process truncates a mapped file, the next access
@@ -34,7 +34,7 @@ class Source:
         # nested messages start in bytes that were read for the enclosing message, so keep the last read
         self._last = 0, b""
 
-    def __enter__(self) -> Source:
+    def __enter__(self) -> SourceFile:
         return self
 
     def __exit__(
@@ -52,7 +52,7 @@ class Source:
         if base <= start and end <= base + len(cached):
             return cached[start - base : end - base]
         found = self._read(start, end)
-        if len(found) <= LARGEST_READ:  # do not keep tensors or whole files in memory
+        if len(found) <= MAX_READ_SIZE:  # do not keep tensors or whole files in memory
             self._last = start, found
         return found
 

@@ -10,40 +10,40 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from opshift.converter.streaming.pieces import Piece, Range, rewritten, size
-from opshift.converter.streaming.source_file import Source
+from opshift.converter.streaming.pieces import Piece, Range, rewrite_tensors, total_size
+from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel, Place
-from opshift.model.files import LARGEST_MESSAGE, read_bytes
+from opshift.model.files import MAX_MESSAGE_BYTES, read_bytes
 from opshift.model.messages import ModelProto
-from opshift.model.offloaded_tensors import HOLDERS, KEY_SIZE
+from opshift.model.offloaded_tensors import PLACEHOLDER_KEY_SIZE, STORES
 from opshift.model.tensor_locations import (
     ATTRIBUTE,
     MODEL,
-    PLAIN_LISTS,
+    PAYLOAD_WIDTHS,
     RAW_DATA,
+    SCALAR_LIST_FIELDS,
     TENSOR,
-    WIDTHS,
     Part,
-    layout,
-    merging,
+    mergeable_messages,
+    tensor_fields,
 )
-from opshift.model.wire_format import LENGTH, Field, Read, fields, tagged
+from opshift.model.wire_format import LENGTH, Field, ReadBytes, field_head, fields
 
-SMALL_FILE = 1 << 20
+MIN_STREAMED_FILE = 1 << 20
 """Smaller files, in bytes, are read as a whole."""
 
-LEAST = 1 << 10
+MIN_EXTRACTED_TENSOR = 1 << 10
 """Smaller tensors, in bytes, stay in the message."""
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[ModelProto]:
+def open_without_weights(path: Path) -> Iterator[ModelProto]:
     """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors.
 
     Raises:
         InvalidModel: the file cannot be read, is truncated, or is not a model.
     """
-    with Source(path) as source, Weights(source) as weights:
+    with SourceFile(path) as source, Weights(source) as weights:
         yield read_bytes(weights.message(), str(path))
 
 
@@ -55,17 +55,17 @@ class Weights:
     payloads.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceFile) -> None:
         self._source = source
-        self._key = os.urandom(KEY_SIZE)
-        self._extractor = Cutting(source.read, self._key, LEAST)
+        self._key = os.urandom(PLACEHOLDER_KEY_SIZE)
+        self._extractor = PayloadExtractor(source.read, self._key, MIN_EXTRACTED_TENSOR)
 
     def __enter__(self) -> Weights:
-        HOLDERS[self._key] = self
+        STORES[self._key] = self
         return self
 
     def __exit__(self, *error: object) -> None:
-        del HOLDERS[self._key]
+        del STORES[self._key]
 
     def message(self) -> bytes:
         """Return the serialized model with placeholders instead of large payloads.
@@ -75,8 +75,8 @@ class Weights:
                 weights.
         """
         whole = self._source.size
-        pieces = self._extract() if whole >= SMALL_FILE else None
-        if (whole if pieces is None else sum(map(len, pieces))) > LARGEST_MESSAGE:
+        pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
+        if (whole if pieces is None else sum(map(len, pieces))) > MAX_MESSAGE_BYTES:
             raise InvalidModel(
                 "is not an ONNX model, or is larger than 2 GiB without its weights",
                 place=str(self._source.path),
@@ -90,30 +90,30 @@ class Weights:
             error.place = Place(node=str(self._source.path))
             raise
 
-    def put_back(self, message: bytes, name: str = MODEL) -> list[Piece]:
+    def restore(self, message: bytes, name: str = MODEL) -> list[Piece]:
         """Return a serialized message as pieces, with ranges of the file instead of placeholders."""
         marks = [found.start() for found in re.finditer(re.escape(self._key), message)]
 
         def restored(mark: int, start: int, end: int) -> list[Piece]:
             return self._restored_tensor(message, mark, start, end)
 
-        return rewritten(message, name, marks, restored)
+        return rewrite_tensors(message, name, marks, restored)
 
     def whole(self, message: bytes, name: str) -> bytes:
         """Return a serialized message with payloads instead of placeholders."""
-        pieces = self.put_back(message, name)
+        pieces = self.restore(message, name)
         return b"".join(self._source.read(*each) if isinstance(each, Range) else each for each in pieces)
 
     def size(self, message: bytes, name: str) -> int:
         """Return the size of a message with payloads, in bytes."""
-        return size(self.put_back(message, name))
+        return total_size(self.restore(message, name))
 
     def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
         """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
-        (index,) = POSITION.unpack_from(message, mark + KEY_SIZE)
+        (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
         number, elements = self._extractor.payloads[index]
-        head = tagged(number, elements.end - elements.start)
-        before, after = message[start : mark - NOTE_HEAD], message[mark + NOTE_SIZE : end]
+        head = field_head(number, elements.end - elements.start)
+        before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
         if number != RAW_DATA:
             rest = before + after
             before, after = _split_fields(rest, number)
@@ -127,15 +127,15 @@ def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
     return message[:at], message[at:]
 
 
-DEEPEST = 100
+MAX_MESSAGE_DEPTH = 100
 """Nesting limit of messages, which is protobuf's own recursion limit."""
 
-POSITION = struct.Struct("<Q")
+PAYLOAD_INDEX = struct.Struct("<Q")
 """Encoding of a payload's index in its placeholder."""
 
-NOTE_SIZE = KEY_SIZE + POSITION.size
+PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
 
-NOTE_HEAD = len(tagged(RAW_DATA, NOTE_SIZE))
+PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
 
 
 class Payload(NamedTuple):
@@ -145,7 +145,7 @@ class Payload(NamedTuple):
     elements: Range
 
 
-class Cutting:
+class PayloadExtractor:
     """Replacement of large tensor payloads with placeholders in `raw_data`.
 
     Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
@@ -155,7 +155,7 @@ class Cutting:
         payloads: the extracted payloads. A placeholder is the key followed by an index into this list.
     """
 
-    def __init__(self, read: Read, key: bytes, least: int) -> None:
+    def __init__(self, read: ReadBytes, key: bytes, least: int) -> None:
         self._read = read
         self._key = key
         self._least = least
@@ -173,17 +173,17 @@ class Cutting:
         Raises:
             InvalidModel: the message is truncated or malformed.
         """
-        if depth > DEEPEST:
+        if depth > MAX_MESSAGE_DEPTH:
             return None
         pieces: list[bytes] = []
         copied_up_to = start
         seen: set[int] = set()
         # repetitions of a single message have to be detected, whatever their size
-        for field in fields(self._read, start, end, 0 if name in merging() else self._least):
+        for field in fields(self._read, start, end, 0 if name in mergeable_messages() else self._least):
             # such a list may be long, and an attribute that has one has no tensor
-            if name == ATTRIBUTE and field.number in PLAIN_LISTS:
+            if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
                 return None
-            part = layout()[name].get(field.number)
+            part = tensor_fields()[name].get(field.number)
             if part is None:
                 continue
             # protobuf merges repetitions of a single message, which placeholders cannot express
@@ -194,7 +194,7 @@ class Cutting:
             if inner is not None:
                 if copied_up_to < field.start:
                     pieces.append(self._read(copied_up_to, field.start))
-                pieces += [tagged(field.number, sum(map(len, inner))), *inner]
+                pieces += [field_head(field.number, sum(map(len, inner))), *inner]
                 copied_up_to = field.end
         return [*pieces, self._read(copied_up_to, end)] if pieces else None
 
@@ -208,13 +208,15 @@ class Cutting:
     def _reduced_tensor(self, start: int, end: int) -> list[bytes] | None:
         payload = None
         for field in fields(self._read, start, end):
-            if field.number in WIDTHS:
+            if field.number in PAYLOAD_WIDTHS:
                 if payload is not None or not self._is_extractable(field):
                     return None
                 payload = field
         if payload is None:
             return None
-        placeholder = tagged(RAW_DATA, NOTE_SIZE) + self._key + POSITION.pack(len(self.payloads))
+        placeholder = (
+            field_head(RAW_DATA, PLACEHOLDER_SIZE) + self._key + PAYLOAD_INDEX.pack(len(self.payloads))
+        )
         self.payloads.append(Payload(payload.number, Range(payload.value, payload.end)))
         return [self._read(start, payload.start), placeholder, self._read(payload.end, end)]
 
@@ -223,5 +225,5 @@ class Cutting:
         length = field.end - field.value
         if field.kind != LENGTH or length < self._least:
             return False
-        width = WIDTHS[field.number]
+        width = PAYLOAD_WIDTHS[field.number]
         return length % width == 0 if width else self._read(field.end - 1, field.end)[0] < 0x80

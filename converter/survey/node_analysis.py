@@ -6,22 +6,22 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.converter.rewrite.routes import Router, router_for
-from opshift.converter.survey.survey import Surveyed
-from opshift.inference.model_element_types import element_types_in
-from opshift.inference.scope import QUIET, Scope, Standing
+from opshift.converter.survey.survey import ContainerSurvey
+from opshift.inference.model_element_types import element_types_of_model
+from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.inference.call_facts import Call
-    from opshift.inference.function_scope import Functions
+    from opshift.inference.call_facts import CallSite
+    from opshift.inference.function_scope import FunctionTable
 
 Imports = frozenset[tuple[str, int]]
 """Opset imports in hashable form, as a cache key."""
 
 
-class Standings:
+class NodeAnalysis:
     """Statuses of a model's operators, collected while its nodes are surveyed.
 
     Attributes:
@@ -31,17 +31,17 @@ class Standings:
     """
 
     def __init__(
-        self, model: Any, registry: Registry, targets: Mapping[str, int], functions: Functions | None
+        self, model: Any, registry: Registry, targets: Mapping[str, int], functions: FunctionTable | None
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
-        self.calls: list[tuple[int, Call]] = []
+        self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = registry
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
-        self._statuses: dict[Imports, dict[str, Standing]] = {}
+        self._statuses: dict[Imports, dict[str, OperatorStatus]] = {}
         self._type_dependent: dict[Imports, dict[tuple[str, str], frozenset[str]]] = {}
         """Operators with steps that affect only some element types, and these types, by opset imports."""
 
@@ -56,11 +56,11 @@ class Standings:
             self._routers[key] = router_for(self._registry, frozenset(final_opsets.items()))
         return self._routers[key]
 
-    def at(self, opsets: Mapping[str, int]) -> dict[str, Standing]:
+    def statuses_at(self, opsets: Mapping[str, int]) -> dict[str, OperatorStatus]:
         """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
         return self._statuses.setdefault(frozenset(opsets.items()), {})
 
-    def look(self, proto: Any, scope: Scope) -> Standing:
+    def classify(self, proto: Any, scope: Scope) -> OperatorStatus:
         """Return the status of a node's operator; it is cached for operators of the default domain.
 
         Raises:
@@ -68,15 +68,15 @@ class Standings:
         """
         self.operators.add((proto.domain, proto.op_type))
         if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
-            call = self._functions.call(proto, scope)
+            call = self._functions.find_call(proto, scope)
             self.calls += [call] if call else []
-            return Standing(has_step=False, has_graphs=True) if call else self._status(proto, scope)
+            return OperatorStatus(has_step=False, has_graphs=True) if call else self._status(proto, scope)
         found = self._status(proto, scope)
         if not proto.domain:
-            scope.standings[proto.op_type] = found
+            scope.operator_statuses[proto.op_type] = found
         return found
 
-    def settle(self, surveyed: Iterable[Surveyed]) -> None:
+    def finish(self, surveyed: Iterable[ContainerSurvey]) -> None:
         """Select the nodes with steps that depend on element types, after the survey of the whole model.
 
         Only then are all element types of the model known. Nodes are selected if the types that their steps
@@ -84,31 +84,31 @@ class Standings:
         """
         if not self._type_dependent:
             return
-        types = element_types_in(self._model, self._registry, self.operators)
+        types = element_types_of_model(self._model, self._registry, self.operators)
         for each in surveyed:
             type_dependent = self._type_dependent.get(frozenset(each.scope.opsets.items()), {})
             affected = {
                 key for key, affected_types in type_dependent.items() if not affected_types.isdisjoint(types)
             }
             if affected:
-                each.take_up(affected)
+                each.add_candidates(affected)
 
-    def _status(self, proto: Any, scope: Scope) -> Standing:
+    def _status(self, proto: Any, scope: Scope) -> OperatorStatus:
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain)
         if opset is None:
-            return Standing(has_step=True, has_graphs=True)
+            return OperatorStatus(has_step=True, has_graphs=True)
         if domain not in self._registry.domains():
             if self._functions is not None:
-                self._functions.others.setdefault(domain, set()).add(proto.op_type)
-            return Standing(has_step=False, has_graphs=True)
+                self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
+            return OperatorStatus(has_step=False, has_graphs=True)
         try:
             route = self.router(scope.opsets).route(proto.domain, proto.op_type, opset)
         except ResolveError as error:
             self.unresolved[proto.domain, proto.op_type, opset] = error.with_traceback(None)
-            return Standing(has_step=True, has_graphs=True)
-        if route.concerns:
+            return OperatorStatus(has_step=True, has_graphs=True)
+        if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
-            type_dependent[proto.domain, proto.op_type] = route.concerns
-        status = Standing(route.concerns is None, route.has_subgraphs)
-        return QUIET if status == QUIET else status  # callers compare with `is`
+            type_dependent[proto.domain, proto.op_type] = route.affected_element_types
+        status = OperatorStatus(route.affected_element_types is None, route.has_subgraphs)
+        return UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`

@@ -6,42 +6,44 @@ from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from typing import Any
 
-from opshift.inference.scope import QUIET, Scope, Standing
+from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import DEEPEST, Line, graphs_in, label
+from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, graphs_in, node_label
 
-KEEP_ONE = "keep one of them"
+DUPLICATE_REMEDY = "keep one of them"
 
 
 @dataclass
-class Surveyed:
+class ContainerSurvey:
     """Survey of one graph or function."""
 
     path: str
     scope: Scope
-    todo: list[Line] = field(default_factory=list)
+    candidates: list[NodeRecord] = field(default_factory=list)
     """Records of the nodes that may need conversion, in order."""
-    subgraphs: list[tuple[int, str, int, Surveyed]] = field(default_factory=list)
+    subgraphs: list[tuple[int, str, int, ContainerSurvey]] = field(default_factory=list)
     """Position of a node, name of its attribute, position in the attribute, and survey of that subgraph."""
     captured: set[str] = field(default_factory=set)
     """Names of values of enclosing graphs that this graph or a nested one reads."""
 
-    def take_up(self, operators: Set[tuple[str, str]]) -> None:
+    def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
         """Add all nodes of some operators, by domain and op_type, to the nodes that may need conversion."""
-        found = {line[0]: line for line in self.todo}
-        for line in self.scope.lines:
+        found = {line[0]: line for line in self.candidates}
+        for line in self.scope.node_records:
             if (line[1], line[2]) in operators and not self.scope.is_call(line):
                 found[line[0]] = line
-        self.todo = [found[position] for position in sorted(found)]
+        self.candidates = [found[position] for position in sorted(found)]
         for *_, inner in self.subgraphs:
-            inner.take_up(operators)
+            inner.add_candidates(operators)
 
 
-Look = Callable[[Any, Scope], Standing]
+Classify = Callable[[Any, Scope], OperatorStatus]
 """Function that classifies a node; its result is cached for operators of the default domain."""
 
 
-def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: bool = False) -> Surveyed:
+def survey(
+    scope: Scope, path: str, look: Classify, depth: int = 0, *, keeps_lines: bool = False
+) -> ContainerSurvey:
     """Survey a graph or function and all nested subgraphs.
 
     Args:
@@ -56,13 +58,13 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
         InvalidModel: a value is read before it is produced, or produced twice, or graphs are nested too
             deeply.
     """
-    found = Surveyed(path, scope)
-    known = scope.known
+    found = ContainerSurvey(path, scope)
+    known = scope.defined_names
     covers, add, add_all = known.issuperset, known.add, known.update
     name_count = len(known)
-    statuses = scope.standings
-    todo = found.todo
-    lines: list[Line] = []
+    statuses = scope.operator_statuses
+    todo = found.candidates
+    lines: list[NodeRecord] = []
     interned: dict[str, str] = {}
     """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
     # Inlines `read_node_records`: a conversion with few changes spends half of its time here.
@@ -74,7 +76,7 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
         status = None if domain else statuses.get(op_type)
         if status is None:
             status = look(proto, scope)
-        if keeps_lines or status is not QUIET:
+        if keeps_lines or status is not UNAFFECTED:
             line = index, domain, interned.setdefault(op_type, op_type), tuple(inputs), tuple(outputs)
             if keeps_lines:
                 lines.append(line)
@@ -88,42 +90,44 @@ def survey(scope: Scope, path: str, look: Look, depth: int = 0, *, keeps_lines: 
             add_all(outputs)
         name_count += len(outputs)
     if keeps_lines:
-        scope.keep(lines)
+        scope.store_node_records(lines)
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
     _require_unique_names(found, is_single=len(known) == name_count)
     return found
 
 
 def _subgraphs(
-    index: int, proto: Any, enclosing: Surveyed, look: Look, depth: int, keeps_lines: bool
-) -> Iterator[tuple[int, str, int, Surveyed]]:
+    index: int, proto: Any, enclosing: ContainerSurvey, look: Classify, depth: int, keeps_lines: bool
+) -> Iterator[tuple[int, str, int, ContainerSurvey]]:
     names: set[str] = set()
     for attribute in proto.attribute:
         graphs = list(graphs_in(attribute))
         if graphs and attribute.name in names:
             place = f"{enclosing.path}, node {_label(proto)}"
-            raise InvalidModel(f"attribute {attribute.name!r} occurs twice", place=place, remedy=KEEP_ONE)
+            raise InvalidModel(
+                f"attribute {attribute.name!r} occurs twice", place=place, remedy=DUPLICATE_REMEDY
+            )
         names.add(attribute.name)
         for position, graph in enumerate(graphs):
             path = f"{enclosing.path} / {proto.name or proto.op_type}.{attribute.name}"
-            if depth == DEEPEST:
-                raise InvalidModel(f"graphs are nested more than {DEEPEST} deep", place=path)
+            if depth == MAX_SUBGRAPH_DEPTH:
+                raise InvalidModel(f"graphs are nested more than {MAX_SUBGRAPH_DEPTH} deep", place=path)
             scope = enclosing.scope.child(graph)
-            scope.holder = proto
+            scope.owner = proto
             inner = survey(scope, path, look, depth + 1, keeps_lines=keeps_lines)
-            enclosing.captured |= inner.captured - enclosing.scope.known
+            enclosing.captured |= inner.captured - enclosing.scope.defined_names
             yield index, attribute.name, position, inner
 
 
 def _label(proto: Any) -> str:
-    return label(proto.name, proto.op_type, proto.output)
+    return node_label(proto.name, proto.op_type, proto.output)
 
 
-def _record_captures(proto: Any, found: Surveyed) -> None:
+def _record_captures(proto: Any, found: ContainerSurvey) -> None:
     scope = found.scope
-    missing = next((name for name in proto.input if not scope.sees(name)), None)
+    missing = next((name for name in proto.input if not scope.is_visible(name)), None)
     if missing is None:
-        found.captured.update(name for name in proto.input if name not in scope.known)
+        found.captured.update(name for name in proto.input if name not in scope.defined_names)
         return
     place = f"{found.path}, node {_label(proto)}"
     if any(missing in other.output for other in scope.container.node):
@@ -135,7 +139,7 @@ def _record_captures(proto: Any, found: Surveyed) -> None:
     raise InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
 
 
-def _require_unique_names(found: Surveyed, *, is_single: bool) -> None:
+def _require_unique_names(found: ContainerSurvey, *, is_single: bool) -> None:
     if not is_single:
         _require_no_duplicates(found.scope, found.path)
     _require_outputs(found.scope, found.path)
@@ -143,8 +147,8 @@ def _require_unique_names(found: Surveyed, *, is_single: bool) -> None:
         _require_not_hidden(found)
 
 
-def _require_not_hidden(found: Surveyed) -> None:
-    hidden = next((name for name in found.captured if name in found.scope.known), None)
+def _require_not_hidden(found: ContainerSurvey) -> None:
+    hidden = next((name for name in found.captured if name in found.scope.defined_names), None)
     if hidden is not None:
         raise InvalidModel(
             f"value {hidden!r} is read from an enclosing graph and then defined again in this graph",
@@ -154,7 +158,7 @@ def _require_not_hidden(found: Surveyed) -> None:
 
 
 def _require_no_duplicates(scope: Scope, path: str) -> None:
-    defined = scope.declared()
+    defined = scope.predefined_names()
     for proto in scope.container.node:
         for name in filter(None, proto.output):
             if name in defined:
@@ -164,5 +168,5 @@ def _require_no_duplicates(scope: Scope, path: str) -> None:
 
 def _require_outputs(scope: Scope, path: str) -> None:
     for name in scope.outputs:
-        if not scope.sees(name):
+        if not scope.is_visible(name):
             raise InvalidModel(f"output {name!r} is not produced by any node", place=path)

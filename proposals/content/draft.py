@@ -5,29 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from opshift.proposals.content.folder import Folder
-from opshift.proposals.content.models import INTRODUCING, Proposal
+from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal
 from opshift.proposals.content.staged_registry import StagedRegistry
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
 
 @dataclass(frozen=True)
-class Written:
+class Draft:
     """Proposal with a valid `proposal.yaml`, and the registry that it extends."""
 
-    folder: Folder
+    folder: ProposalFolder
     proposal: Proposal
     registry: Registry
 
     @property
-    def introduces(self) -> bool:
+    def adds_operator(self) -> bool:
         """Whether the proposal adds an operator to its domain."""
-        return self.proposal.kind in INTRODUCING
+        return self.proposal.kind in INTRODUCING_KINDS
 
 
 @dataclass(frozen=True)
-class Defined(Written):
+class DefinedDraft(Draft):
     """Proposal with a valid `operator.yaml` as well."""
 
     operator: Operator

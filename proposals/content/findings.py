@@ -10,7 +10,7 @@ from opshift.model.errors import OpshiftError, Place
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProposalFinding:
     """Violation of a rule in a proposal.
 
     Attributes:
@@ -39,7 +39,7 @@ class Finding:
         }
 
 
-__all__ = ["Finding", "Level"]
+__all__ = ["Level", "ProposalFinding"]
 
 
 class InvalidProposal(OpshiftError):
@@ -53,6 +53,6 @@ class NotAcceptable(OpshiftError):
         findings: errors to resolve.
     """
 
-    def __init__(self, reason: str, findings: Sequence[Finding], *, remedy: str = "") -> None:
+    def __init__(self, reason: str, findings: Sequence[ProposalFinding], *, remedy: str = "") -> None:
         self.findings = tuple(findings)
         super().__init__(reason, remedy=remedy)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from opshift.model.errors import Place
 from opshift.proposals.content.findings import InvalidProposal
-from opshift.proposals.content.models import Example, Examples, Proposal
+from opshift.proposals.content.models import Example, ExampleFile, Proposal
 from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import read_operator
 from opshift.registry.models import Operator
@@ -24,14 +24,14 @@ PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
 
 REFERENCE, ADAPTERS = "reference.py", "adapters.py"
 
-FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
+PROPOSAL_FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
 """Files that make up a proposal. Other files in the folder are ignored."""
 
 AnyModel = TypeVar("AnyModel", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Folder:
+class ProposalFolder:
     """Folder of a proposal."""
 
     path: Path
@@ -94,7 +94,7 @@ def read_examples(path: Path) -> tuple[Example, ...]:
     Raises:
         DefinitionError: the file is invalid.
     """
-    return _read(path, Examples).examples
+    return _read(path, ExampleFile).examples
 
 
 def _read(path: Path, model: type[AnyModel]) -> AnyModel:
@@ -108,7 +108,7 @@ def _read(path: Path, model: type[AnyModel]) -> AnyModel:
         raise DefinitionError(f"{keys_text}: {first['msg']}", place=Place(str(path), line)) from error
 
 
-def fingerprint(folder: Folder) -> str:
+def fingerprint(folder: ProposalFolder) -> str:
     """Return a digest of the reviewed content: every file, without the state and the sign-offs.
 
     The layout and comments of `proposal.yaml` and the line endings of all files do not affect it.
@@ -119,7 +119,7 @@ def fingerprint(folder: Folder) -> str:
     digest = hashlib.sha256()
     answers = folder.proposal.model_dump(mode="json", exclude={"state", "sign_offs"})
     digest.update(json.dumps(answers, sort_keys=True).encode())
-    for name in FILES:
+    for name in PROPOSAL_FILES:
         path = folder.file(name)
         if name != PROPOSAL and path.is_file():
             # Git may check files out with either line ending.

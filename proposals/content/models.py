@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = (
 
 State = Literal["draft", "proposed", "in-review", "accepted", "withdrawn"]
 
-INTRODUCING: frozenset[str] = frozenset({"new-operator", "new-function", "promotion"})
+INTRODUCING_KINDS: frozenset[str] = frozenset({"new-operator", "new-function", "promotion"})
 """Kinds of proposals that add an operator to its domain."""
 
 
@@ -45,7 +45,7 @@ class SignOff(Frozen):
     fingerprint: str
 
 
-class Operators(Frozen):
+class OperatorName(Frozen):
     """Domain and name of the proposed operator."""
 
     domain: str = "ai.onnx"
@@ -57,7 +57,7 @@ class Proposal(Frozen):
 
     kind: Kind
     title: str
-    operator: Operators
+    operator: OperatorName
     author: Person
     certificate: str = ""
     """`Name <email>` of the author, who thereby certifies the Developer Certificate of Origin."""
@@ -81,7 +81,7 @@ class Proposal(Frozen):
     sign_offs: tuple[SignOff, ...] = ()
 
 
-class Given(Frozen):
+class GivenInput(Frozen):
     """Tensor given in an example, as an input or an expected output."""
 
     type: str = "float"
@@ -98,16 +98,16 @@ class Example(Frozen):
     about: str = ""
     version: int | None = None
     """`since_version` of the node's operator version; `None` for the proposed version."""
-    inputs: tuple[Given | None, ...] = ()
+    inputs: tuple[GivenInput | None, ...] = ()
     """Inputs by position; `null` for an omitted one."""
     attributes: dict[str, Any] = {}
-    outputs: tuple[Given | None, ...] | None = None
+    outputs: tuple[GivenInput | None, ...] | None = None
     """Expected outputs by position; `None` to accept the outputs of the reference."""
     tolerance: Annotated[float, Field(ge=0)] | None = None
     """Relative and absolute tolerance; `None` for the default of the element type."""
 
 
-class Examples(Frozen):
+class ExampleFile(Frozen):
     """Content of `examples.yaml`."""
 
     examples: tuple[Example, ...] = ()
@@ -116,7 +116,7 @@ class Examples(Frozen):
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {"FLOAT": (int, float), "INT": (int,), "STRING": (str,)}
 
 
-def is_of(value: Any, declared: Attribute) -> bool:
+def matches_attribute_type(value: Any, declared: Attribute) -> bool:
     """Return whether a value has the type of an attribute.
 
     Only numbers, strings and lists of them can: graphs and tensors cannot be written in these files.

@@ -6,31 +6,31 @@ from collections.abc import Iterator
 from datetime import date
 
 from opshift.model.errors import UsageError
-from opshift.proposals.content.folder import PROPOSAL, Folder, fingerprint
+from opshift.proposals.content.folder import PROPOSAL, ProposalFolder, fingerprint
 from opshift.proposals.content.models import Proposal, SignOff
-from opshift.proposals.content.text_files import quoted, write_files
+from opshift.proposals.content.text_files import quote_yaml, write_files
 
-NEEDED = 2
+REQUIRED_SIGN_OFFS = 2
 """Number of required sign-offs by people other than the author."""
 
 
-def same_person(one: str, other: str) -> bool:
+def is_same_person(one: str, other: str) -> bool:
     """Return whether two names are equal, ignoring case and repeated spaces."""
     return " ".join(one.casefold().split()) == " ".join(other.casefold().split())
 
 
-def valid_sign_offs(folder: Folder) -> tuple[SignOff, ...]:
+def valid_sign_offs(folder: ProposalFolder) -> tuple[SignOff, ...]:
     """Return the sign-offs of the current content by people other than the author, one per person."""
     current, author = fingerprint(folder), folder.proposal.author.name
     valid: list[SignOff] = []
     for each in folder.proposal.sign_offs:
-        is_new = not any(same_person(each.name, other.name) for other in valid)
-        if each.fingerprint == current and is_new and not same_person(each.name, author):
+        is_new = not any(is_same_person(each.name, other.name) for other in valid)
+        if each.fingerprint == current and is_new and not is_same_person(each.name, author):
             valid.append(each)
     return tuple(valid)
 
 
-def sign(folder: Folder, name: str, day: date | None = None) -> SignOff:
+def sign(folder: ProposalFolder, name: str, day: date | None = None) -> SignOff:
     """Append a sign-off to `proposal.yaml`; the rest of the file stays unchanged.
 
     Raises:
@@ -39,9 +39,9 @@ def sign(folder: Folder, name: str, day: date | None = None) -> SignOff:
     proposal = folder.proposal
     if not name.strip():
         raise UsageError("a sign-off needs a name", remedy="pass it with --name")
-    if same_person(name, proposal.author.name):
+    if is_same_person(name, proposal.author.name):
         raise UsageError(f"{name} is the author of the proposal", remedy="ask another person to sign off")
-    if any(same_person(name, each.name) for each in valid_sign_offs(folder)):
+    if any(is_same_person(name, each.name) for each in valid_sign_offs(folder)):
         raise UsageError(
             f"{name} has already signed off this content", remedy="ask another person to sign off"
         )
@@ -51,13 +51,13 @@ def sign(folder: Folder, name: str, day: date | None = None) -> SignOff:
     return signed
 
 
-def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: Folder) -> str:
+def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: ProposalFolder) -> str:
     """Return the file with a sign-off appended to the list.
 
     The file is edited as lines, because dumping it as YAML would lose comments and layout.
     """
     lines = text.splitlines()
-    fields = ", ".join(f"{key}: {quoted(value)}" for key, value in signed.model_dump().items())
+    fields = ", ".join(f"{key}: {quote_yaml(value)}" for key, value in signed.model_dump().items())
     item = f"- {{{fields}}}"
     if "sign_offs" not in proposal.model_fields_set:
         return "\n".join([*lines, "sign_offs:", item, ""])

@@ -7,16 +7,16 @@ from pathlib import Path
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import UnknownDomain
 from opshift.registry.models import Operator
-from opshift.registry.registry import Registry, default_registry, registry_over
+from opshift.registry.registry import Registry, default_registry, overlay
 
 
-def tree_registry(tree: Path | None) -> Registry:
+def registry_of_tree(tree: Path | None) -> Registry:
     """Return the definitions of a tree, overlaid on the project's own unless the tree is complete.
 
     An empty or missing folder is a new tree, to which the project's definitions apply.
     """
     has_definitions = tree is not None and next(tree.glob("*/*.yaml"), None) is not None
-    return registry_over([tree]) if tree is not None and has_definitions else default_registry()
+    return overlay([tree]) if tree is not None and has_definitions else default_registry()
 
 
 class StagedRegistry(Registry):

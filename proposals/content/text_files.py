@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from opshift.model.atomic_files import Replacing, write_all, writing
+from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all
 from opshift.registry.yaml_files import line_of
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
@@ -22,7 +22,7 @@ def version_block(path: Path, position: int) -> str:
     return "\n".join(lines[start:end]).rstrip() + "\n"
 
 
-def up_to_version(path: Path, position: int) -> str:
+def text_before_version(path: Path, position: int) -> str:
     """Return the text of an operator file before one of its versions."""
     text = path.read_text("utf-8")
     return text[: text.index(version_block(path, position).rstrip("\n"))]
@@ -38,7 +38,7 @@ def without_header(text: str) -> str:
     return text.removeprefix(HEADER)
 
 
-def quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """Return a text as a single-quoted YAML scalar."""
     return "'" + text.replace("'", "''") + "'"
 
@@ -49,7 +49,7 @@ def write_files(texts: Mapping[Path, str]) -> None:
     Raises:
         CannotWrite: a file cannot be written.
     """
-    with writing(next(iter(texts))), Replacing() as files:
+    with raising_cannot_write(next(iter(texts))), AtomicFiles() as files:
         for path, text in texts.items():
             with files.new(path) as (file, _):
                 write_all(file, text.encode())

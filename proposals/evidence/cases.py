@@ -12,7 +12,7 @@ import numpy as np
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.models import Example, Given, is_of
+from opshift.proposals.content.models import Example, GivenInput, matches_attribute_type
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
 
@@ -52,7 +52,7 @@ class Case:
         return ("examples", self.position)
 
 
-def stated_case(example: Example, position: int, operator: Operator, default: OperatorVersion) -> Case:
+def case_of_example(example: Example, position: int, operator: Operator, default: OperatorVersion) -> Case:
     """Return the case of an example with its own element types.
 
     Args:
@@ -80,11 +80,11 @@ def stated_case(example: Example, position: int, operator: Operator, default: Op
     return case
 
 
-def _arrays(listed: tuple[Given | None, ...]) -> tuple[Array | None, ...]:
+def _arrays(listed: tuple[GivenInput | None, ...]) -> tuple[Array | None, ...]:
     return tuple(None if each is None else array_of(each) for each in listed)
 
 
-def other_types(case: Case) -> Iterator[Case]:
+def cases_in_other_types(case: Case) -> Iterator[Case]:
     """Yield the case with each type variable bound to each other element type that it allows.
 
     Types that cannot represent the values are skipped.
@@ -107,7 +107,7 @@ def bound_type(case: Case, variable: str) -> str | None:
     return None
 
 
-def formal_of(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
+def parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
     """Return the parameter of the value at a position; a variadic last one accepts any number of values."""
     if position < len(parameters):
         return parameters[position]
@@ -116,7 +116,7 @@ def formal_of(parameters: tuple[Parameter, ...], position: int) -> Parameter | N
 
 def _inputs_with_parameters(case: Case) -> Iterator[tuple[Parameter, Array | None]]:
     for position, array in enumerate(case.inputs):
-        formal = formal_of(case.version.inputs, position)
+        formal = parameter_at(case.version.inputs, position)
         assert formal is not None
         yield formal, array
 
@@ -127,7 +127,7 @@ def _convert_inputs(case: Case, variable: str, element: str) -> tuple[Array | No
         if array is None or formal.type != variable:
             inputs.append(array)
             continue
-        converted = retyped(array, element)
+        converted = convert_values(array, element)
         if converted is None:
             return None
         inputs.append(converted)
@@ -156,7 +156,7 @@ def _require_attributes(case: Case) -> None:
     for name, value in case.attributes.items():
         if name not in version.attributes:
             raise BadValue(f"{version.id} has no attribute {name!r}")
-        if not is_of(value, version.attributes[name]):
+        if not matches_attribute_type(value, version.attributes[name]):
             raise BadValue(
                 f"expected a value of type {version.attributes[name].type} for {name!r}, got {value!r}"
             )
@@ -165,7 +165,7 @@ def _require_attributes(case: Case) -> None:
             raise BadValue(f"{version.id} requires the attribute {name!r}")
 
 
-FLOATING = ("float", "double", "float16", "bfloat16")
+FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
 _SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
@@ -174,7 +174,7 @@ class BadValue(OpshiftError):
     """Example that is not a valid node, or has values that do not match their type or shape."""
 
 
-def array_of(given: Given) -> Array:
+def array_of(given: GivenInput) -> Array:
     """Return the values of an example as an array.
 
     Raises:
@@ -199,7 +199,7 @@ def _parse_values(values: Any, element_type: str) -> Any:
     )
 
 
-def retyped(array: Array, element_type: str) -> Array | None:
+def convert_values(array: Array, element_type: str) -> Array | None:
     """Convert values to another element type.
 
     Conversions to floating-point types may round.
@@ -214,4 +214,4 @@ def retyped(array: Array, element_type: str) -> Array | None:
         found = np.asarray(array.astype(dtype_of(element_type)))
         # complex128 holds the values of all numeric types, so that both sides can be compared.
         is_equal = found.astype(np.complex128) == array.astype(np.complex128)
-    return found if element_type in FLOATING or bool(is_equal.all()) else None
+    return found if element_type in FLOAT_TYPES or bool(is_equal.all()) else None

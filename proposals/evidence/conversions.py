@@ -11,24 +11,26 @@ from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.evidence.cases import Case
-from opshift.proposals.evidence.node_models import feeds_of, node_model, with_constants
-from opshift.proposals.evidence.outcomes import Compared, compared
-from opshift.proposals.evidence.run import Outputs, Proposed, run_model
+from opshift.proposals.evidence.node_models import feeds_of, node_model, with_initializers
+from opshift.proposals.evidence.outcomes import OutputComparison, compare_outputs
+from opshift.proposals.evidence.run import Outputs, ProposedOperator, run_model
 
 Direction = Literal["up", "down"]
 
 
 @dataclass(frozen=True)
-class Walked:
+class StepComparison:
     """Comparison of a case before and after conversion in one direction."""
 
     direction: Direction
-    compared: Compared
+    comparison: OutputComparison
 
 
-def walk(case: Case, outputs: Outputs, draft: Defined, proposed: Proposed) -> Iterator[Walked]:
+def convert_and_run(
+    case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
+) -> Iterator[StepComparison]:
     """Convert and run a case of the proposed version down and up again, and a case of an older version up.
 
     A case with several inputs is also converted with all inputs except the first as initializers, because
@@ -37,27 +39,27 @@ def walk(case: Case, outputs: Outputs, draft: Defined, proposed: Proposed) -> It
     model = node_model(case, outputs, _opset_of_case(case, draft))
     yield from _convert_and_compare(model, case, outputs, draft, proposed)
     if len(feeds_of(case)) > 1:
-        yield from _convert_and_compare(with_constants(model, case), case, outputs, draft, proposed)
+        yield from _convert_and_compare(with_initializers(model, case), case, outputs, draft, proposed)
 
 
 def _convert_and_compare(
-    model: Any, case: Case, outputs: Outputs, draft: Defined, proposed: Proposed
-) -> Iterator[Walked]:
+    model: Any, case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
+) -> Iterator[StepComparison]:
     expected = [each for each in outputs if each is not None]
     if _opset_of_case(case, draft) < draft.opset:
-        yield Walked(
+        yield StepComparison(
             "up", _compare_converted(case, expected, _convert(model, draft.opset, draft), draft, proposed)
         )
         return
     down = _convert(model, draft.opset - 1, draft)
-    yield Walked("down", _compare_converted(case, expected, down, draft, proposed))
+    yield StepComparison("down", _compare_converted(case, expected, down, draft, proposed))
     if not isinstance(down, str):
-        yield Walked(
+        yield StepComparison(
             "up", _compare_converted(case, expected, _convert(down, draft.opset, draft), draft, proposed)
         )
 
 
-def run_older(case: Case, draft: Defined) -> Outputs:
+def run_published_version(case: Case, draft: DefinedDraft) -> Outputs:
     """Return the outputs of a case of a published version, computed by a runtime.
 
     Raises:
@@ -71,7 +73,7 @@ def run_older(case: Case, draft: Defined) -> Outputs:
     return tuple(run_model(model, feeds_of(case), draft.registry, None))
 
 
-def _opset_of_case(case: Case, draft: Defined) -> int:
+def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
     """Return the opset for the model of a case: the last one in which its version is in effect.
 
     For the proposed version this is the proposal's opset.
@@ -83,7 +85,7 @@ def _opset_of_case(case: Case, draft: Defined) -> int:
     return next_version - 1
 
 
-def _convert(model: Any, opset: int, draft: Defined) -> Any:
+def _convert(model: Any, opset: int, draft: DefinedDraft) -> Any:
     """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
     domain = draft.operator.domain
     target = {domain: opset}
@@ -99,14 +101,14 @@ def _convert(model: Any, opset: int, draft: Defined) -> Any:
 
 
 def _compare_converted(
-    case: Case, expected: Sequence[Any], converted: Any, draft: Defined, proposed: Proposed
-) -> Compared:
+    case: Case, expected: Sequence[Any], converted: Any, draft: DefinedDraft, proposed: ProposedOperator
+) -> OutputComparison:
     if isinstance(converted, str):
-        return Compared(case, "refused", converted)
+        return OutputComparison(case, "refused", converted)
     try:
         input_names = {each.name for each in converted.graph.input}
         feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
         found = run_model(converted, feeds, draft.registry, proposed)
     except CannotRun as error:
-        return Compared(case, "not run" if error.unsupported else "differs", error.reason)
-    return compared(case, expected, found)
+        return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
+    return compare_outputs(case, expected, found)

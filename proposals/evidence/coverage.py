@@ -13,10 +13,10 @@ from opshift.proposals.evidence.evidence import Evidence
 from opshift.proposals.evidence.outcomes import Outcome
 from opshift.registry.models import OperatorVersion
 
-What = Literal["output", "attribute", "input", "type", "corner"]
+CoverageKind = Literal["output", "attribute", "input", "type", "corner"]
 
 
-class Cell(NamedTuple):
+class CoverageItem(NamedTuple):
     """Item to cover, and the examples that cover it.
 
     Attributes:
@@ -26,24 +26,24 @@ class Cell(NamedTuple):
         examples: names of the cases that cover it.
     """
 
-    what: What
+    kind: CoverageKind
     item: str
     examples: tuple[str, ...]
 
 
-def matrix(version: OperatorVersion, evidence: Evidence) -> tuple[Cell, ...]:
+def coverage_of(version: OperatorVersion, evidence: Evidence) -> tuple[CoverageItem, ...]:
     """Return all items of a version with the successful cases that cover them, uncovered items included."""
     ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
     return tuple(
-        Cell(what, item, tuple(each.case.name for each in ran if covers(each)))
+        CoverageItem(what, item, tuple(each.case.name for each in ran if covers(each)))
         for what, item, covers in _coverage_tests(version)
     )
 
 
-Covers = Callable[[Outcome], bool]
+CoverageTest = Callable[[Outcome], bool]
 
 
-def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[What, str, Covers]]:
+def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[CoverageKind, str, CoverageTest]]:
     for position, formal in enumerate(version.outputs):
         yield "output", formal.name, _has_output(position)
     for name, attribute in version.attributes.items():
@@ -60,17 +60,17 @@ def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[What, str, Cover
     yield from (("corner", name, _is_corner_case(test)) for name, test in _corner_cases(version))
 
 
-def _has_output(position: int) -> Covers:
+def _has_output(position: int) -> CoverageTest:
     return lambda each: bool(
         each.outputs and position < len(each.outputs) and each.outputs[position] is not None
     )
 
 
-def _has_attribute(name: str, is_present: bool) -> Covers:
+def _has_attribute(name: str, is_present: bool) -> CoverageTest:
     return lambda each: (name in each.case.attributes) is is_present
 
 
-def _has_input(position: int, is_present: bool) -> Covers:
+def _has_input(position: int, is_present: bool) -> CoverageTest:
     def has(each: Outcome) -> bool:
         inputs = each.case.inputs
         return (position < len(inputs) and inputs[position] is not None) is is_present
@@ -78,7 +78,7 @@ def _has_input(position: int, is_present: bool) -> Covers:
     return has
 
 
-def _binds_type(variable: str, type_text: str) -> Covers:
+def _binds_type(variable: str, type_text: str) -> CoverageTest:
     # An empty tensor exercises no arithmetic of its type.
     return lambda each: (
         f"tensor({bound_type(each.case, variable)})" == type_text
@@ -86,7 +86,7 @@ def _binds_type(variable: str, type_text: str) -> Covers:
     )
 
 
-def _is_corner_case(test: Callable[[Case], bool]) -> Covers:
+def _is_corner_case(test: Callable[[Case], bool]) -> CoverageTest:
     return lambda each: not each.case.retyped and test(each.case)
 
 

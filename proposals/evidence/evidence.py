@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from opshift.adapters.core.adapter_table import registering
+from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.folder import ADAPTERS, REFERENCE
 from opshift.proposals.content.models import Example
-from opshift.proposals.evidence.cases import BadValue, Case, other_types, stated_case
-from opshift.proposals.evidence.conversions import Walked, run_older, walk
+from opshift.proposals.evidence.cases import BadValue, Case, case_of_example, cases_in_other_types
+from opshift.proposals.evidence.conversions import StepComparison, convert_and_run, run_published_version
 from opshift.proposals.evidence.node_models import body_model, feeds_of
-from opshift.proposals.evidence.outcomes import Compared, Outcome, compared
+from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs
 from opshift.proposals.evidence.run import (
-    Proposed,
+    ProposedOperator,
     ReferenceFails,
     load_module,
     load_reference,
@@ -29,7 +29,7 @@ from opshift.proposals.evidence.run import (
     run_reference,
 )
 from opshift.registry.models import OperatorVersion
-from opshift.registry.step_rules import body_flaws
+from opshift.registry.step_rules import body_problems
 
 
 @dataclass
@@ -49,14 +49,14 @@ class Evidence:
     reference_error: InvalidProposal | None = None
     bad_examples: list[tuple[int, str]] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    expected: list[Compared] = field(default_factory=list)
-    bodies: list[Compared] = field(default_factory=list)
-    steps: list[Walked] = field(default_factory=list)
-    numpy: list[Compared] = field(default_factory=list)
+    expected: list[OutputComparison] = field(default_factory=list)
+    bodies: list[OutputComparison] = field(default_factory=list)
+    steps: list[StepComparison] = field(default_factory=list)
+    numpy: list[OutputComparison] = field(default_factory=list)
 
 
 @contextmanager
-def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
+def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]:
     """Register the adapters of the tree and of the proposal within a `with` block.
 
     Yields the error that prevents loading them, or `None`.
@@ -65,7 +65,7 @@ def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
     tree_adapters = [
         each for folder in draft.registry.folders for each in sorted(folder.glob("adapters/*.py"))
     ]
-    with registering():
+    with temporary_adapters():
         try:
             for each in (*tree_adapters, path):
                 if each.is_file():
@@ -79,7 +79,7 @@ def adapters_of(draft: Defined) -> Iterator[InvalidProposal | None]:
         yield None
 
 
-def gather(draft: Defined, examples: tuple[Example, ...]) -> Evidence:
+def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evidence:
     """Run every example with the reference, the body, the steps and numpy.
 
     Args:
@@ -92,15 +92,15 @@ def gather(draft: Defined, examples: tuple[Example, ...]) -> Evidence:
     except InvalidProposal as error:
         evidence.reference_error = error
         return evidence
-    proposed = Proposed(implemented(draft), reference)
+    proposed = ProposedOperator(implemented_version(draft), reference)
     for case in _valid_cases(draft, examples, evidence):
         if _run_case(case, draft, proposed, evidence):
-            for other in other_types(case):
+            for other in cases_in_other_types(case):
                 _run_case(other, draft, proposed, evidence)
     return evidence
 
 
-def implemented(draft: Defined) -> OperatorVersion:
+def implemented_version(draft: DefinedDraft) -> OperatorVersion:
     """Return the version that the reference implements.
 
     Models cannot use a deprecated version, so the reference implements the version before it.
@@ -109,15 +109,15 @@ def implemented(draft: Defined) -> OperatorVersion:
     return draft.previous if is_deprecation and draft.previous else draft.version
 
 
-def _valid_cases(draft: Defined, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
+def _valid_cases(draft: DefinedDraft, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
     for position, example in enumerate(examples):
         try:
-            yield stated_case(example, position, draft.operator, implemented(draft))
+            yield case_of_example(example, position, draft.operator, implemented_version(draft))
         except BadValue as error:
             evidence.bad_examples.append((position, error.reason))
 
 
-def _run_case(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence) -> bool:
+def _run_case(case: Case, draft: DefinedDraft, proposed: ProposedOperator, evidence: Evidence) -> bool:
     """Run a case in every applicable way, and return whether it has outputs."""
     outcome = _case_outcome(case, draft, proposed)
     evidence.outcomes.append(outcome)
@@ -125,37 +125,37 @@ def _run_case(case: Case, draft: Defined, proposed: Proposed, evidence: Evidence
     if outputs is None:
         return False
     if case.expected is not None:
-        evidence.expected.append(compared(case, case.expected, outputs))
+        evidence.expected.append(compare_outputs(case, case.expected, outputs))
     if case.version is proposed.version:
-        if case.version.body is not None and not any(body_flaws(case.version)):
+        if case.version.body is not None and not any(body_problems(case.version)):
             evidence.bodies.append(_compare_body(case, outputs, draft))
         if draft.proposal.numpy:
             evidence.numpy.extend(_compare_numpy(case, outputs, draft.proposal.numpy))
-    evidence.steps.extend(walk(case, outputs, draft, proposed))
+    evidence.steps.extend(convert_and_run(case, outputs, draft, proposed))
     return True
 
 
-def _case_outcome(case: Case, draft: Defined, proposed: Proposed) -> Outcome:
+def _case_outcome(case: Case, draft: DefinedDraft, proposed: ProposedOperator) -> Outcome:
     try:
         if case.version is proposed.version:
             return Outcome(case, run_reference(proposed, case.inputs, case.attributes))
-        return Outcome(case, run_older(case, draft))
+        return Outcome(case, run_published_version(case, draft))
     except (ReferenceFails, CannotRun) as error:
         return Outcome(case, None, error.reason)
 
 
-def _compare_body(case: Case, outputs: Any, draft: Defined) -> Compared:
+def _compare_body(case: Case, outputs: Any, draft: DefinedDraft) -> OutputComparison:
     expected_outputs = [each for each in outputs if each is not None]
     try:
         found = run_model(body_model(case, outputs, draft.staged), feeds_of(case), draft.registry, None)
     except CannotRun as error:
-        return Compared(case, "not run" if error.unsupported else "differs", error.reason)
+        return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
     except (OpshiftError, KeyError) as error:
-        return Compared(case, "not run", str(error))
-    return compared(case, expected_outputs, found)
+        return OutputComparison(case, "not run", str(error))
+    return compare_outputs(case, expected_outputs, found)
 
 
-def _compare_numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
+def _compare_numpy(case: Case, outputs: Any, name: str) -> Iterator[OutputComparison]:
     """Compare with the numpy function, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):
@@ -164,10 +164,10 @@ def _compare_numpy(case: Case, outputs: Any, name: str) -> Iterator[Compared]:
         with np.errstate(all="ignore"):
             found = function(*case.inputs)
     except Exception as error:  # numpy functions raise many types of errors
-        yield Compared(case, "not run", f"{name} raises {type(error).__name__}: {error}")
+        yield OutputComparison(case, "not run", f"{name} raises {type(error).__name__}: {error}")
         return
     listed = found if isinstance(found, tuple) else (found,)
-    yield compared(case, outputs, [np.asarray(each) for each in listed])
+    yield compare_outputs(case, outputs, [np.asarray(each) for each in listed])
 
 
 def numpy_function(name: str) -> Callable[..., Any] | None:
@@ -179,7 +179,7 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 
 @dataclass(frozen=True)
-class Ran(Defined):
+class Evaluated(DefinedDraft):
     """Proposal with its evidence.
 
     Its adapters are registered while the rules are evaluated.

@@ -11,7 +11,7 @@ from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
-from opshift.proposals.content.models import is_of
+from opshift.proposals.content.models import matches_attribute_type
 from opshift.proposals.evidence.cases import BadValue, Case
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import Attribute
@@ -34,7 +34,7 @@ def feeds_of(case: Case) -> dict[str, Array]:
     return {name: array for name, array in pairs if array is not None}
 
 
-def with_constants(model: Any, case: Case) -> Any:
+def with_initializers(model: Any, case: Case) -> Any:
     """Return a copy of the model in which every input except the first is an initializer."""
     changed = type(model)()
     changed.CopyFrom(model)
@@ -127,7 +127,7 @@ def _wire_domain(domain: str) -> str:
 
 
 def _set_attribute(attribute: Any, name: str, value: Any, declared: Attribute) -> None:
-    if not is_of(value, declared):
+    if not matches_attribute_type(value, declared):
         raise BadValue(f"expected a value of type {declared.type} for {name!r}, got {value!r}")
     attribute.name = name
     attribute.type, field = _ATTRIBUTE_FIELDS[declared.type]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from opshift.analysis.verification.compare import compare
+from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.proposals.evidence.cases import Case
 from opshift.proposals.evidence.run import Outputs
 from opshift.registry.models import OperatorVersion
-from opshift.registry.shapes.rule_table import RULES, Shape
+from opshift.registry.shapes.rule_table import SHAPE_RULES, Shape
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
 
@@ -26,7 +26,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Compared:
+class OutputComparison:
     """Comparison of two computations of a case.
 
     Attributes:
@@ -41,18 +41,18 @@ class Compared:
     reason: str = ""
 
 
-def compared(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> Compared:
+def compare_outputs(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> OutputComparison:
     """Compare the outputs of a case with the expected ones, up to the first difference."""
     if len(expected) != len(found):
-        return Compared(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
+        return OutputComparison(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
     for position, (expected_value, found_value) in enumerate(zip(expected, found, strict=True)):
         # All further outputs belong to a variadic last one.
         formal = case.version.outputs[min(position, len(case.version.outputs) - 1)]
-        result = compare(formal.name, [expected_value], [found_value], case.example.tolerance)
+        result = compare_output(formal.name, [expected_value], [found_value], case.example.tolerance)
         if result.reason:
             type_text = "" if expected_value is None else f" ({array_element_type(expected_value)})"
-            return Compared(case, "differs", f"{formal.name}{type_text}: {result.reason}")
-    return Compared(case, "agrees")
+            return OutputComparison(case, "differs", f"{formal.name}{type_text}: {result.reason}")
+    return OutputComparison(case, "agrees")
 
 
 class _CaseContext:
@@ -85,5 +85,5 @@ class _CaseContext:
 
 def inferred_shapes(case: Case, output_count: int) -> Sequence[Shape | None]:
     """Return the inferred shape of each output; the definition has to name an existing shape rule."""
-    shapes = list(RULES[case.version.shape](_CaseContext(case, output_count)))
+    shapes = list(SHAPE_RULES[case.version.shape](_CaseContext(case, output_count)))
     return [*shapes, *[None] * (output_count - len(shapes))]

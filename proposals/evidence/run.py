@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from opshift.analysis.verification.numpy_types import Array, dtype_of
-from opshift.analysis.verification.runtimes import CannotRun, Source, openers
+from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, openers
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node, Tensor
@@ -33,14 +33,16 @@ Reference = Callable[..., Any]
 
 
 @dataclass(frozen=True)
-class Proposed:
+class ProposedOperator:
     """Proposed operator version, which no runtime supports, and the reference that computes it."""
 
     version: OperatorVersion
     reference: Reference
 
 
-def run_reference(proposed: Proposed, inputs: tuple[Array | None, ...], given: Mapping[str, Any]) -> Outputs:
+def run_reference(
+    proposed: ProposedOperator, inputs: tuple[Array | None, ...], given: Mapping[str, Any]
+) -> Outputs:
     """Return the outputs of the reference.
 
     Args:
@@ -72,7 +74,7 @@ def run_reference(proposed: Proposed, inputs: tuple[Array | None, ...], given: M
 
 
 def run_model(
-    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed | None
+    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator | None
 ) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
@@ -86,14 +88,14 @@ def run_model(
     failure = CannotRun("no runtime is installed", unsupported=True)
     for opened in openers("auto"):
         try:
-            return opened(Source(model, None), registry).run(dict(feeds))
+            return opened(RuntimeModel(model, None), registry).run(dict(feeds))
         except CannotRun as error:
             # An error in one runtime is more informative than missing support in another.
             failure = error if failure.unsupported else failure
     raise failure
 
 
-def _is_proposed(node: Any, model: Any, proposed: Proposed) -> bool:
+def _is_proposed(node: Any, model: Any, proposed: ProposedOperator) -> bool:
     """Return whether a node belongs to the proposed version and not to an earlier one."""
     version = proposed.version
     if (canonical_domain(node.domain), node.op_type) != (version.domain, version.name):
@@ -103,7 +105,7 @@ def _is_proposed(node: Any, model: Any, proposed: Proposed) -> bool:
 
 
 def _run_node_by_node(
-    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: Proposed
+    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator
 ) -> list[Any]:
     values: dict[str, Any] = {**feeds, **_initializers(model)}
     for node in model.graph.node:
@@ -131,7 +133,7 @@ def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry:
     # The values have no declared types here, which onnx.reference accepts.
     (opened,) = openers("reference")
     feeds = {each.name: values[each.name] for each in model_of_node.graph.input}
-    results = iter(opened(Source(model_of_node, None), registry).run(feeds))
+    results = iter(opened(RuntimeModel(model_of_node, None), registry).run(feeds))
     return [next(results) if name else None for name in node.output]
 
 
@@ -147,7 +149,7 @@ def _array(tensor: Tensor) -> Array:
 
 
 def _attributes_of(node: Any) -> dict[str, Any]:
-    view = Node.of(node)
+    view = Node.from_proto(node)
     return {name: _decode(view.attribute(name)) for name in view.attributes}
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 from opshift.checker.findings import Level
 from opshift.model.element_types import element_names
-from opshift.proposals.content.draft import Defined, Written
+from opshift.proposals.content.draft import DefinedDraft, Draft
 from opshift.proposals.content.folder import OPERATOR
-from opshift.proposals.rules.rule_table import Flaw, rule
+from opshift.proposals.rules.rule_table import ProposalProblem, rule
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.shapes.rule_table import RULES
+from opshift.registry.shapes.rule_table import SHAPE_RULES
 from opshift.registry.yaml_files import load_yaml
 
 ADDING = "ONNX, Adding New Operator"
@@ -26,7 +26,7 @@ _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 _PARAMETER = re.compile(r"[A-Z][0-9]?|[a-z][a-z0-9]+(_[a-z0-9]+)*")
 
-LEAST = 20
+MIN_DESCRIPTION_LENGTH = 20
 """Number of characters below which a description counts as missing."""
 
 
@@ -36,7 +36,7 @@ LEAST = 20
     source="README, Adding an operator version",
     remedy="follow opsets/schema.json",
 )
-def definition_is_readable(draft: Written) -> Iterator[Flaw]:
+def check_operator_format(draft: Draft) -> Iterator[ProposalProblem]:
     """`operator.yaml` is a definition in the format of the registry.
 
     On acceptance its text is copied to the tree.
@@ -46,17 +46,19 @@ def definition_is_readable(draft: Written) -> Iterator[Flaw]:
 
 
 @rule("operator.name", Level.ERROR, source=IR, remedy="choose a unique name in CamelCase")
-def name_is_camel_case(draft: Defined) -> Iterator[Flaw]:
+def check_operator_name(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The name is CamelCase, and unique in the domain regardless of case.
 
     Some file systems do not distinguish names that differ in case only, and people confuse them.
     """
     name = draft.operator.name
     if not _CAMEL_CASE.fullmatch(name):
-        yield Flaw(f"{name!r} is not CamelCase", OPERATOR, ("name",))
+        yield ProposalProblem(f"{name!r} is not CamelCase", OPERATOR, ("name",))
     for other in draft.registry.names(draft.operator.domain):
         if other != name and other.lower() == name.lower():
-            yield Flaw(f"{name} differs from the existing {other} only in case", OPERATOR, ("name",))
+            yield ProposalProblem(
+                f"{name} differs from the existing {other} only in case", OPERATOR, ("name",)
+            )
 
 
 @rule(
@@ -65,23 +67,25 @@ def name_is_camel_case(draft: Defined) -> Iterator[Flaw]:
     source=IR,
     remedy="reverse a domain name that you own, such as com.example",
 )
-def domain_is_reversed(draft: Defined) -> Iterator[Flaw]:
+def check_operator_domain(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The domain is a reversed DNS name.
 
     DNS names have one owner, so two parties never choose the same domain.
     """
     if not _DOMAIN.fullmatch(draft.operator.domain):
-        yield Flaw(f"domain {draft.operator.domain!r} is not a reversed DNS name", OPERATOR, ("domain",))
+        yield ProposalProblem(
+            f"domain {draft.operator.domain!r} is not a reversed DNS name", OPERATOR, ("domain",)
+        )
 
 
 @rule("operator.taken", Level.ERROR, source=IR, remedy="choose another name, or propose an update")
-def name_is_free(draft: Defined) -> Iterator[Flaw]:
+def check_operator_taken(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """A new operator has a name that is not yet used in its domain.
 
     A name denotes one operator through all its versions.
     """
-    if draft.introduces and draft.published is not None:
-        yield Flaw(
+    if draft.adds_operator and draft.published is not None:
+        yield ProposalProblem(
             f"{draft.operator.domain} already has an operator {draft.operator.name}", OPERATOR, ("name",)
         )
 
@@ -92,21 +96,23 @@ def name_is_free(draft: Defined) -> Iterator[Flaw]:
     source=ADDING,
     remedy="describe in `description` what the operator computes",
 )
-def it_is_described(draft: Defined) -> Iterator[Flaw]:
+def check_operator_description(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The operator has a description.
 
     It is the documentation for users.
     """
-    if len(draft.version.description.strip()) < LEAST:
-        yield Flaw(f"the description has fewer than {LEAST} characters", OPERATOR, ("description",))
+    if len(draft.version.description.strip()) < MIN_DESCRIPTION_LENGTH:
+        yield ProposalProblem(
+            f"the description has fewer than {MIN_DESCRIPTION_LENGTH} characters", OPERATOR, ("description",)
+        )
 
 
 @rule("naming.attribute", Level.WARNING, source=ADDING, remedy="rename it in lower_snake_case")
-def attributes_are_snake_case(draft: Defined) -> Iterator[Flaw]:
+def check_naming_attribute(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Attributes are named in lower_snake_case."""
     for name in draft.version.attributes:
         if not _SNAKE_CASE.fullmatch(name):
-            yield Flaw(
+            yield ProposalProblem(
                 f"the attribute {name!r} is not lower_snake_case",
                 OPERATOR,
                 _version_keys(draft, "attributes", name),
@@ -119,12 +125,12 @@ def attributes_are_snake_case(draft: Defined) -> Iterator[Flaw]:
     source=ADDING,
     remedy="use a capital letter such as X, or lower_snake_case",
 )
-def parameters_are_named_as_usual(draft: Defined) -> Iterator[Flaw]:
+def check_naming_parameter(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Inputs and outputs are named with a single capital letter or in lower_snake_case."""
     for side in ("inputs", "outputs"):
         for position, formal in enumerate(getattr(draft.version, side)):
             if not _PARAMETER.fullmatch(formal.name):
-                yield Flaw(
+                yield ProposalProblem(
                     f"{formal.name!r} is neither a capital letter nor in lower_snake_case",
                     OPERATOR,
                     _version_keys(draft, side, position),
@@ -132,22 +138,22 @@ def parameters_are_named_as_usual(draft: Defined) -> Iterator[Flaw]:
 
 
 @rule("naming.bias", Level.WARNING, source=ADDING, remedy="name a bias B and a weight W")
-def bias_and_weight_are_letters(draft: Defined) -> Iterator[Flaw]:
+def check_naming_bias(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """A bias is named B, and a weight W."""
     for position, formal in enumerate(draft.version.inputs):
         if formal.name in ("bias", "weight", "weights"):
-            yield Flaw(
+            yield ProposalProblem(
                 f"an input is named {formal.name!r}", OPERATOR, _version_keys(draft, "inputs", position)
             )
 
 
 @rule("naming.axis", Level.WARNING, source=ADDING, remedy="name a single axis `axis`, and a list `axes`")
-def axis_is_one_and_axes_are_many(draft: Defined) -> Iterator[Flaw]:
+def check_naming_axis(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """`axis` is an integer, `axes` is a list of integers."""
     for name, each in draft.version.attributes.items():
         if (name == "axis" and each.type == "INTS") or (name == "axes" and each.type == "INT"):
             keys = _version_keys(draft, "attributes", name)
-            yield Flaw(
+            yield ProposalProblem(
                 f"{name!r} is {'a list' if each.type == 'INTS' else 'a single integer'}", OPERATOR, keys
             )
 
@@ -158,14 +164,14 @@ def axis_is_one_and_axes_are_many(draft: Defined) -> Iterator[Flaw]:
     source=ADDING,
     remedy="make it an attribute, unless models compute the value",
 )
-def constants_are_attributes(draft: Defined) -> Iterator[Flaw]:
+def check_operator_attributes(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Values that are constant in models are attributes.
 
     Runtimes can specialize for attributes when they load a model, but not for inputs.
     """
     for position, formal in enumerate(draft.version.inputs if draft.proposal.kind != "update" else ()):
         if formal.name in ("axis", "axes", "k", "dim", "mode", "keepdims"):
-            yield Flaw(
+            yield ProposalProblem(
                 f"{formal.name!r} is an input, not an attribute",
                 OPERATOR,
                 _version_keys(draft, "inputs", position),
@@ -173,12 +179,12 @@ def constants_are_attributes(draft: Defined) -> Iterator[Flaw]:
 
 
 @rule("types.used", Level.ERROR, source=ADDING, remedy="remove the constraint, or use it")
-def constraints_are_used(draft: Defined) -> Iterator[Flaw]:
+def check_types_used(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Every type variable is the type of an input or output."""
     used_types = {formal.type for formal in (*draft.version.inputs, *draft.version.outputs)}
     for name in draft.version.type_constraints:
         if name not in used_types:
-            yield Flaw(
+            yield ProposalProblem(
                 f"no input or output has the type {name}",
                 OPERATOR,
                 _version_keys(draft, "type_constraints", name),
@@ -186,20 +192,24 @@ def constraints_are_used(draft: Defined) -> Iterator[Flaw]:
 
 
 @rule("types.known", Level.ERROR, source=IR, remedy="use ONNX type names or a type set from types.yaml")
-def types_exist(draft: Defined) -> Iterator[Flaw]:
+def check_types_known(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Every type is an ONNX type."""
     for name, types in draft.version.type_constraints.items():
         for each in types:
             if not list(element_names(each)):
-                yield Flaw(f"unknown type {each!r}", OPERATOR, _version_keys(draft, "type_constraints", name))
+                yield ProposalProblem(
+                    f"unknown type {each!r}", OPERATOR, _version_keys(draft, "type_constraints", name)
+                )
     for side in ("inputs", "outputs"):
         for position, formal in enumerate(getattr(draft.version, side)):
             if "(" in formal.type and not list(element_names(formal.type)):
-                yield Flaw(f"unknown type {formal.type!r}", OPERATOR, _version_keys(draft, side, position))
+                yield ProposalProblem(
+                    f"unknown type {formal.type!r}", OPERATOR, _version_keys(draft, side, position)
+                )
 
 
 @rule("types.ir", Level.ERROR, source=IR, remedy="leave the type to a version of a later opset")
-def types_are_of_the_ir_version(draft: Defined) -> Iterator[Flaw]:
+def check_types_ir(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Every element type is supported by the IR version of the newest release.
 
     Otherwise no model of the opset could use the type.
@@ -211,7 +221,7 @@ def types_are_of_the_ir_version(draft: Defined) -> Iterator[Flaw]:
         unsupported = next((each for each in element_types if newest and since.get(each, 0) > newest), None)
         if unsupported is not None:
             keys = _version_keys(draft, "type_constraints", name)
-            yield Flaw(
+            yield ProposalProblem(
                 f"{unsupported} requires IR version {since[unsupported]}, the newest release has {newest}",
                 OPERATOR,
                 keys,
@@ -219,7 +229,7 @@ def types_are_of_the_ir_version(draft: Defined) -> Iterator[Flaw]:
 
 
 @rule("types.repeated", Level.WARNING, source=ADDING, remedy="list each type once")
-def types_are_stated_once(draft: Defined) -> Iterator[Flaw]:
+def check_types_repeated(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """A constraint lists each type once, directly or through a type set."""
     # The loader removes duplicates, so they are visible in the file only.
     version = load_yaml(draft.folder.file(OPERATOR))["versions"][draft.position]
@@ -228,7 +238,7 @@ def types_are_stated_once(draft: Defined) -> Iterator[Flaw]:
         expanded = [each for entry in entries for each in draft.registry.types.expand(entry)]
         duplicates = sorted({each for each in expanded if expanded.count(each) > 1})
         if duplicates:
-            yield Flaw(
+            yield ProposalProblem(
                 f"{name} lists {duplicates[0]} twice",
                 OPERATOR,
                 _version_keys(draft, "type_constraints", name),
@@ -241,16 +251,16 @@ def types_are_stated_once(draft: Defined) -> Iterator[Flaw]:
     source=f"{ADDING}: shape inference",
     remedy="name a rule of registry/shapes in `shape`",
 )
-def shape_rule_exists(draft: Defined) -> Iterator[Flaw]:
+def check_operator_shape(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The definition names an existing shape rule.
 
     Runtimes plan memory from inferred shapes, and many conversions need them.
     """
     name = draft.version.shape
     if not name:
-        yield Flaw("the definition names no shape rule", OPERATOR, ("shape",))
-    elif name not in RULES:
-        yield Flaw(f"unknown shape rule {name!r}", OPERATOR, ("shape",))
+        yield ProposalProblem("the definition names no shape rule", OPERATOR, ("shape",))
+    elif name not in SHAPE_RULES:
+        yield ProposalProblem(f"unknown shape rule {name!r}", OPERATOR, ("shape",))
 
 
 @rule(
@@ -259,12 +269,12 @@ def shape_rule_exists(draft: Defined) -> Iterator[Flaw]:
     source=ADDING,
     remedy="set `differentiation` of each input and output",
 )
-def differentiation_is_stated(draft: Defined) -> Iterator[Flaw]:
+def check_operator_differentiation(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Each input and output declares whether it is differentiable."""
     for side in ("inputs", "outputs"):
         for position, formal in enumerate(getattr(draft.version, side)):
             if formal.differentiation == "unknown":
-                yield Flaw(
+                yield ProposalProblem(
                     f"{formal.name} does not declare whether it is differentiable",
                     OPERATOR,
                     _version_keys(draft, side, position),
@@ -277,15 +287,15 @@ def differentiation_is_stated(draft: Defined) -> Iterator[Flaw]:
     source=ADDING,
     remedy="set determinism to deterministic or non_deterministic",
 )
-def determinism_is_stated(draft: Defined) -> Iterator[Flaw]:
+def check_operator_determinism(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The operator declares whether it is deterministic."""
     if draft.version.determinism == "unknown":
-        yield Flaw(
+        yield ProposalProblem(
             "the operator does not declare whether it is deterministic",
             OPERATOR,
             _version_keys(draft, "determinism"),
         )
 
 
-def _version_keys(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
+def _version_keys(draft: DefinedDraft, *keys: int | str) -> tuple[int | str, ...]:
     return ("versions", draft.position, *keys)

@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.checker.findings import Level
-from opshift.proposals.content.draft import Written
+from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.folder import EXAMPLES, OPERATOR, REFERENCE
-from opshift.proposals.evidence.cases import Case, bound_type, formal_of
-from opshift.proposals.evidence.coverage import What, matrix
-from opshift.proposals.evidence.evidence import Ran, implemented
+from opshift.proposals.evidence.cases import Case, bound_type, parameter_at
+from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
+from opshift.proposals.evidence.evidence import Evaluated, implemented_version
 from opshift.proposals.evidence.outcomes import inferred_shapes
 from opshift.proposals.evidence.run import Outputs
-from opshift.proposals.rules.rule_table import Flaw, rule
-from opshift.registry.shapes.rule_table import RULES
+from opshift.proposals.rules.rule_table import ProposalProblem, rule
+from opshift.registry.shapes.rule_table import SHAPE_RULES
 
 REFERENCES = "ONNX, Adding New Operator: reference implementation"
 
@@ -27,24 +27,24 @@ TESTS = "ONNX, Adding New Operator: tests"
     source="docs/proposals.md",
     remedy="follow the template of `opshift proposal new`",
 )
-def examples_are_readable(draft: Written) -> Iterator[Flaw]:
+def check_examples_format(draft: Draft) -> Iterator[ProposalProblem]:
     """`examples.yaml` is valid YAML with the keys of examples."""
     # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
     yield from ()
 
 
 @rule("examples.present", Level.ERROR, source=TESTS, remedy="add examples to examples.yaml")
-def there_are_examples(draft: Ran) -> Iterator[Flaw]:
+def check_examples_present(draft: Evaluated) -> Iterator[ProposalProblem]:
     """There is at least one example, and the names of examples are unique.
 
     The reference, the body and the adapters are run on the examples.
     """
     names = [each.name for each in draft.folder.examples]
     if not names:
-        yield Flaw("examples.yaml has no examples", EXAMPLES)
+        yield ProposalProblem("examples.yaml has no examples", EXAMPLES)
     for position, name in enumerate(names):
         if name in names[:position]:
-            yield Flaw(f"two examples have the name {name!r}", EXAMPLES, ("examples", position))
+            yield ProposalProblem(f"two examples have the name {name!r}", EXAMPLES, ("examples", position))
 
 
 @rule(
@@ -53,48 +53,50 @@ def there_are_examples(draft: Ran) -> Iterator[Flaw]:
     source=TESTS,
     remedy="match the inputs and attributes of the operator",
 )
-def examples_are_nodes(draft: Ran) -> Iterator[Flaw]:
+def check_examples_legal(draft: Evaluated) -> Iterator[ProposalProblem]:
     """Every example is a valid node of the operator with values of the declared types."""
     for position, reason in draft.evidence.bad_examples:
-        yield Flaw(f"{draft.folder.examples[position].name}: {reason}", EXAMPLES, ("examples", position))
+        yield ProposalProblem(
+            f"{draft.folder.examples[position].name}: {reason}", EXAMPLES, ("examples", position)
+        )
 
 
 @rule("reference.loads", Level.ERROR, source=REFERENCES, remedy="define `reference` in reference.py")
-def reference_can_be_loaded(draft: Ran) -> Iterator[Flaw]:
+def check_reference_loads(draft: Evaluated) -> Iterator[ProposalProblem]:
     """`reference.py` defines the function `reference`.
 
     The function is an executable specification of the operator.
     """
     error = draft.evidence.reference_error
     if error is not None:
-        yield Flaw(error.reason, REFERENCE, remedy=error.remedy)
+        yield ProposalProblem(error.reason, REFERENCE, remedy=error.remedy)
 
 
 @rule("reference.runs", Level.ERROR, source=REFERENCES, remedy="support this example in every element type")
-def reference_runs(draft: Ran) -> Iterator[Flaw]:
+def check_reference_runs(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The reference runs on every example, in every element type."""
     for each in draft.evidence.outcomes:
         if each.outputs is None:
-            yield Flaw(f"{each.case.name}: {each.failure}", EXAMPLES, each.case.keys)
+            yield ProposalProblem(f"{each.case.name}: {each.failure}", EXAMPLES, each.case.keys)
 
 
 @rule("reference.expected", Level.ERROR, source=REFERENCES, remedy="correct the reference or the example")
-def reference_gives_what_is_expected(draft: Ran) -> Iterator[Flaw]:
+def check_reference_expected(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The reference computes the outputs that the examples declare.
 
     These come from an independent source, such as a calculation by hand or a framework.
     """
     for each in draft.evidence.expected:
         if each.verdict == "differs":
-            yield Flaw(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
+            yield ProposalProblem(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
 
 
 @rule("reference.types", Level.ERROR, source=REFERENCES, remedy="return arrays of the types in the signature")
-def types_agree(draft: Ran) -> Iterator[Flaw]:
+def check_reference_types(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The outputs of the reference have the element types of the signature."""
     for case, outputs in _reference_runs(draft):
         for position, array in enumerate(outputs):
-            formal = formal_of(case.version.outputs, position)
+            formal = parameter_at(case.version.outputs, position)
             if array is None or formal is None or formal.type_attribute:
                 continue
             bound = bound_type(case, formal.type)
@@ -104,7 +106,7 @@ def types_agree(draft: Ran) -> Iterator[Flaw]:
                     f"{case.name}: expected {' or '.join(allowed)} for {formal.name}, "
                     f"got {array_element_type(array)}"
                 )
-                yield Flaw(reason, EXAMPLES, case.keys)
+                yield ProposalProblem(reason, EXAMPLES, case.keys)
 
 
 @rule(
@@ -113,7 +115,7 @@ def types_agree(draft: Ran) -> Iterator[Flaw]:
     source="ONNX, Adding New Operator: shape inference",
     remedy="name another rule, or correct the reference",
 )
-def shapes_agree(draft: Ran) -> Iterator[Flaw]:
+def check_shape_agrees(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The shape rule infers the shapes of the outputs that the reference computes.
 
     An unknown dimension agrees with every value.
@@ -126,7 +128,7 @@ def shapes_agree(draft: Ran) -> Iterator[Flaw]:
                 one in (None, other) for one, other in zip(shape, array.shape, strict=True)
             )
             if not is_compatible:
-                yield Flaw(
+                yield ProposalProblem(
                     f"{case.name}: the rule infers {_shape_text(shape)}, "
                     f"the reference returns {_shape_text(array.shape)}",
                     OPERATOR,
@@ -140,13 +142,15 @@ def shapes_agree(draft: Ran) -> Iterator[Flaw]:
     source="ONNX, Adding New Operator: shape inference",
     remedy="name a rule that infers at least the rank",
 )
-def ranks_are_told(draft: Ran) -> Iterator[Flaw]:
+def check_shape_rank(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The shape rule infers at least the rank of the first output of one example."""
     ranks = [
         inferred_shapes(case, len(outputs))[0] for case, outputs in _runs_with_shape_rule(draft) if outputs
     ]
     if ranks and all(each is None for each in ranks):
-        yield Flaw(f"the rule {draft.version.shape!r} infers no rank for any example", OPERATOR, ("shape",))
+        yield ProposalProblem(
+            f"the rule {draft.version.shape!r} infers no rank for any example", OPERATOR, ("shape",)
+        )
 
 
 @rule(
@@ -155,7 +159,7 @@ def ranks_are_told(draft: Ran) -> Iterator[Flaw]:
     source="ONNX, Adding New Operator: numpy naming",
     remedy="follow numpy, or remove the name of the function",
 )
-def it_is_as_in_numpy(draft: Ran) -> Iterator[Flaw]:
+def check_reference_numpy(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The reference computes the same outputs as the numpy function that the proposal names.
 
     They are compared for the examples without omitted inputs and without attributes; at least one is needed.
@@ -163,56 +167,58 @@ def it_is_as_in_numpy(draft: Ran) -> Iterator[Flaw]:
     found = draft.evidence.numpy
     if draft.proposal.numpy and draft.evidence.outcomes and all(each.verdict == "not run" for each in found):
         cause = f": {found[0].reason}" if found else ""
-        yield Flaw(f"no example can be compared with {draft.proposal.numpy}{cause}", EXAMPLES, ("examples",))
+        yield ProposalProblem(
+            f"no example can be compared with {draft.proposal.numpy}{cause}", EXAMPLES, ("examples",)
+        )
     for each in draft.evidence.numpy:
         if each.verdict == "differs":
-            yield Flaw(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
+            yield ProposalProblem(f"{each.case.name}: {each.reason}", EXAMPLES, each.case.keys)
 
 
 @rule("coverage.outputs", Level.ERROR, source=TESTS, remedy="add an example with this output")
-def outputs_are_covered(draft: Ran) -> Iterator[Flaw]:
+def check_coverage_outputs(draft: Evaluated) -> Iterator[ProposalProblem]:
     """Every output is produced in an example."""
     yield from _uncovered_items(draft, "output")
 
 
 @rule("coverage.attributes", Level.ERROR, source=TESTS, remedy="add such an example")
-def attributes_are_covered(draft: Ran) -> Iterator[Flaw]:
+def check_coverage_attributes(draft: Evaluated) -> Iterator[ProposalProblem]:
     """Every attribute is present in an example and, if it is optional, omitted in another."""
     yield from _uncovered_items(draft, "attribute")
 
 
 @rule("coverage.inputs", Level.ERROR, source=TESTS, remedy="add such an example")
-def inputs_are_covered(draft: Ran) -> Iterator[Flaw]:
+def check_coverage_inputs(draft: Evaluated) -> Iterator[ProposalProblem]:
     """Every optional input is present in an example, and omitted in another."""
     yield from _uncovered_items(draft, "input")
 
 
 @rule("coverage.types", Level.WARNING, source=TESTS, remedy="add an example in this type")
-def types_are_covered(draft: Ran) -> Iterator[Flaw]:
+def check_coverage_types(draft: Evaluated) -> Iterator[ProposalProblem]:
     """Every element type is exercised by an example, or by an example converted to that type."""
     yield from _uncovered_items(draft, "type")
 
 
 @rule("coverage.corners", Level.WARNING, source=TESTS, remedy="add an example of this case")
-def corners_are_covered(draft: Ran) -> Iterator[Flaw]:
+def check_coverage_corners(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The examples cover the corner cases: empty tensor, scalar, negative axis, nan, inf."""
     yield from _uncovered_items(draft, "corner")
 
 
-def _uncovered_items(draft: Ran, what: What) -> Iterator[Flaw]:
+def _uncovered_items(draft: Evaluated, what: CoverageKind) -> Iterator[ProposalProblem]:
     if not any(each.outputs for each in draft.evidence.outcomes):
         return  # nothing could be run, which other rules report
-    for each in matrix(implemented(draft), draft.evidence):
-        if each.what == what and not each.examples:
-            yield Flaw(f"no example covers {each.item}", EXAMPLES, ("examples",))
+    for each in coverage_of(implemented_version(draft), draft.evidence):
+        if each.kind == what and not each.examples:
+            yield ProposalProblem(f"no example covers {each.item}", EXAMPLES, ("examples",))
 
 
-def _runs_with_shape_rule(draft: Ran) -> Iterator[tuple[Case, Outputs]]:
-    return (each for each in _reference_runs(draft) if each[0].version.shape in RULES)
+def _runs_with_shape_rule(draft: Evaluated) -> Iterator[tuple[Case, Outputs]]:
+    return (each for each in _reference_runs(draft) if each[0].version.shape in SHAPE_RULES)
 
 
-def _reference_runs(draft: Ran) -> Iterator[tuple[Case, Outputs]]:
-    version = implemented(draft)
+def _reference_runs(draft: Evaluated) -> Iterator[tuple[Case, Outputs]]:
+    version = implemented_version(draft)
     for each in draft.evidence.outcomes:
         if each.outputs is not None and each.case.version is version:
             yield each.case, each.outputs

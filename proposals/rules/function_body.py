@@ -8,56 +8,58 @@ from typing import Any
 from opshift.checker.findings import Level
 from opshift.converter.convert import convert_version
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.draft import Defined
+from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import OPERATOR
-from opshift.proposals.content.models import is_of
-from opshift.proposals.evidence.evidence import Ran
+from opshift.proposals.content.models import matches_attribute_type
+from opshift.proposals.evidence.evidence import Evaluated
 from opshift.proposals.evidence.node_models import body_model
-from opshift.proposals.rules.rule_table import Flaw, rule
+from opshift.proposals.rules.rule_table import ProposalProblem, rule
 from opshift.registry.errors import ResolveError
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import Attribute, OperatorVersion
-from opshift.registry.step_rules import body_flaws
+from opshift.registry.step_rules import body_problems
 
-FUNCTIONS = "ONNX, IR specification: functions"
+FUNCTIONS_SOURCE = "ONNX, IR specification: functions"
 
 
 @rule(
     "body.names",
     Level.ERROR,
-    source=FUNCTIONS,
+    source=FUNCTIONS_SOURCE,
     remedy="use the operator's names of inputs, outputs and attributes",
 )
-def names_are_given(draft: Defined) -> Iterator[Flaw]:
+def check_body_names(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The body reads only defined values, defines each value once, and imports every domain it uses."""
-    for problem in body_flaws(draft.version):
+    for problem in body_problems(draft.version):
         keys = () if problem.node is None else ("nodes", problem.node)
-        yield Flaw(problem.reason, OPERATOR, _body_keys(draft, *keys))
+        yield ProposalProblem(problem.reason, OPERATOR, _body_keys(draft, *keys))
 
 
 @rule(
     "body.operators",
     Level.ERROR,
-    source=FUNCTIONS,
+    source=FUNCTIONS_SOURCE,
     remedy="use operators of the imported opsets, with the number of inputs and outputs they allow",
 )
-def operators_exist(draft: Defined) -> Iterator[Flaw]:
+def check_body_operators(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Every node of the body is a valid, non-deprecated operator of an opset that the body imports."""
     for position, node, operator in _resolve_nodes(draft):
         keys = _body_keys(draft, "nodes", position)
         if isinstance(operator, ResolveError):
-            yield Flaw(f"{operator.reason}", OPERATOR, keys, operator.remedy)
+            yield ProposalProblem(f"{operator.reason}", OPERATOR, keys, operator.remedy)
             continue
-        yield from (Flaw(reason, OPERATOR, keys) for reason in _signature_mismatches(node, operator))
+        yield from (
+            ProposalProblem(reason, OPERATOR, keys) for reason in _signature_mismatches(node, operator)
+        )
 
 
 @rule(
     "body.attributes",
     Level.ERROR,
-    source=FUNCTIONS,
+    source=FUNCTIONS_SOURCE,
     remedy="give each attribute a value of its declared type",
 )
-def attributes_have_their_types(draft: Defined) -> Iterator[Flaw]:
+def check_body_attributes(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """Nodes of the body have all required and no unknown attributes, with values of the declared types."""
     for position, node, operator in _resolve_nodes(draft):
         if isinstance(operator, ResolveError):
@@ -65,15 +67,15 @@ def attributes_have_their_types(draft: Defined) -> Iterator[Flaw]:
         keys = _body_keys(draft, "nodes", position)
         for name in operator.required_attributes:
             if name not in node.attributes:
-                yield Flaw(f"{node.op_type} lacks the required attribute {name!r}", OPERATOR, keys)
+                yield ProposalProblem(f"{node.op_type} lacks the required attribute {name!r}", OPERATOR, keys)
         for name, value in node.attributes.items():
             reason = _attribute_problem(name, value, operator.attributes.get(name), draft.version)
             if reason:
-                yield Flaw(f"{node.op_type}: {reason}", OPERATOR, (*keys, "attributes", name))
+                yield ProposalProblem(f"{node.op_type}: {reason}", OPERATOR, (*keys, "attributes", name))
 
 
 @rule("body.opset", Level.ERROR, source="docs/proposals.md", remedy="write the body for an earlier opset")
-def body_is_older(draft: Defined) -> Iterator[Flaw]:
+def check_body_opset(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The body imports opsets older than the opset that introduces the operator.
 
     Models can then be downgraded by expanding the operator into its body.
@@ -82,7 +84,7 @@ def body_is_older(draft: Defined) -> Iterator[Flaw]:
     imported = body.opset_imports.get(draft.operator.domain, 0) if body else 0
     if imported >= draft.version.since_version:
         keys = _body_keys(draft, "opset_imports", draft.operator.domain)
-        yield Flaw(
+        yield ProposalProblem(
             f"the body imports opset {imported}, but the operator enters opset {draft.version.since_version}",
             OPERATOR,
             keys,
@@ -95,14 +97,14 @@ def body_is_older(draft: Defined) -> Iterator[Flaw]:
     source="ONNX, Adding New Operator: function body",
     remedy="correct the body or the reference",
 )
-def body_agrees_with_the_reference(draft: Ran) -> Iterator[Flaw]:
+def check_body_agrees(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The body computes the same outputs as the reference for every example and element type.
 
     A function has two definitions, and a runtime may implement either.
     """
     for each in draft.evidence.bodies:
         if each.verdict == "differs":
-            yield Flaw(f"{each.case.name}: {each.reason}", OPERATOR, _body_keys(draft))
+            yield ProposalProblem(f"{each.case.name}: {each.reason}", OPERATOR, _body_keys(draft))
 
 
 @rule(
@@ -111,11 +113,13 @@ def body_agrees_with_the_reference(draft: Ran) -> Iterator[Flaw]:
     source="docs/proposals.md",
     remedy="add an example that an installed runtime supports",
 )
-def body_runs(draft: Ran) -> Iterator[Flaw]:
+def check_body_runs(draft: Evaluated) -> Iterator[ProposalProblem]:
     """An installed runtime can run the body on at least one example."""
     reasons = [each.reason for each in draft.evidence.bodies if each.verdict == "not run"]
     if reasons and len(reasons) == len(draft.evidence.bodies):
-        yield Flaw(f"no installed runtime can run the body: {reasons[0]}", OPERATOR, _body_keys(draft))
+        yield ProposalProblem(
+            f"no installed runtime can run the body: {reasons[0]}", OPERATOR, _body_keys(draft)
+        )
 
 
 @rule(
@@ -124,7 +128,7 @@ def body_runs(draft: Ran) -> Iterator[Flaw]:
     source="docs/proposals.md",
     remedy="compare the results by other means, or leave the type to a later version",
 )
-def body_runs_in_every_type(draft: Ran) -> Iterator[Flaw]:
+def check_body_types(draft: Evaluated) -> Iterator[ProposalProblem]:
     """An installed runtime can run the body in every element type.
 
     Otherwise there is no evidence that the body agrees with the reference in that type.
@@ -134,7 +138,9 @@ def body_runs_in_every_type(draft: Ran) -> Iterator[Flaw]:
         each.case.retyped: each.reason for each in draft.evidence.bodies if each.case.retyped not in types_run
     }
     for element_type, reason in types_not_run.items() if types_run else ():
-        yield Flaw(f"{element_type or 'element type of the example'}: {reason}", OPERATOR, _body_keys(draft))
+        yield ProposalProblem(
+            f"{element_type or 'element type of the example'}: {reason}", OPERATOR, _body_keys(draft)
+        )
 
 
 @rule(
@@ -143,7 +149,7 @@ def body_runs_in_every_type(draft: Ran) -> Iterator[Flaw]:
     source="ONNX, IR specification: functions",
     remedy="use operators that the converter can upgrade",
 )
-def body_moves_with_the_opsets(draft: Ran) -> Iterator[Flaw]:
+def check_body_opsets(draft: Evaluated) -> Iterator[ProposalProblem]:
     """The body can be upgraded from the opsets that it imports to the newest opsets.
 
     A function outlives the opsets that its body was written for.
@@ -151,17 +157,19 @@ def body_moves_with_the_opsets(draft: Ran) -> Iterator[Flaw]:
     outcome = next(
         (each for each in draft.evidence.outcomes if each.outputs and each.case.version.body), None
     )
-    if outcome is None or outcome.outputs is None or any(body_flaws(draft.version)):
+    if outcome is None or outcome.outputs is None or any(body_problems(draft.version)):
         return
     try:
         model = body_model(outcome.case, outcome.outputs, draft.registry)
         newest = {each.domain: draft.registry.newest_opset(each.domain) for each in model.opset_import}
         convert_version(model, newest, ir_version="keep", registry=draft.registry)
     except (OpshiftError, KeyError) as error:
-        yield Flaw(f"the body cannot be upgraded to the newest opsets: {error}", OPERATOR, _body_keys(draft))
+        yield ProposalProblem(
+            f"the body cannot be upgraded to the newest opsets: {error}", OPERATOR, _body_keys(draft)
+        )
 
 
-def _resolve_nodes(draft: Defined) -> Iterator[tuple[int, BodyNode, OperatorVersion | ResolveError]]:
+def _resolve_nodes(draft: DefinedDraft) -> Iterator[tuple[int, BodyNode, OperatorVersion | ResolveError]]:
     body = draft.version.body
     for position, node in enumerate(body.nodes if body else ()):
         assert body is not None
@@ -202,10 +210,10 @@ def _attribute_problem(name: str, value: Any, declared: Attribute | None, versio
         )
     return (
         ""
-        if is_of(value, declared)
+        if matches_attribute_type(value, declared)
         else f"expected a value of type {declared.type} for {name!r}, got {value!r}"
     )
 
 
-def _body_keys(draft: Defined, *keys: int | str) -> tuple[int | str, ...]:
+def _body_keys(draft: DefinedDraft, *keys: int | str) -> tuple[int | str, ...]:
     return ("versions", draft.position, "body", *keys)

@@ -13,14 +13,14 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from opshift.checker.findings import Level
 from opshift.model.errors import OpshiftError, Place, UsageError
-from opshift.proposals.content.findings import Finding
+from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import PROPOSAL
 
 Gate = Literal["check", "accept"]
 """When a rule applies: in every check, or only on acceptance."""
 
 
-class Flaw(NamedTuple):
+class ProposalProblem(NamedTuple):
     """Violation of a rule, before it becomes a finding.
 
     Attributes:
@@ -36,13 +36,13 @@ class Flaw(NamedTuple):
     remedy: str = ""
 
 
-Judge = Callable[[Any], Iterable[Flaw]]
+RuleCheck = Callable[[Any], Iterable[ProposalProblem]]
 
-AnyJudge = TypeVar("AnyJudge", bound=Judge)
+AnyRuleCheck = TypeVar("AnyRuleCheck", bound=RuleCheck)
 
 
 @dataclass(frozen=True)
-class Rule:
+class ProposalRule:
     """Rule for proposals.
 
     Attributes:
@@ -65,26 +65,26 @@ class Rule:
     remedy: str
     gate: Gate
     subject: type
-    judge: Judge
+    check: RuleCheck
 
-    def findings(self, subject: Any) -> Iterable[Finding]:
+    def findings(self, subject: Any) -> Iterable[ProposalFinding]:
         """Return the findings for a subject of the rule's class."""
         return [
             self.finding(problem, subject.folder.place(problem.file, *problem.keys))
-            for problem in self.judge(subject)
+            for problem in self.check(subject)
         ]
 
-    def finding(self, problem: Flaw, place: Place) -> Finding:
+    def finding(self, problem: ProposalProblem, place: Place) -> ProposalFinding:
         """Return the finding for a problem at a place."""
-        return Finding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
+        return ProposalFinding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
 
 
-_rules: dict[str, Rule] = {}
+_rules: dict[str, ProposalRule] = {}
 
 
 def rule(
     name: str, level: Level, *, source: str, remedy: str, gate: Gate = "check"
-) -> Callable[[AnyJudge], AnyJudge]:
+) -> Callable[[AnyRuleCheck], AnyRuleCheck]:
     """Return a decorator that registers a function as a rule.
 
     The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
@@ -94,20 +94,20 @@ def rule(
         OpshiftError: a rule with this name already exists.
     """
 
-    def register(judge: AnyJudge) -> AnyJudge:
+    def register(judge: AnyRuleCheck) -> AnyRuleCheck:
         if name in _rules:
             raise OpshiftError(f"duplicate rule {name!r}")
         title, _, about = inspect.cleandoc(judge.__doc__ or "").partition("\n")
         subject = next(iter(get_type_hints(judge).values()))
         about = " ".join(about.split())
-        _rules[name] = Rule(name, level, title, about, source, remedy, gate, subject, judge)
+        _rules[name] = ProposalRule(name, level, title, about, source, remedy, gate, subject, judge)
         return judge
 
     return register
 
 
 @cache
-def rule_table() -> Mapping[str, Rule]:
+def rule_table() -> Mapping[str, ProposalRule]:
     """Return every rule by name, sorted.
 
     The modules of the package are discovered, so a new module needs no registration.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.rule import ChangeRule, Versions, of_kind
 from opshift.registry.diff import Change
-from opshift.registry.step_rules import legal_values_lost
+from opshift.registry.step_rules import loses_legal_values
 
 
 def _is_replaced(change: Change, versions: Versions) -> bool:
     """Return whether attributes were replaced by other attributes and the step rewrites them."""
     old, new = versions.old.attributes.keys(), versions.new.attributes.keys()
-    removed = old - new - versions.ignored - versions.crossing
+    removed = old - new - versions.ignored - versions.converted_attributes
     return bool(versions.is_rewritten and removed and new - old)
 
 
@@ -20,7 +20,7 @@ def _is_required(change: Change, versions: Versions) -> bool:
 
 
 def _loses_values(change: Change, versions: Versions) -> bool:
-    return legal_values_lost(change, (versions.old, versions.new))
+    return loses_legal_values(change, (versions.old, versions.new))
 
 
 ATTRIBUTE_RULES = (
@@ -28,7 +28,9 @@ ATTRIBUTE_RULES = (
         "attribute-became-input",
         ChangeClass.RE_ENCODES,
         "An attribute became an input, so that its value can be computed.",
-        lambda change, versions: change.kind == "attribute_removed" and change.subject in versions.crossing,
+        lambda change, versions: (
+            change.kind == "attribute_removed" and change.subject in versions.converted_attributes
+        ),
     ),
     ChangeRule(
         "attribute-without-effect-removed",
@@ -62,7 +64,9 @@ ATTRIBUTE_RULES = (
         "input-became-attribute",
         ChangeClass.RE_ENCODES,
         "An input became an attribute, so that its value can no longer be computed.",
-        lambda change, versions: change.kind == "attribute_added" and change.subject in versions.crossing,
+        lambda change, versions: (
+            change.kind == "attribute_added" and change.subject in versions.converted_attributes
+        ),
     ),
     ChangeRule(
         "required-attribute-supplied",
@@ -71,7 +75,7 @@ ATTRIBUTE_RULES = (
         lambda change, versions: (
             change.kind == "attribute_added"
             and _is_required(change, versions)
-            and (change.subject in versions.supplied or versions.is_rewritten)
+            and (change.subject in versions.supplied_attributes or versions.is_rewritten)
         ),
     ),
     ChangeRule(
@@ -120,7 +124,9 @@ ATTRIBUTE_RULES = (
         "values-renamed",
         ChangeClass.RE_ENCODES,
         "Values of the attribute were renamed.",
-        lambda change, versions: change.kind == "attribute_values" and change.subject in versions.revalued,
+        lambda change, versions: (
+            change.kind == "attribute_values" and change.subject in versions.renamed_values
+        ),
     ),
     ChangeRule(
         "values-removed",

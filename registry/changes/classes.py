@@ -19,7 +19,7 @@ class ChangeClass(StrEnum):
     REMOVAL = "removal"
 
     @property
-    def gravity(self) -> int:
+    def severity(self) -> int:
         """The index in the list, from 0; higher is more severe."""
         return list(ChangeClass).index(self)
 
@@ -50,6 +50,6 @@ FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})
 """Classes under which a model of the new version is valid unchanged in the old version."""
 
 
-def gravest(classes: list[ChangeClass]) -> ChangeClass:
+def most_severe(classes: list[ChangeClass]) -> ChangeClass:
     """Return the most severe class, or `documentation` for an empty list."""
-    return max(classes, key=lambda each: each.gravity, default=ChangeClass.DOCUMENTATION)
+    return max(classes, key=lambda each: each.severity, default=ChangeClass.DOCUMENTATION)

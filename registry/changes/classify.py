@@ -7,18 +7,18 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from opshift.registry.changes.attribute_rules import ATTRIBUTE_RULES
-from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass, gravest
+from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass, most_severe
 from opshift.registry.changes.operator_rules import MEANING_RULES, OPERATOR_RULES
 from opshift.registry.changes.parameter_rules import PARAMETER_RULES
 from opshift.registry.changes.rule import ChangeRule, Versions
 from opshift.registry.diff import Change, diff
 from opshift.registry.models import Operator, OperatorVersion, Parameter
 
-RULES = (*ATTRIBUTE_RULES, *PARAMETER_RULES, *OPERATOR_RULES, *MEANING_RULES)
+CHANGE_RULES = (*ATTRIBUTE_RULES, *PARAMETER_RULES, *OPERATOR_RULES, *MEANING_RULES)
 """All rules, in order of precedence: the first one that applies to a change classifies it."""
 
 
-class Classified(NamedTuple):
+class ClassifiedChange(NamedTuple):
     """A change with its rule and its effect on models."""
 
     rule: str
@@ -42,7 +42,9 @@ class Classified(NamedTuple):
         }
 
 
-def classify(old: OperatorVersion, new: OperatorVersion, *, adjacent: bool = True) -> tuple[Classified, ...]:
+def classify(
+    old: OperatorVersion, new: OperatorVersion, *, adjacent: bool = True
+) -> tuple[ClassifiedChange, ...]:
     """Return every change from `old` to `new`, attributes first; empty if the definitions are identical.
 
     If both have the same number, the newer one is an edit in place, and changes of its steps count too.
@@ -52,15 +54,15 @@ def classify(old: OperatorVersion, new: OperatorVersion, *, adjacent: bool = Tru
     is_edit = old.since_version == new.since_version
     step = new.step if adjacent and old.since_version < new.since_version else None
     versions = Versions(old, new, step)
-    found = tuple(_apply_rule(change, versions) for change in (*diff(old, new), *wording(old, new)))
+    found = tuple(_apply_rule(change, versions) for change in (*diff(old, new), *text_changes(old, new)))
     if is_edit:
-        return found + tuple(_apply_rule(change, versions) for change in in_place(old, new))
+        return found + tuple(_apply_rule(change, versions) for change in in_place_changes(old, new))
     return found + tuple(
         _apply_rule(change, versions) for change in _declared_change(found, versions, adjacent)
     )
 
 
-def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classified, ...]:
+def changes_between(operator: Operator, start: int, goal: int) -> tuple[ClassifiedChange, ...]:
     """Return every change between two versions of an operator, adjacent or not, in either direction.
 
     Raises:
@@ -80,12 +82,12 @@ def changes_between(operator: Operator, start: int, goal: int) -> tuple[Classifi
     return (*classify(old, new, adjacent=False), *hidden)
 
 
-def class_of(changes: tuple[Classified, ...]) -> ChangeClass:
+def most_severe_class(changes: tuple[ClassifiedChange, ...]) -> ChangeClass:
     """Return the most severe class of some changes, or `documentation` if there are none."""
-    return gravest([each.change_class for each in changes])
+    return most_severe([each.change_class for each in changes])
 
 
-def rule_for(change: Change, version: OperatorVersion) -> Classified:
+def classify_single(change: Change, version: OperatorVersion) -> ClassifiedChange:
     """Classify a change that does not compare two definitions: a version was added or removed."""
     return _apply_rule(change, Versions(version, version, None))
 
@@ -93,20 +95,22 @@ def rule_for(change: Change, version: OperatorVersion) -> Classified:
 @cache
 def change_rules() -> dict[str, ChangeRule]:
     """Return every rule by id; rules with the same id have the same class and purpose."""
-    return {rule.id: rule for rule in RULES}
+    return {rule.id: rule for rule in CHANGE_RULES}
 
 
-def _step_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Classified]:
+def _step_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[ClassifiedChange]:
     """Yield the changes between adjacent versions that only their step declares."""
     return (each for each in classify(old, new) if each.change.kind in ("meaning", "behaviour"))
 
 
-def _apply_rule(change: Change, versions: Versions) -> Classified:
-    rule = next(rule for rule in RULES if rule.applies(change, versions))
-    return Classified(rule.id, rule.change_class, change, rule.purpose)
+def _apply_rule(change: Change, versions: Versions) -> ClassifiedChange:
+    rule = next(rule for rule in CHANGE_RULES if rule.applies(change, versions))
+    return ClassifiedChange(rule.id, rule.change_class, change, rule.purpose)
 
 
-def _declared_change(found: tuple[Classified, ...], versions: Versions, adjacent: bool) -> Iterator[Change]:
+def _declared_change(
+    found: tuple[ClassifiedChange, ...], versions: Versions, adjacent: bool
+) -> Iterator[Change]:
     """Yield the change that only the step declares, if there is one.
 
     Each published version changes something, so a text change is the fallback.
@@ -122,11 +126,11 @@ def _declared_change(found: tuple[Classified, ...], versions: Versions, adjacent
         yield Change("text", subject, None, None)
 
 
-def _are_all_in(found: tuple[Classified, ...], classes: frozenset[ChangeClass]) -> bool:
+def _are_all_in(found: tuple[ClassifiedChange, ...], classes: frozenset[ChangeClass]) -> bool:
     return all(each.change_class in classes for each in found)
 
 
-WORDINGS = (
+TEXT_CHANGE_KINDS = (
     "description",
     "shape",
     "bridge",
@@ -142,7 +146,7 @@ WORDINGS = (
 """All kinds of change that this module reports."""
 
 
-def wording(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+def text_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield every difference that `diff` does not report."""
     for field in ("description", "shape", "bridge", "body"):
         before, after = getattr(old, field), getattr(new, field)
@@ -158,7 +162,7 @@ def wording(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     yield from _parameters("output", old.outputs, new.outputs)
 
 
-def in_place(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
+def in_place_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
     """Yield differences between two copies of the same version: its steps and its removal."""
     if old.step != new.step:
         yield Change("step", old.name, None, None)

@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from opshift.model.errors import Place
-from opshift.registry.changes.classify import Classified, change_rules
+from opshift.registry.changes.classify import ClassifiedChange, change_rules
 from opshift.registry.errors import DefinitionError
 from opshift.registry.frozen import Frozen
 from opshift.registry.yaml_files import line_of, load_yaml
@@ -41,12 +41,12 @@ class Waiver(Frozen):
         return today > self.until
 
 
-class Finding(NamedTuple):
+class ChangeFinding(NamedTuple):
     """A change that is not allowed, with its operator version and the reason."""
 
     operator: str
     """The operator version, such as `ai.onnx.Clip:6`."""
-    change: Classified
+    change: ClassifiedChange
     reason: str
     remedy: str
     waiver: Waiver | None = None
@@ -65,7 +65,9 @@ class Finding(NamedTuple):
         }
 
 
-def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], today: date) -> Iterator[Finding]:
+def apply_waivers(
+    findings: Iterable[ChangeFinding], waivers: Iterable[Waiver], today: date
+) -> Iterator[ChangeFinding]:
     """Yield the findings, each with the waiver that covers it; the waiver that expires last is preferred."""
     by_expiry = sorted(waivers, key=lambda each: each.until, reverse=True)
     for finding in findings:
@@ -75,7 +77,7 @@ def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], today: date) -
         yield finding._replace(waiver=waiver, is_waived=is_waived)
 
 
-def unused(findings: Iterable[Finding], waivers: Iterable[Waiver]) -> list[Waiver]:
+def find_unused_waivers(findings: Iterable[ChangeFinding], waivers: Iterable[Waiver]) -> list[Waiver]:
     """Return the waivers that cover no finding."""
     listed = list(findings)
     return [

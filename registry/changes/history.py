@@ -7,8 +7,14 @@ from typing import NamedTuple
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
 from opshift.registry.changes.classes import ChangeClass
-from opshift.registry.changes.classify import Classified, changes_between, class_of, classify, rule_for
-from opshift.registry.changes.findings import Finding
+from opshift.registry.changes.classify import (
+    ClassifiedChange,
+    changes_between,
+    classify,
+    classify_single,
+    most_severe_class,
+)
+from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.policies import Mode
 from opshift.registry.diff import Change
 from opshift.registry.errors import UnknownOpset
@@ -28,12 +34,12 @@ class HistoryStep(NamedTuple):
     old: OperatorVersion
     new: OperatorVersion | None
     opset: int
-    changes: tuple[Classified, ...]
+    changes: tuple[ClassifiedChange, ...]
 
     @property
     def change_class(self) -> ChangeClass:
         """The most severe class of the changes."""
-        return class_of(self.changes)
+        return most_severe_class(self.changes)
 
     @property
     def operator(self) -> str:
@@ -49,10 +55,12 @@ def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
         for version in operator.versions:
             if version.removal:
                 change = Change("removal", version.name, None, version.removal.removed_in)
-                yield HistoryStep(version, None, version.removal.removed_in, (rule_for(change, version),))
+                yield HistoryStep(
+                    version, None, version.removal.removed_in, (classify_single(change, version),)
+                )
 
 
-def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Finding]:
+def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[ChangeFinding]:
     """Yield every change of a new version, and every removal, that the mode does not allow."""
     for operator in operators:
         for version in operator.versions[1:]:
@@ -62,7 +70,7 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Find
                 yield from _findings(step.operator, step.changes, mode, str(step.old.id))
 
 
-def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[Finding]:
+def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[ChangeFinding]:
     """Yield the changes of one version that the mode does not allow; none for a first version."""
     numbers = [each.since_version for each in operator.versions if each.since_version < version.since_version]
     for number in numbers if mode.is_transitive else numbers[-1:]:
@@ -71,12 +79,14 @@ def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -
         yield from _findings(str(version.id), changes, mode, str(base.id))
 
 
-def _findings(operator: str, changes: Iterable[Classified], mode: Mode, base: str) -> Iterator[Finding]:
+def _findings(
+    operator: str, changes: Iterable[ClassifiedChange], mode: Mode, base: str
+) -> Iterator[ChangeFinding]:
     direction = mode.removesuffix("-transitive")
     for change in changes:
         if not mode.allows(change):
             reason = f"the mode {mode} does not allow this against {base}"
-            yield Finding(operator, change, reason, REMEDIES[direction])
+            yield ChangeFinding(operator, change, reason, REMEDIES[direction])
 
 
 class Difference(NamedTuple):
@@ -86,12 +96,12 @@ class Difference(NamedTuple):
     op_type: str
     old: OperatorId | None
     new: OperatorId | None
-    changes: tuple[Classified, ...]
+    changes: tuple[ClassifiedChange, ...]
 
     @property
     def change_class(self) -> ChangeClass:
         """The most severe class of the changes."""
-        return class_of(self.changes)
+        return most_severe_class(self.changes)
 
     def __str__(self) -> str:
         versions = [str(each.since_version) if each else "none" for each in (self.old, self.new)]
@@ -133,6 +143,8 @@ def _one_sided(
     kind = "operator_added" if after else "removal"
     version = after or before
     assert version is not None
-    change = rule_for(Change(kind, operator.name, None, version.since_version if after else opset), version)
+    change = classify_single(
+        Change(kind, operator.name, None, version.since_version if after else opset), version
+    )
     old, new = before.id if before else None, after.id if after else None
     return Difference(operator.domain, operator.name, old, new, (change,))

@@ -6,7 +6,7 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.rule import ChangeRule, Versions, of_kind
 from opshift.registry.diff import Change
 from opshift.registry.models import OperatorVersion, Parameter
-from opshift.registry.step_rules import demands_more, least_values
+from opshift.registry.step_rules import is_stricter, min_values
 
 
 def _parameter_named(version: OperatorVersion, side: str, name: str) -> Parameter:
@@ -16,7 +16,7 @@ def _parameter_named(version: OperatorVersion, side: str, name: str) -> Paramete
 
 def _is_required(change: Change, version: OperatorVersion) -> bool:
     side = change.kind.partition("_")[0]
-    return least_values(_parameter_named(version, side, change.subject)) > 0
+    return min_values(_parameter_named(version, side, change.subject)) > 0
 
 
 def _is_added(change: Change, side: str) -> bool:
@@ -39,7 +39,7 @@ def _is_rearranged(change: Change, versions: Versions) -> bool:
     if change.kind in ("input_removed", "output_removed"):
         return _is_required(change, versions.old)
     if change.kind in ("input_option", "output_option"):
-        return demands_more(change) and _has_other_at_position(change, versions)
+        return is_stricter(change) and _has_other_at_position(change, versions)
     return _is_moved(change, versions)
 
 
@@ -59,7 +59,9 @@ PARAMETER_RULES = (
         "attribute-became-input",
         ChangeClass.RE_ENCODES,
         "An attribute became an input, so that its value can be computed.",
-        lambda change, versions: _is_added(change, "input") and change.subject in versions.crossing,
+        lambda change, versions: (
+            _is_added(change, "input") and change.subject in versions.converted_attributes
+        ),
     ),
     ChangeRule(
         "parameters-rearranged",
@@ -91,7 +93,9 @@ PARAMETER_RULES = (
         "input-became-attribute",
         ChangeClass.RE_ENCODES,
         "An input became an attribute, so that its value can no longer be computed.",
-        lambda change, versions: change.kind == "input_removed" and change.subject in versions.crossing,
+        lambda change, versions: (
+            change.kind == "input_removed" and change.subject in versions.converted_attributes
+        ),
     ),
     ChangeRule(
         "required-input-removed",
@@ -145,7 +149,7 @@ PARAMETER_RULES = (
         "parameter-demands-more",
         ChangeClass.NARROWS,
         "A node without the input or output, or with too few values for it, is no longer legal.",
-        lambda change, _: change.kind in ("input_option", "output_option") and demands_more(change),
+        lambda change, _: change.kind in ("input_option", "output_option") and is_stricter(change),
     ),
     ChangeRule(
         "parameter-demands-less",

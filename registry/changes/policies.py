@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
 
 if TYPE_CHECKING:
-    from opshift.registry.changes.classify import Classified
+    from opshift.registry.changes.classify import ClassifiedChange
 
 
 class Policy(NamedTuple):
@@ -20,11 +20,11 @@ class Policy(NamedTuple):
     free_classes: frozenset[ChangeClass]
     free_rules: frozenset[str] = frozenset()
 
-    def allows(self, change: Classified) -> bool:
+    def allows(self, change: ClassifiedChange) -> bool:
         """Return whether a published version may have this change."""
-        return self.frees(change.rule, change.change_class)
+        return self.allows_rule(change.rule, change.change_class)
 
-    def frees(self, rule: str, change_class: ChangeClass) -> bool:
+    def allows_rule(self, rule: str, change_class: ChangeClass) -> bool:
         """Return whether changes with this rule and class are allowed in a published version."""
         return change_class in self.free_classes or rule in self.free_rules
 
@@ -72,13 +72,13 @@ class Mode(StrEnum):
         """Whether each version is compared with all earlier versions."""
         return self.endswith("-transitive")
 
-    def allows(self, change: Classified) -> bool:
+    def allows(self, change: ClassifiedChange) -> bool:
         """Return whether a new version may have this change compared with its base."""
         direction = self.removesuffix("-transitive")
         passes_up = direction not in ("backward", "full") or change.change_class in BACKWARD
         return passes_up and (direction not in ("forward", "full") or change.change_class in FORWARD)
 
 
-def needs_new_version(changes: Iterable[Classified], policy: Policy) -> bool:
+def needs_new_version(changes: Iterable[ClassifiedChange], policy: Policy) -> bool:
     """Return whether any of the changes requires a new version."""
     return not all(policy.allows(each) for each in changes)

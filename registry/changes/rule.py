@@ -12,7 +12,6 @@ from opshift.registry.diff import Change
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import (
     AddAttribute,
-    Answer,
     AnyVerb,
     AttributeToInput,
     IgnoreAttribute,
@@ -21,6 +20,7 @@ from opshift.registry.steps import (
     RenameAttribute,
     RenameValue,
     Step,
+    StepAction,
 )
 
 
@@ -37,7 +37,7 @@ class Versions:
         """The verbs of the upgrade."""
         return self.step.up if self.step and isinstance(self.step.up, tuple) else ()
 
-    def answer(self, way: Literal["up", "down"]) -> Answer:
+    def answer(self, way: Literal["up", "down"]) -> StepAction:
         """Return the step's conversion in a direction; an undeclared direction counts as `compatible`."""
         answer = getattr(self.step, way, None)
         return "compatible" if answer is None else answer
@@ -60,17 +60,17 @@ class Versions:
         return frozenset(name for verb in verbs for name in (verb.attribute, verb.to))
 
     @cached_property
-    def revalued(self) -> frozenset[str]:
+    def renamed_values(self) -> frozenset[str]:
         """Attributes with renamed values."""
         return frozenset(verb.attribute for verb in self.verbs if isinstance(verb, RenameValue))
 
     @cached_property
-    def supplied(self) -> frozenset[str]:
+    def supplied_attributes(self) -> frozenset[str]:
         """Attributes that the step adds."""
         return frozenset(verb.attribute for verb in self.verbs if isinstance(verb, AddAttribute))
 
     @cached_property
-    def crossing(self) -> frozenset[str]:
+    def converted_attributes(self) -> frozenset[str]:
         """Names, in both versions, of attributes that become inputs and of inputs that become attributes."""
         declared = {name for verb in self.verbs for name in _converted_names(verb)}
         return frozenset(declared | _matching_names(self.old, self.new) | _matching_names(self.new, self.old))
@@ -91,7 +91,7 @@ def of_kind(*kinds: str) -> Callable[[Change, Versions], bool]:
     return lambda change, _: change.kind in kinds
 
 
-def _rewrites(answer: Answer) -> bool:
+def _rewrites(answer: StepAction) -> bool:
     return answer == "adapter" or isinstance(answer, tuple)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opshift.model.errors import Place
-from opshift.registry.changes.classify import Classified, classify, rule_for
-from opshift.registry.changes.findings import Finding
+from opshift.registry.changes.classify import ClassifiedChange, classify, classify_single
+from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.history import version_findings
 from opshift.registry.changes.policies import Mode, Policy
 from opshift.registry.diff import Change
@@ -60,7 +60,7 @@ def read_tree(folder: Path) -> Tree:
     )
 
 
-def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[Finding]:
+def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) -> Iterator[ChangeFinding]:
     """Yield forbidden changes of versions published in `old`, and new versions that break the mode.
 
     A version is published if it is stable and its opset is released. A removal in an opset that is not
@@ -77,11 +77,11 @@ def compare_trees(old: Tree, new: Tree, policy: Policy, mode: Mode = Mode.NONE) 
 
 def _published(
     version: OperatorVersion, later: Operator | None, policy: Policy, released: int
-) -> Iterator[Finding]:
+) -> Iterator[ChangeFinding]:
     same = _find_same_version(version, later)
     if same is None:
-        deleted = rule_for(Change("version_deleted", version.name, None, None), version)
-        yield Finding(
+        deleted = classify_single(Change("version_deleted", version.name, None, None), version)
+        yield ChangeFinding(
             str(version.id),
             deleted,
             "the version is published",
@@ -91,26 +91,28 @@ def _published(
     for change in classify(version, same):
         if not policy.allows(change) and not _is_future_removal(change, released):
             reason = f"the version is published, and the policy {policy.name} does not allow this change"
-            yield Finding(
+            yield ChangeFinding(
                 str(version.id), change, reason, "restore the published version, and append a new one"
             )
 
 
-def _is_future_removal(change: Classified, released: int) -> bool:
+def _is_future_removal(change: ClassifiedChange, released: int) -> bool:
     """Return whether the change is a removal in an opset that is not released yet."""
     is_removal = change.rule == "operator-removed" and change.change.old is None
     return is_removal and int(change.change.new) > released
 
 
-def _new_versions(operator: Operator, before: Operator | None, old: Tree, mode: Mode) -> Iterator[Finding]:
+def _new_versions(
+    operator: Operator, before: Operator | None, old: Tree, mode: Mode
+) -> Iterator[ChangeFinding]:
     released = old.released(operator.domain)
     for version in operator.versions:
         if _find_same_version(version, before) is not None:
             continue
         if version.since_version <= released:
-            inserted = rule_for(Change("version_inserted", version.name, None, None), version)
+            inserted = classify_single(Change("version_inserted", version.name, None, None), version)
             remedy = f"use since_version {released + 1} or later"
-            yield Finding(str(version.id), inserted, f"opset {released} is already released", remedy)
+            yield ChangeFinding(str(version.id), inserted, f"opset {released} is already released", remedy)
         yield from version_findings(operator, version, mode)
 
 

@@ -11,14 +11,14 @@ from typing import Any, Final, NamedTuple
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.loader import operator_of
+from opshift.registry.loader import operator_from_data
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.to_yaml import written_operator
+from opshift.registry.to_yaml import operator_to_dict
 from opshift.registry.type_sets import TypeSets
 
 MAGIC: Final = "ONNXOPSET"
 
-FORM: Final = 1
+FORMAT_VERSION: Final = 1
 """Version of the document format."""
 
 
@@ -31,25 +31,25 @@ class OperatorSet(NamedTuple):
     """Sorted by name; includes removed operators, so that a reader can name their replacement."""
 
     @property
-    def in_force(self) -> tuple[OperatorVersion, ...]:
+    def versions_in_effect(self) -> tuple[OperatorVersion, ...]:
         """The operator versions in effect at the opset."""
         found = (operator.at(self.opset_version) for operator in self.operators)
         return tuple(version for version in found if version)
 
 
-def document_data(operators: OperatorSet) -> dict[str, Any]:
+def document_to_dict(operators: OperatorSet) -> dict[str, Any]:
     """Return the document as plain data: a header, and each operator in the format of its YAML file."""
     return {
         "magic": MAGIC,
-        "form": FORM,
+        "form": FORMAT_VERSION,
         "ir_version": newest_ir_version(),
         "domain": operators.domain,
         "opset_version": operators.opset_version,
-        "operators": [written_operator(operator) for operator in operators.operators],
+        "operators": [operator_to_dict(operator) for operator in operators.operators],
     }
 
 
-def read_data(data: object) -> OperatorSet:
+def parse_document(data: object) -> OperatorSet:
     """Return the operator set defined by plain data.
 
     Raises:
@@ -58,21 +58,22 @@ def read_data(data: object) -> OperatorSet:
     """
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
         raise WrongMagic(f"lacks the entry magic: {MAGIC}", remedy="pass an operator-set document")
-    if data.get("form") != FORM:
+    if data.get("form") != FORMAT_VERSION:
         raise UnsupportedVersion(
-            f"has form {data.get('form')!r}, expected {FORM}", remedy="use a newer version of opshift"
+            f"has form {data.get('form')!r}, expected {FORMAT_VERSION}",
+            remedy="use a newer version of opshift",
         )
-    check_head(data.get("ir_version"), data.get("domain"), data.get("opset_version"))
+    check_header(data.get("ir_version"), data.get("domain"), data.get("opset_version"))
     listed = data.get("operators")
     if not isinstance(listed, list):
         raise DocumentError("operators is not a list of definitions")
-    operators = tuple(operator_of(each, TypeSets({})) for each in listed)
+    operators = tuple(operator_from_data(each, TypeSets({})) for each in listed)
     found = OperatorSet(canonical_domain(data["domain"]), data["opset_version"], operators)
     _check(found)
     return found
 
 
-def check_head(ir_version: object, domain: object, opset_version: object) -> None:
+def check_header(ir_version: object, domain: object, opset_version: object) -> None:
     """Check the header of a document.
 
     Raises:

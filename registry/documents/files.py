@@ -7,9 +7,15 @@ from enum import StrEnum
 from pathlib import Path
 
 from opshift.model.errors import Place
-from opshift.registry.documents.document import OperatorSet, WrongMagic, document_data, json_text, read_data
+from opshift.registry.documents.document import (
+    OperatorSet,
+    WrongMagic,
+    document_to_dict,
+    json_text,
+    parse_document,
+)
 from opshift.registry.errors import DefinitionError
-from opshift.registry.to_yaml import written_operator
+from opshift.registry.to_yaml import operator_to_dict
 from opshift.registry.yaml_files import dump_yaml, load_yaml
 
 
@@ -19,7 +25,7 @@ def write_document(operators: OperatorSet, form: DocumentFormat) -> bytes:
         from opshift.registry.documents.onnxopset import to_onnxopset
 
         return to_onnxopset(operators)
-    data = document_data(operators)
+    data = document_to_dict(operators)
     if form is DocumentFormat.YAML:
         return dump_yaml(data).encode()
     return (json_text(data, indent=1) + "\n").encode()
@@ -53,19 +59,19 @@ def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
             raise FileExistsError(17, "file already exists", str(path))
     domain_folder.mkdir(parents=True, exist_ok=True)
     for path, operator in zip(paths, operators.operators, strict=True):
-        path.write_text(dump_yaml(written_operator(operator)), encoding="utf-8")
+        path.write_text(dump_yaml(operator_to_dict(operator)), encoding="utf-8")
     return paths
 
 
 def _read(path: Path) -> OperatorSet:
     if path.suffix in (".yaml", ".yml"):
-        return read_data(load_yaml(path))
+        return parse_document(load_yaml(path))
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DefinitionError(f"cannot be read: {error.strerror}") from error
     if path.suffix == ".json":
-        return read_data(_json(content))
+        return parse_document(_json(content))
     from opshift.registry.documents.onnxopset import from_onnxopset
 
     return from_onnxopset(content)

@@ -30,16 +30,16 @@ from opshift.registry.documents.document import (
     OperatorSet,
     RepeatedOperator,
     WrongMagic,
-    check_head,
-    document_data,
+    check_header,
+    document_to_dict,
     json_text,
     newest_ir_version,
-    read_data,
+    parse_document,
 )
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import OperatorVersion, Value
 
-DEFINITIONS: Final = 20817
+DEFINITIONS_FIELD: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
 
 Listed = tuple[str, int, int]
@@ -59,12 +59,12 @@ def to_onnxopset(operators: OperatorSet) -> bytes:
                 status=OperatorStatus.Value(version.status),
                 doc_string=version.description,
             )
-            for version in operators.in_force
+            for version in operators.versions_in_effect
         ],
-        functions=[function_proto(version) for version in operators.in_force if version.body],
+        functions=[function_proto(version) for version in operators.versions_in_effect if version.body],
     )
-    definitions = json_text(document_data(operators)).encode()
-    return message.SerializeToString(deterministic=True) + bytes_field(DEFINITIONS, definitions)
+    definitions = json_text(document_to_dict(operators)).encode()
+    return message.SerializeToString(deterministic=True) + bytes_field(DEFINITIONS_FIELD, definitions)
 
 
 def from_onnxopset(content: bytes) -> OperatorSet:
@@ -80,12 +80,12 @@ def from_onnxopset(content: bytes) -> OperatorSet:
         raise WrongMagic(f"is not a serialized OperatorSetProto: {error}") from error
     if message.magic != MAGIC:
         raise WrongMagic(f"has the magic {message.magic!r}, expected {MAGIC!r}")
-    check_head(message.ir_version, message.domain, message.opset_version)
-    definitions = find_bytes(content, DEFINITIONS)
+    check_header(message.ir_version, message.domain, message.opset_version)
+    definitions = find_bytes(content, DEFINITIONS_FIELD)
     if definitions is None:
         remedy = "export the set with opshift, which adds the definitions"
         raise NoDefinitions("lists operators but does not define them", remedy=remedy)
-    found = read_data(_json(definitions))
+    found = parse_document(_json(definitions))
     _compare(message, found)
     return found
 
@@ -113,7 +113,10 @@ def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
             f"lists {listed_set[0]} {listed_set[1]}, but defines {found.domain} {found.opset_version}"
         )
     listed = {(each.op_type, each.since_version, each.status) for each in message.operator}
-    defined = {(each.name, each.since_version, OperatorStatus.Value(each.status)) for each in found.in_force}
+    defined = {
+        (each.name, each.since_version, OperatorStatus.Value(each.status))
+        for each in found.versions_in_effect
+    }
     for name, since, _ in sorted(listed ^ defined):
         raise Contradiction(
             f"{found.domain}.{name}:{since} differs between the operator list and the definitions"

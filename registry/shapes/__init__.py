@@ -8,10 +8,10 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from opshift.registry.shapes.rule_table import KEEPS_RANK, RULES, Rule, Shape, ShapeContext, rule
+from opshift.registry.shapes.rule_table import KEEPS_RANK, SHAPE_RULES, Shape, ShapeContext, ShapeRule, rule
 
 # Importing a module registers its rules.
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
-__all__ = ["KEEPS_RANK", "RULES", "Rule", "Shape", "ShapeContext", "rule"]
+__all__ = ["KEEPS_RANK", "SHAPE_RULES", "Shape", "ShapeContext", "ShapeRule", "rule"]

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.dims import product, unknown
-from opshift.registry.shapes.node_reading import input_shape, integer, integers, size_of
+from opshift.registry.shapes.node_reading import (
+    input_shape,
+    integer_attribute,
+    integers_attribute,
+    list_attribute_length,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
-from opshift.registry.shapes.sliding_window import slid, spread, windows
+from opshift.registry.shapes.sliding_window import read_windows, transposed_size, window_count
 
 
 @rule("convolution", keeps_rank=True)
@@ -33,7 +38,7 @@ def conv_transpose(node: ShapeContext) -> Sequence[Shape | None]:
     if rank is None:
         return [None]
     batch = data[0] if data else None
-    channels = product((weights[1] if weights else None, integer(node, "group", 1)))
+    channels = product((weights[1] if weights else None, integer_attribute(node, "group", 1)))
     return [
         (batch, channels, *_transposed_spatial_shape(node, data or unknown(rank), weights or unknown(rank)))
     ]
@@ -54,34 +59,34 @@ def _convolved(node: ShapeContext, data: Shape | None, weights: Shape | None) ->
         return None
     batch = data[0] if data else None
     channels = weights[0] if weights else None
-    node_windows = windows(node, weights[2:] if weights else None)
+    node_windows = read_windows(node, weights[2:] if weights else None)
     if data is None or node_windows is None:
         return (batch, channels, *unknown(rank - 2))
     return (
         batch,
         channels,
-        *(slid(node, size, window) for size, window in zip(data[2:], node_windows, strict=True)),
+        *(window_count(node, size, window) for size, window in zip(data[2:], node_windows, strict=True)),
     )
 
 
 def _transposed_spatial_shape(node: ShapeContext, data: Shape, weights: Shape) -> Shape:
     spatial = len(data) - 2
-    declared = integers(node, "output_shape")
+    declared = integers_attribute(node, "output_shape")
     if declared:
         return declared if len(declared) == spatial else unknown(spatial)
-    extra = integers(node, "output_padding") or (0,) * spatial
-    node_windows = windows(node, weights[2:])
+    extra = integers_attribute(node, "output_padding") or (0,) * spatial
+    node_windows = read_windows(node, weights[2:])
     if node_windows is None or len(extra) != spatial:
         return unknown(spatial)
     return tuple(
-        spread(node, size, window, padding)
+        transposed_size(node, size, window, padding)
         for size, window, padding in zip(data[2:], node_windows, extra, strict=True)
     )
 
 
 def _rank(node: ShapeContext, data: Shape | None, weights: Shape | None) -> int | None:
     """Return the rank if the data, the weights and `kernel_shape` do not contradict each other."""
-    kernel = size_of(node.attribute("kernel_shape"))
+    kernel = list_attribute_length(node.attribute("kernel_shape"))
     ranks = {len(shape) for shape in (data, weights) if shape is not None} | (
         {kernel + 2} if kernel else set()
     )

@@ -29,40 +29,40 @@ def product(dims: Iterable[int | None]) -> int | None:
     return math.prod(known) if len(known) == len(factors) else None
 
 
-def quotient(size: int | None, by: int | None) -> int | None:
+def exact_quotient(size: int | None, by: int | None) -> int | None:
     """Return the quotient, or `None` if the division is not exact or an operand is unknown."""
     if size is None or not by or size % by:
         return None
     return size // by
 
 
-def replaced(shape: Shape, axis: int, dim: int | None) -> Shape:
+def with_dim(shape: Shape, axis: int, dim: int | None) -> Shape:
     """Return the shape with one dimension changed."""
     return (*shape[:axis], dim, *shape[axis + 1 :])
 
 
-def axis_in(axis: int | None, rank: int | None) -> int | None:
+def normalize_axis(axis: int | None, rank: int | None) -> int | None:
     """Return the axis as a non-negative index, or `None` if it is unknown or out of range."""
     if axis is None or rank is None or not -rank <= axis < rank:
         return None
     return axis % rank
 
 
-def axes_in(axes: Sequence[int | None] | None, rank: int | None) -> tuple[int, ...] | None:
+def normalize_axes(axes: Sequence[int | None] | None, rank: int | None) -> tuple[int, ...] | None:
     """Return the axes as non-negative indices, or `None` if one is unknown or out of range."""
-    indices = [axis_in(axis, rank) for axis in axes or ()]
+    indices = [normalize_axis(axis, rank) for axis in axes or ()]
     known = tuple(axis for axis in indices if axis is not None)
     return known if axes is not None and len(known) == len(indices) else None
 
 
-def common(first: Shape | None, second: Shape | None) -> Shape | None:
+def common_shape(first: Shape | None, second: Shape | None) -> Shape | None:
     """Return the dimensions that two shapes agree on, for a value that has either shape."""
     if first is None or second is None or len(first) != len(second):
         return None
     return tuple(a if a == b else None for a, b in zip(first, second, strict=True))
 
 
-def refined(first: Shape | None, second: Shape | None) -> Shape | None:
+def unify(first: Shape | None, second: Shape | None) -> Shape | None:
     """Return the combined knowledge of two shapes of the same value.
 
     Contradicting dimensions are unknown; contradicting ranks return `None`.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.dims import axis_in, broadcast, unknown
-from opshift.registry.shapes.node_reading import input_shape, integer
+from opshift.registry.shapes.dims import broadcast, normalize_axis, unknown
+from opshift.registry.shapes.node_reading import input_shape, integer_attribute
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
@@ -48,7 +48,7 @@ def broadcast_all(node: ShapeContext) -> Sequence[Shape | None]:
 def batch_normalization(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer the input's shape, and the shape of the mean for statistics, with one value per channel."""
     data, mean = input_shape(node, 0), input_shape(node, 3)
-    if mean is None and integer(node, "spatial", 1) == 1:
+    if mean is None and integer_attribute(node, "spatial", 1) == 1:
         mean = (data[1],) if data is not None and len(data) > 1 else (None,)
     return [data, *[mean] * (node.output_count - 1)]
 
@@ -59,7 +59,7 @@ def layer_normalization(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if data is None:
         return []
-    start = axis_in(integer(node, "axis"), len(data))
+    start = normalize_axis(integer_attribute(node, "axis"), len(data))
     reduced = unknown(len(data)) if start is None else data[:start] + (1,) * (len(data) - start)
     return [data, reduced, reduced]
 

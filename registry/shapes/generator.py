@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from opshift.registry.shapes.dims import unknown
-from opshift.registry.shapes.node_reading import input_shape, integer, integers, scalar, setting, size_of
+from opshift.registry.shapes.node_reading import (
+    constant_scalar,
+    input_shape,
+    integer_attribute,
+    integers_attribute,
+    list_attribute_length,
+    setting,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
 @rule("scalar")
-def a_scalar(node: ShapeContext) -> Sequence[Shape | None]:
+def scalar_shape(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a scalar."""
     return [()]
 
@@ -19,7 +26,11 @@ def a_scalar(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("shape")
 def shape_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a list with one element per dimension, or per dimension from `start` to `end`."""
-    data, start, end = input_shape(node, 0), integer(node, "start", 0), integer(node, "end")
+    data, start, end = (
+        input_shape(node, 0),
+        integer_attribute(node, "start", 0),
+        integer_attribute(node, "end"),
+    )
     if data is None or start is None:
         return [(None,)]
     return [(len(data[start:end]),)]
@@ -35,7 +46,7 @@ def constant(node: ShapeContext) -> Sequence[Shape | None]:
     if any(node.attribute(name) is not None for name in ("value_float", "value_int", "value_string")):
         return [()]
     lists = (node.attribute(name) for name in ("value_floats", "value_ints", "value_strings"))
-    return next(([(size_of(each),)] for each in lists if each is not None), [])
+    return next(([(list_attribute_length(each),)] for each in lists if each is not None), [])
 
 
 @rule("constant_of_shape")
@@ -48,22 +59,22 @@ def constant_of_shape(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 @rule("stated")
-def stated(node: ShapeContext) -> Sequence[Shape | None]:
+def shape_from_attribute(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer the shape in the attribute `shape`."""
-    return [integers(node, "shape")]
+    return [integers_attribute(node, "shape")]
 
 
 @rule("multinomial")
 def multinomial(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer the number of samples for each row."""
     rows = input_shape(node, 0)
-    return [(rows[0] if rows else None, integer(node, "sample_size", 1))]
+    return [(rows[0] if rows else None, integer_attribute(node, "sample_size", 1))]
 
 
 @rule("range")
 def range_(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer the length of a list from constant integers; it is unknown for floats."""
-    start, limit, step = (scalar(node, position) for position in range(3))
+    start, limit, step = (constant_scalar(node, position) for position in range(3))
     if start is None or limit is None or not step:
         return [(None,)]
     return [(len(range(start, limit, step)),)]
@@ -72,13 +83,13 @@ def range_(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("window")
 def window(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a list with the length in the first input."""
-    return [(scalar(node, 0),)]
+    return [(constant_scalar(node, 0),)]
 
 
 @rule("mel_weight_matrix")
 def mel_weight_matrix(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer one row per frequency and one column per mel bin."""
-    bins, size = scalar(node, 0), scalar(node, 1)
+    bins, size = constant_scalar(node, 0), constant_scalar(node, 1)
     return [(None if size is None else size // 2 + 1, bins)]
 
 

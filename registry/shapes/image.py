@@ -7,14 +7,14 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.registry.shapes.dims import axes_in, product, quotient, unknown
+from opshift.registry.shapes.dims import exact_quotient, normalize_axes, product, unknown
 from opshift.registry.shapes.node_reading import (
     constant_integers,
+    input_length,
     input_shape,
-    integer,
-    integers,
-    length,
-    text,
+    integer_attribute,
+    integers_attribute,
+    string_attribute,
 )
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
@@ -22,32 +22,41 @@ from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 @rule("depth_to_space", keeps_rank=True)
 def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
     """Move blocks of channels into height and width."""
-    data, block = _image(node), integer(node, "blocksize")
+    data, block = _image(node), integer_attribute(node, "blocksize")
     if data is None or block is None or block < 1:
         return [unknown(4)]
     batch, channels, height, width = data
-    return [(batch, quotient(channels, block * block), product((height, block)), product((width, block)))]
+    return [
+        (batch, exact_quotient(channels, block * block), product((height, block)), product((width, block)))
+    ]
 
 
 @rule("space_to_depth", keeps_rank=True)
 def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
     """Move blocks of height and width into the channels."""
-    data, block = _image(node), integer(node, "blocksize")
+    data, block = _image(node), integer_attribute(node, "blocksize")
     if data is None or block is None or block < 1:
         return [unknown(4)]
     batch, channels, height, width = data
-    return [(batch, product((channels, block * block)), quotient(height, block), quotient(width, block))]
+    return [
+        (
+            batch,
+            product((channels, block * block)),
+            exact_quotient(height, block),
+            exact_quotient(width, block),
+        )
+    ]
 
 
 @rule("column_to_image")
 def column_to_image(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer an image of the given size; each column contains the channels of one block."""
     data, size, block = input_shape(node, 0), constant_integers(node, 1), constant_integers(node, 2)
-    counts = {count for count in (length(node, 1), length(node, 2)) if count is not None}
+    counts = {count for count in (input_length(node, 1), input_length(node, 2)) if count is not None}
     if len(counts) != 1:
         return [None]
     batch, columns = data[:2] if data is not None and len(data) == 3 else (None, None)
-    channels = None if block is None else quotient(columns, product(block))
+    channels = None if block is None else exact_quotient(columns, product(block))
     return [(batch, channels, *(unknown(counts.pop()) if size is None else size))]
 
 
@@ -66,7 +75,7 @@ def grid_sample(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("affine_grid")
 def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer the given size without its channels, and one coordinate per spatial axis as last dimension."""
-    theta, size, rank = input_shape(node, 0), constant_integers(node, 1), length(node, 1)
+    theta, size, rank = input_shape(node, 0), constant_integers(node, 1), input_length(node, 1)
     if rank is None and theta is not None and len(theta) == 3 and theta[1] is not None:
         rank = theta[1] + 2
     if rank not in (4, 5):
@@ -78,7 +87,7 @@ def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("decoded_image")
 def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer an unknown height and width, and the number of channels of the pixel format."""
-    return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(text(node, "pixel_format")))]
+    return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(string_attribute(node, "pixel_format")))]
 
 
 @rule("center_crop_pad", keeps_rank=True)
@@ -87,7 +96,11 @@ def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
     data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")
     if data is None:
         return [None]
-    selected = tuple(range(len(data))) if axes is None else axes_in(integers(node, "axes"), len(data))
+    selected = (
+        tuple(range(len(data)))
+        if axes is None
+        else normalize_axes(integers_attribute(node, "axes"), len(data))
+    )
     if selected is None:
         return [unknown(len(data))]
     new_sizes = sizes if sizes is not None and len(sizes) == len(selected) else unknown(len(selected))
@@ -98,7 +111,7 @@ def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("crop", keeps_rank=True)
 def crop(node: ShapeContext) -> Sequence[Shape | None]:
     """Set height and width to `scale`, or subtract `border` (left, top, right, bottom) from them."""
-    data, border, size = _image(node), integers(node, "border"), integers(node, "scale")
+    data, border, size = _image(node), integers_attribute(node, "border"), integers_attribute(node, "scale")
     batch, channels, height, width = data if data is not None else unknown(4)
     if size is not None:
         return [(batch, channels, *(size if len(size) == 2 and min(size) >= 0 else unknown(2)))]
@@ -124,7 +137,9 @@ def resize(node: ShapeContext) -> Sequence[Shape | None]:
     if data is None:
         return [None]
     has_axes = node.attribute("axes") is not None
-    axes = axes_in(integers(node, "axes"), len(data)) if has_axes else tuple(range(len(data)))
+    axes = (
+        normalize_axes(integers_attribute(node, "axes"), len(data)) if has_axes else tuple(range(len(data)))
+    )
     if axes is None:
         return [unknown(len(data))]
     size_by_axis = dict(
@@ -138,7 +153,7 @@ def resize(node: ShapeContext) -> Sequence[Shape | None]:
 def _sizes(node: ShapeContext) -> Shape | None:
     parameter = node.version.input_named("sizes")
     sizes = constant_integers(node, parameter[0]) if parameter else None
-    if sizes is None or text(node, "keep_aspect_ratio_policy") in ("", "stretch"):
+    if sizes is None or string_attribute(node, "keep_aspect_ratio_policy") in ("", "stretch"):
         return sizes
     return unknown(len(sizes))
 

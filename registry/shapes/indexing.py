@@ -5,8 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from opshift.registry.shapes.dims import axes_in, product, replaced, unknown
-from opshift.registry.shapes.node_reading import axis, input_shape, integer, scalar, setting
+from opshift.registry.shapes.dims import normalize_axes, product, unknown, with_dim
+from opshift.registry.shapes.node_reading import (
+    axis_attribute,
+    constant_scalar,
+    input_shape,
+    integer_attribute,
+    setting,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
@@ -16,7 +22,7 @@ def gather(node: ShapeContext) -> Sequence[Shape | None]:
     data, indices = input_shape(node, 0), input_shape(node, 1)
     if not data or indices is None:
         return [None]
-    position = axis(node, len(data), 0)
+    position = axis_attribute(node, len(data), 0)
     return [None if position is None else (*data[:position], *indices, *data[position + 1 :])]
 
 
@@ -27,7 +33,11 @@ def gather_nd(node: ShapeContext) -> Sequence[Shape | None]:
     The last dimension of the indices is the number of data dimensions, after the batch dimensions, that one
     index selects.
     """
-    data, indices, batch = input_shape(node, 0), input_shape(node, 1), integer(node, "batch_dims", 0)
+    data, indices, batch = (
+        input_shape(node, 0),
+        input_shape(node, 1),
+        integer_attribute(node, "batch_dims", 0),
+    )
     if data is None or not indices or indices[-1] is None or batch is None:
         return [None]
     first_kept = batch + indices[-1]
@@ -46,7 +56,7 @@ def slice_(node: ShapeContext) -> Sequence[Shape | None]:
     count = starts.length
     if count is None:
         return [unknown(len(data))]
-    selected = axes_in(tuple(range(count)) if axes.absent else axes.values, len(data))
+    selected = normalize_axes(tuple(range(count)) if axes.absent else axes.values, len(data))
     strides = (1,) * count if steps.absent else steps.values or unknown(count)
     bounds = (starts.values or unknown(count), ends.values or unknown(count), strides)
     if selected is None or any(len(each) != len(selected) for each in bounds):
@@ -66,9 +76,9 @@ def top_k(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if data is None:
         return []
-    position = axis(node, len(data), -1)
-    count = integer(node, "k") if "k" in node.version.attributes else scalar(node, 1)
-    return [] if position is None else [replaced(data, position, count)] * 2
+    position = axis_attribute(node, len(data), -1)
+    count = integer_attribute(node, "k") if "k" in node.version.attributes else constant_scalar(node, 1)
+    return [] if position is None else [with_dim(data, position, count)] * 2
 
 
 @rule("one_hot")
@@ -77,7 +87,7 @@ def one_hot(node: ShapeContext) -> Sequence[Shape | None]:
     indices = input_shape(node, 0)
     if indices is None:
         return [None]
-    position = axis(node, len(indices) + 1, -1)
+    position = axis_attribute(node, len(indices) + 1, -1)
     return [None if position is None else (*indices[:position], _depth(node), *indices[position:])]
 
 
@@ -106,8 +116,8 @@ def compress(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if data is None:
         return [None]
-    position = axis(node, len(data))
-    return [None if position is None else replaced(data, position, None)]
+    position = axis_attribute(node, len(data))
+    return [None if position is None else with_dim(data, position, None)]
 
 
 @rule("unique")
@@ -116,10 +126,10 @@ def unique(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if node.attribute("axis") is None:
         return [(None,), (None,), (None if data is None else product(data),), (None,)]
-    position = axis(node, None if data is None else len(data))
+    position = axis_attribute(node, None if data is None else len(data))
     if data is None or position is None:
         return [None, (None,), (None,), (None,)]
-    return [replaced(data, position, None), (None,), (data[position],), (None,)]
+    return [with_dim(data, position, None), (None,), (data[position],), (None,)]
 
 
 @rule("non_zero")

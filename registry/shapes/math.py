@@ -6,8 +6,14 @@ import re
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from opshift.registry.shapes.dims import axis_in, broadcast, refined, unknown
-from opshift.registry.shapes.node_reading import input_shape, integer, scalar, scalar_setting, text
+from opshift.registry.shapes.dims import broadcast, normalize_axis, unify, unknown
+from opshift.registry.shapes.node_reading import (
+    constant_scalar,
+    input_shape,
+    integer_attribute,
+    scalar_setting,
+    string_attribute,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
@@ -27,8 +33,8 @@ def quantized_matmul(node: ShapeContext) -> Sequence[Shape | None]:
 def gemm(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer rows of the first input and columns of the second, after optional transposition."""
     first, second = input_shape(node, 0), input_shape(node, 1)
-    rows = first[1 if integer(node, "transA", 0) else 0] if _is_matrix(first) else None
-    columns = second[0 if integer(node, "transB", 0) else 1] if _is_matrix(second) else None
+    rows = first[1 if integer_attribute(node, "transA", 0) else 0] if _is_matrix(first) else None
+    columns = second[0 if integer_attribute(node, "transB", 0) else 1] if _is_matrix(second) else None
     return [(rows, columns)]
 
 
@@ -52,7 +58,7 @@ _TERM = re.compile(r"[A-Za-z]*(?:\.\.\.[A-Za-z]*)?")
 @rule("einsum")
 def einsum(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer one dimension per label of the output term, and the dimensions of the ellipsis."""
-    left, arrow, right = text(node, "equation").replace(" ", "").partition("->")
+    left, arrow, right = string_attribute(node, "equation").replace(" ", "").partition("->")
     terms = left.split(",")
     output = right if arrow else _implicit_output(left)
     if len(terms) != node.input_count or not all(_TERM.fullmatch(term) for term in [*terms, output]):
@@ -88,7 +94,7 @@ def _bind_labels(
         return
     for label, dim in zip(before + after, shape[: len(before)] + shape[end:], strict=True):
         # A label may have size 1 in one term and another size elsewhere, so 1 does not determine the size.
-        labels[label] = refined(labels.get(label, (None,)), (None if dim == 1 else dim,))
+        labels[label] = unify(labels.get(label, (None,)), (None if dim == 1 else dim,))
 
 
 def _dims(term: str, labels: dict[str, Shape | None]) -> Shape:
@@ -101,11 +107,11 @@ def dft(node: ShapeContext) -> Sequence[Shape | None]:
 
     The last dimension is 1 for real and 2 for complex values.
     """
-    data, onesided = input_shape(node, 0), integer(node, "onesided", 0)
+    data, onesided = input_shape(node, 0), integer_attribute(node, "onesided", 0)
     if not data:
         return [None]
-    real = bool(onesided and integer(node, "inverse", 0))
-    axis = axis_in(scalar_setting(node, "axis", -2), len(data))
+    real = bool(onesided and integer_attribute(node, "inverse", 0))
+    axis = normalize_axis(scalar_setting(node, "axis", -2), len(data))
     shape = (*data[:-1], 1 if real else 2)
     if axis is None or axis == len(data) - 1:
         return [(*unknown(len(data) - 1), shape[-1])]
@@ -120,17 +126,17 @@ def stft(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer batch, frames, frequency bins, and two numbers per complex value."""
     data = input_shape(node, 0)
     batch, signal = data[:2] if data is not None and len(data) == 3 else (None, None)
-    frame, step = _frame_length(node, signal), scalar(node, 1)
+    frame, step = _frame_length(node, signal), constant_scalar(node, 1)
     if frame is None:
         return [(batch, None, None, 2)]
     frames = None if signal is None or not step or step < 0 else (signal - frame) // step + 1
-    return [(batch, frames, frame // 2 + 1 if integer(node, "onesided", 1) else frame, 2)]
+    return [(batch, frames, frame // 2 + 1 if integer_attribute(node, "onesided", 1) else frame, 2)]
 
 
 def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | None:
     """Return the length in the input, or that of the axis; a one-sided inverse has an even length."""
     if node.input_count > 1:
-        return scalar(node, 1)
+        return constant_scalar(node, 1)
     if dim is None or not real:
         return dim
     return 2 * (dim - 1)
@@ -138,7 +144,7 @@ def _transform_length(node: ShapeContext, dim: int | None, real: bool) -> int | 
 
 def _frame_length(node: ShapeContext, signal: int | None) -> int | None:
     """Return the length in the input, or that of the window, or that of the signal."""
-    declared, shape = scalar(node, 3), input_shape(node, 2)
+    declared, shape = constant_scalar(node, 3), input_shape(node, 2)
     if declared is not None:
         return declared
     if shape is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from opshift.registry.shapes.dims import axis_in
+from opshift.registry.shapes.dims import normalize_axis
 from opshift.registry.shapes.rule_table import Shape, ShapeContext
 
 
@@ -24,13 +24,13 @@ def input_shape(node: ShapeContext, position: int) -> Shape | None:
     return node.inputs[position] if 0 <= position < len(node.inputs) else None
 
 
-def integer(node: ShapeContext, name: str, default: int | None = None) -> int | None:
+def integer_attribute(node: ShapeContext, name: str, default: int | None = None) -> int | None:
     """Return an integer attribute."""
     value = node.attribute(name)
     return value if isinstance(value, int) else default
 
 
-def integers(node: ShapeContext, name: str) -> tuple[int, ...] | None:
+def integers_attribute(node: ShapeContext, name: str) -> tuple[int, ...] | None:
     """Return an attribute that is a list of integers."""
     value = node.attribute(name)
     if not isinstance(value, (tuple, list)):
@@ -41,7 +41,7 @@ def integers(node: ShapeContext, name: str) -> tuple[int, ...] | None:
     return tuple(value)
 
 
-def text(node: ShapeContext, name: str) -> str:
+def string_attribute(node: ShapeContext, name: str) -> str:
     """Return a string attribute, or an empty string if it is absent."""
     value = node.attribute(name)
     if isinstance(value, bytes):
@@ -49,7 +49,7 @@ def text(node: ShapeContext, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def size_of(value: Any) -> int:
+def list_attribute_length(value: Any) -> int:
     """Return the number of elements in a list attribute, or 0 if it is absent."""
     return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
 
@@ -62,7 +62,7 @@ def constant_integers(node: ShapeContext, position: int) -> Shape | None:
     return tuple(value if isinstance(value, int) else None for value in values)
 
 
-def length(node: ShapeContext, position: int) -> int | None:
+def input_length(node: ShapeContext, position: int) -> int | None:
     """Return the number of elements of a 1-D input."""
     values = node.constant(position)
     if values is not None:
@@ -73,31 +73,31 @@ def length(node: ShapeContext, position: int) -> int | None:
 
 def setting(node: ShapeContext, name: str) -> Setting:
     """Return the list called `name`, which is an attribute or an input of the operator version."""
-    values = integers(node, name) if name in node.version.attributes else None
+    values = integers_attribute(node, name) if name in node.version.attributes else None
     if values is not None:
         return Setting(values, len(values))
     parameter = node.version.input_named(name)
     if parameter is None or parameter[0] >= node.input_count:
         return Setting(absent=True)
-    return Setting(constant_integers(node, parameter[0]), length(node, parameter[0]))
+    return Setting(constant_integers(node, parameter[0]), input_length(node, parameter[0]))
 
 
 def scalar_setting(node: ShapeContext, name: str, default: int | None = None) -> int | None:
     """Return the integer called `name`, an attribute or an input; the default if it is omitted."""
     if name in node.version.attributes:
-        return integer(node, name, default)
+        return integer_attribute(node, name, default)
     parameter = node.version.input_named(name)
     if parameter is None or parameter[0] >= node.input_count:
         return default
-    return scalar(node, parameter[0])
+    return constant_scalar(node, parameter[0])
 
 
-def scalar(node: ShapeContext, position: int) -> int | None:
+def constant_scalar(node: ShapeContext, position: int) -> int | None:
     """Return the only element of a constant input."""
     values = constant_integers(node, position)
     return values[0] if values is not None and len(values) == 1 else None
 
 
-def axis(node: ShapeContext, rank: int | None, default: int | None = None) -> int | None:
+def axis_attribute(node: ShapeContext, rank: int | None, default: int | None = None) -> int | None:
     """Return the `axis` attribute as a non-negative index."""
-    return axis_in(integer(node, "axis", default), rank)
+    return normalize_axis(integer_attribute(node, "axis", default), rank)

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.dims import unknown
-from opshift.registry.shapes.node_reading import constant_integers, input_shape, integer, integers, size_of
+from opshift.registry.shapes.node_reading import (
+    constant_integers,
+    input_shape,
+    integer_attribute,
+    integers_attribute,
+    list_attribute_length,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
-from opshift.registry.shapes.sliding_window import Window, slid, spread, windows
+from opshift.registry.shapes.sliding_window import Window, read_windows, transposed_size, window_count
 
 
 @rule("pool", keeps_rank=True)
@@ -16,7 +22,7 @@ def pool(node: ShapeContext) -> Sequence[Shape | None]:
     data, node_windows = _pooled(node)
     if data is None or node_windows is None:
         return [data] * node.output_count
-    sizes = (slid(node, size, window) for size, window in zip(data[2:], node_windows, strict=True))
+    sizes = (window_count(node, size, window) for size, window in zip(data[2:], node_windows, strict=True))
     return [(*data[:2], *sizes)] * node.output_count
 
 
@@ -38,14 +44,16 @@ def max_unpool(node: ShapeContext) -> Sequence[Shape | None]:
     if node.input_count > 2:
         declared = constant_integers(node, 2)
         return [declared if declared is not None and len(declared) == len(data) else unknown(len(data))]
-    sizes = (spread(node, size, window, 0) for size, window in zip(data[2:], node_windows, strict=True))
+    sizes = (
+        transposed_size(node, size, window, 0) for size, window in zip(data[2:], node_windows, strict=True)
+    )
     return [(*data[:2], *sizes)]
 
 
 @rule("max_roi_pool")
 def max_roi_pool(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer one image per region, with the size in `pooled_shape`."""
-    size = integers(node, "pooled_shape") or ()
+    size = integers_attribute(node, "pooled_shape") or ()
     height, width = size if len(size) == 2 else (None, None)
     return [(*_regions(node), height, width)]
 
@@ -53,15 +61,17 @@ def max_roi_pool(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("roi_align")
 def roi_align(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer one image per region, with the size in the attributes."""
-    return [(*_regions(node), integer(node, "output_height"), integer(node, "output_width"))]
+    return [
+        (*_regions(node), integer_attribute(node, "output_height"), integer_attribute(node, "output_width"))
+    ]
 
 
 def _pooled(node: ShapeContext) -> tuple[Shape | None, list[Window] | None]:
     """Return the input's shape and windows; without windows, spatial dimensions are unknown."""
-    data, kernel = input_shape(node, 0), size_of(node.attribute("kernel_shape"))
+    data, kernel = input_shape(node, 0), list_attribute_length(node.attribute("kernel_shape"))
     if data is None:
         return (unknown(kernel + 2) if kernel else None), None
-    node_windows = windows(node, None)
+    node_windows = read_windows(node, None)
     if len(data) < 2 or (node_windows is not None and len(data) != len(node_windows) + 2):
         return None, None
     return (data if node_windows is not None else (*data[:2], *unknown(len(data) - 2))), node_windows

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.registry.shapes.dims import axes_in, unknown
-from opshift.registry.shapes.node_reading import Setting, axis, input_shape, integer, setting, text
+from opshift.registry.shapes.dims import normalize_axes, unknown
+from opshift.registry.shapes.node_reading import (
+    Setting,
+    axis_attribute,
+    input_shape,
+    integer_attribute,
+    setting,
+    string_attribute,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
@@ -16,12 +23,12 @@ def reduce(node: ShapeContext) -> Sequence[Shape | None]:
     Without axes, all dimensions are reduced, or none if `noop_with_empty_axes` is set.
     """
     data, axes = input_shape(node, 0), setting(node, "axes")
-    keep = integer(node, "keepdims", 1) != 0
+    keep = integer_attribute(node, "keepdims", 1) != 0
     if axes.absent or axes.length == 0:
         return [_without_axes(node, data, keep)]
     if data is None:
         return [None]
-    known = axes_in(axes.values, len(data))
+    known = normalize_axes(axes.values, len(data))
     return [_reduced_by_unknown_axes(data, axes, keep) if known is None else _reduced(data, known, keep)]
 
 
@@ -31,8 +38,8 @@ def arg_reduce(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if not data:
         return [None]
-    keep = integer(node, "keepdims", 1) != 0
-    found = axis(node, len(data), 0)
+    keep = integer_attribute(node, "keepdims", 1) != 0
+    found = axis_attribute(node, len(data), 0)
     if found is None:
         return [unknown(len(data) if keep else len(data) - 1)]
     return [_reduced(data, (found,), keep)]
@@ -49,11 +56,11 @@ def determinant(node: ShapeContext) -> Sequence[Shape | None]:
 def loss(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a scalar, or one loss per label without a reduction; log-probabilities match the scores."""
     labels = input_shape(node, 1)
-    return [labels if text(node, "reduction") == "none" else (), input_shape(node, 0)]
+    return [labels if string_attribute(node, "reduction") == "none" else (), input_shape(node, 0)]
 
 
 def _without_axes(node: ShapeContext, data: Shape | None, keep: bool) -> Shape | None:
-    if integer(node, "noop_with_empty_axes", 0):
+    if integer_attribute(node, "noop_with_empty_axes", 0):
         return data
     if not keep:
         return ()

@@ -46,18 +46,18 @@ class ShapeContext(Protocol):
         """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
 
 
-Rule = Callable[[ShapeContext], Sequence[Shape | None]]
+ShapeRule = Callable[[ShapeContext], Sequence[Shape | None]]
 """Returns the output shapes by position; missing trailing entries are unknown."""
 
-_RULES: dict[str, Rule] = {}
+_RULES: dict[str, ShapeRule] = {}
 
-RULES: Mapping[str, Rule] = MappingProxyType(_RULES)
+SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType(_RULES)
 
 KEEPS_RANK: set[str] = set()
 """Rules with the same rank for the first output and the first input, if the output rank is known."""
 
 
-def rule(name: str, *, keeps_rank: bool = False) -> Callable[[Rule], Rule]:
+def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeRule]:
     """Register a function as the shape rule `name`.
 
     The result is limited to the outputs of the node, and negative dimensions become unknown.
@@ -70,7 +70,7 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[Rule], Rule]:
         OpshiftError: the name is already registered.
     """
 
-    def register(function: Rule) -> Rule:
+    def register(function: ShapeRule) -> ShapeRule:
         if name in _RULES:
             both = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
             raise OpshiftError(f"shape rule {name!r} is defined by both {both}", remedy="rename one of them")

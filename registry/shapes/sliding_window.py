@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opshift.registry.shapes.dims import plus
-from opshift.registry.shapes.node_reading import integer, integers, text
+from opshift.registry.shapes.node_reading import integer_attribute, integers_attribute, string_attribute
 from opshift.registry.shapes.rule_table import Shape, ShapeContext
 
 
@@ -21,9 +21,9 @@ class Window(NamedTuple):
     """The padding at the end."""
 
 
-def windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
+def read_windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
     """Return one window per spatial dimension; the attribute `kernel_shape` overrides the weights' shape."""
-    sizes = integers(node, "kernel_shape") or kernel
+    sizes = integers_attribute(node, "kernel_shape") or kernel
     if sizes is None:
         return None
     rank = len(sizes)
@@ -41,7 +41,7 @@ def windows(node: ShapeContext, kernel: Shape | None) -> list[Window] | None:
     ]
 
 
-def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
+def window_count(node: ShapeContext, size: int | None, window: Window) -> int | None:
     """Return the number of positions of the window.
 
     With `ceil_mode`, a last window that would start in the padding makes the result unknown, because
@@ -49,7 +49,7 @@ def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
     """
     if size is None or window.stride is None or window.stride < 1:
         return None
-    padding = text(node, "auto_pad") or "NOTSET"
+    padding = string_attribute(node, "auto_pad") or "NOTSET"
     if padding in ("SAME_UPPER", "SAME_LOWER"):
         return -(-size // window.stride)
     pads = 0 if padding == "VALID" else window.pads
@@ -57,16 +57,16 @@ def slid(node: ShapeContext, size: int | None, window: Window) -> int | None:
         return None
     span = size + pads - window.kernel
     floor_count, ceil_count = span // window.stride + 1, -(-span // window.stride) + 1
-    if floor_count == ceil_count or not integer(node, "ceil_mode", 0):
+    if floor_count == ceil_count or not integer_attribute(node, "ceil_mode", 0):
         return floor_count
     after = 0 if padding == "VALID" else window.after
     begins_in_data = after is not None and (ceil_count - 1) * window.stride < size + pads - after
     return ceil_count if begins_in_data else None
 
 
-def spread(node: ShapeContext, size: int | None, window: Window, extra: int | None) -> int | None:
+def transposed_size(node: ShapeContext, size: int | None, window: Window, extra: int | None) -> int | None:
     """Return the size over which the window has `size` positions, plus `extra`."""
-    padding = text(node, "auto_pad") or "NOTSET"
+    padding = string_attribute(node, "auto_pad") or "NOTSET"
     pads = 0 if padding == "VALID" else window.pads
     if padding not in ("VALID", "NOTSET") or size is None or window.stride is None or pads is None:
         return None
@@ -76,7 +76,7 @@ def spread(node: ShapeContext, size: int | None, window: Window, extra: int | No
 def _list_attribute(node: ShapeContext, name: str, count: int, default: int) -> Shape:
     if node.attribute(name) is None:
         return (default,) * count
-    values = integers(node, name)
+    values = integers_attribute(node, name)
     return values if values is not None and len(values) == count else (None,) * count
 
 

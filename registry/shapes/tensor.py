@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.dims import (
-    axes_in,
-    axis_in,
     broadcast,
+    exact_quotient,
+    normalize_axes,
+    normalize_axis,
     plus,
     product,
-    quotient,
-    refined,
+    unify,
     unknown,
 )
 from opshift.registry.shapes.node_reading import (
-    axis,
+    axis_attribute,
     constant_integers,
     input_shape,
-    integer,
-    integers,
+    integer_attribute,
+    integers_attribute,
     setting,
 )
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
@@ -28,10 +28,10 @@ from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 @rule("transpose", keeps_rank=True)
 def transpose(node: ShapeContext) -> Sequence[Shape | None]:
     """Reorder the dimensions by `perm`, or reverse them."""
-    data, order = input_shape(node, 0), integers(node, "perm")
+    data, order = input_shape(node, 0), integers_attribute(node, "perm")
     if order is None:
         return [None if data is None else data[::-1]]
-    axes = axes_in(order, len(order))
+    axes = normalize_axes(order, len(order))
     if axes is None or len(set(axes)) != len(axes) or (data is not None and len(data) != len(axes)):
         return [None]
     return [unknown(len(axes)) if data is None else tuple(data[position] for position in axes)]
@@ -40,7 +40,7 @@ def transpose(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("flatten")
 def flatten(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a matrix of the dimensions before the axis and the remaining ones."""
-    data, axis = input_shape(node, 0), integer(node, "axis", 1)
+    data, axis = input_shape(node, 0), integer_attribute(node, "axis", 1)
     if data is None or axis is None or not -len(data) <= axis <= len(data):
         return [(None, None)]
     split = axis if axis >= 0 else axis + len(data)
@@ -53,7 +53,7 @@ def reshape(node: ShapeContext) -> Sequence[Shape | None]:
     data, target_shape = input_shape(node, 0), setting(node, "shape")
     if target_shape.values is None:
         return [None if target_shape.length is None else unknown(target_shape.length)]
-    copies = not integer(node, "allowzero", 0)
+    copies = not integer_attribute(node, "allowzero", 0)
     copied = {position for position, dim in enumerate(target_shape.values) if dim == 0 and copies}
     known = data if data is not None else unknown(len(target_shape.values))
     if any(position >= len(known) for position in copied):
@@ -72,7 +72,7 @@ def squeeze(node: ShapeContext) -> Sequence[Shape | None]:
         return [None]
     if axes.absent:
         return [None if None in data else tuple(dim for dim in data if dim != 1)]
-    indices = axes_in(axes.values, len(data))
+    indices = normalize_axes(axes.values, len(data))
     if indices and all(data[position] in (1, None) for position in indices):
         return [tuple(dim for position, dim in enumerate(data) if position not in indices)]
     return [unknown(len(data) - 1) if axes.values is None and axes.length == 1 and data else None]
@@ -85,7 +85,7 @@ def unsqueeze(node: ShapeContext) -> Sequence[Shape | None]:
     if data is None or axes.length is None:
         return [None]
     rank = len(data) + axes.length
-    indices = axes_in(axes.values, rank)
+    indices = normalize_axes(axes.values, rank)
     if indices is None or len(set(indices)) != len(indices):
         return [unknown(rank) if axes.values is None or None in axes.values else None]
     remaining = iter(data)
@@ -99,7 +99,7 @@ def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | 
     others = product(dim for position, dim in enumerate(target) if dim != -1 and position not in copied)
     if 0 in (data[position] for position in copied):
         return None
-    return quotient(product(dim for position, dim in enumerate(data) if position not in copied), others)
+    return exact_quotient(product(dim for position, dim in enumerate(data) if position not in copied), others)
 
 
 @rule("concat", keeps_rank=True)
@@ -113,12 +113,12 @@ def concat(node: ShapeContext) -> Sequence[Shape | None]:
     if not known or len({len(shape) for shape in known}) != 1:
         return [None]
     rank = len(known[0])
-    position = axis(node, rank)
+    position = axis_attribute(node, rank)
     if position is None:
-        return [unknown(rank) if rank and integer(node, "axis") is None else None]
+        return [unknown(rank) if rank and integer_attribute(node, "axis") is None else None]
     merged: Shape | None = unknown(rank)
     for shape in known:
-        merged = refined(merged, shape)
+        merged = unify(merged, shape)
     assert merged is not None
     total = plus(*(None if shape is None else shape[position] for shape in shapes))
     return [(*merged[:position], total, *merged[position + 1 :])]
@@ -130,9 +130,9 @@ def split(node: ShapeContext) -> Sequence[Shape | None]:
     data = input_shape(node, 0)
     if data is None:
         return []
-    position = axis(node, len(data))
+    position = axis_attribute(node, len(data))
     if position is None:
-        return [unknown(len(data))] * node.output_count if integer(node, "axis") is None else []
+        return [unknown(len(data))] * node.output_count if integer_attribute(node, "axis") is None else []
     lengths = _lengths(node, data[position])
     return [(*data[:position], length, *data[position + 1 :]) for length in lengths]
 
@@ -168,7 +168,7 @@ def pad(node: ShapeContext) -> Sequence[Shape | None]:
     axes = setting(node, "axes")
     if data is None:
         return [unknown(pads.length // 2) if axes.absent and pads.length is not None else None]
-    selected = tuple(range(len(data))) if axes.absent else axes_in(axes.values, len(data))
+    selected = tuple(range(len(data))) if axes.absent else normalize_axes(axes.values, len(data))
     if selected is None or pads.values is None or len(pads.values) != 2 * len(selected):
         return [unknown(len(data))]
     pads_by_axis = dict(
@@ -181,7 +181,7 @@ def _lengths(node: ShapeContext, size: int | None) -> Shape:
     declared, count = setting(node, "split"), node.output_count
     if not declared.absent:
         return declared.values if declared.values and len(declared.values) == count else unknown(count)
-    parts = integer(node, "num_outputs", count)
+    parts = integer_attribute(node, "num_outputs", count)
     if size is None or not count or parts != count:
         return unknown(count)
     part = -(-size // count)
@@ -192,7 +192,7 @@ def _lengths(node: ShapeContext, size: int | None) -> Shape:
 
 def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:
     tiles, axes = constant_integers(node, 1), constant_integers(node, 2)
-    position = axis_in(axes[0], len(data)) if axes is not None and len(axes) == 1 else None
+    position = normalize_axis(axes[0], len(data)) if axes is not None and len(axes) == 1 else None
     if position is None:
         return unknown(len(data))
     times = tiles[0] if tiles is not None and len(tiles) == 1 else None

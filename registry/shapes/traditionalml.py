@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.registry.shapes.dims import product
-from opshift.registry.shapes.node_reading import input_shape, integer, integers, size_of
+from opshift.registry.shapes.node_reading import (
+    input_shape,
+    integer_attribute,
+    integers_attribute,
+    list_attribute_length,
+)
 from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
 
 
@@ -20,14 +25,14 @@ def classifier(node: ShapeContext) -> Sequence[Shape | None]:
 def regressor(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer one row per sample and one column per target, if the number of targets is declared."""
     targets = next((name for name in ("targets", "n_targets") if name in node.version.attributes), "")
-    return [(_samples(node), integer(node, targets) if targets else None)]
+    return [(_samples(node), integer_attribute(node, targets) if targets else None)]
 
 
 @rule("one_hot_encoder")
 def one_hot_encoder(node: ShapeContext) -> Sequence[Shape | None]:
     """Append a dimension with one element per category."""
     data = input_shape(node, 0)
-    sizes = [size_of(node.attribute(name)) for name in ("cats_int64s", "cats_strings")]
+    sizes = [list_attribute_length(node.attribute(name)) for name in ("cats_int64s", "cats_strings")]
     return [None if data is None else (*data, max(sizes) or None)]
 
 
@@ -46,7 +51,7 @@ def joined_features(node: ShapeContext) -> Sequence[Shape | None]:
 
     A 1-D input is one sample.
     """
-    data, widths = input_shape(node, 0), integers(node, "inputdimensions")
+    data, widths = input_shape(node, 0), integers_attribute(node, "inputdimensions")
     rows = None if data is None or not data else data[0] if len(data) > 1 else 1
     return [(rows, None if widths is None or min(widths, default=-1) < 0 else sum(widths))]
 
@@ -73,7 +78,7 @@ def string_normalizer(node: ShapeContext) -> Sequence[Shape | None]:
 @rule("n_grams")
 def n_grams(node: ShapeContext) -> Sequence[Shape | None]:
     """Infer a last dimension with one element per index in `ngram_indexes`."""
-    data, indexes = input_shape(node, 0), integers(node, "ngram_indexes")
+    data, indexes = input_shape(node, 0), integers_attribute(node, "ngram_indexes")
     if not data or len(data) > 2:
         return [None]
     return [(*data[:-1], max(indexes) + 1 if indexes else None)]

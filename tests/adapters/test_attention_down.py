@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 from opshift import convert_version
@@ -128,7 +128,7 @@ def test_expands_into_two_matrix_products(
 def test_needs_no_sequence_lengths(
     feeds: dict[str, Array], attributes: dict[str, Any], outputs: int, converted: Converted
 ) -> None:
-    model = symbolic(_model(feeds, 23, outputs, **attributes))
+    model = with_symbolic_dims(_model(feeds, 23, outputs, **attributes))
     for value in model.graph.input:
         if len(value.type.tensor_type.shape.dim) == 4 and value.name in ("Q", "K", "V"):
             value.type.tensor_type.shape.dim[1].dim_value = feeds[value.name].shape[1]
@@ -191,7 +191,7 @@ def test_converts_padding_and_windows_to_mask(
     outputs = 3 if "past_key" in feeds else 1
     model = _model(feeds, opset, outputs, **attributes)
     if not lengths_known:
-        symbolic(model)
+        with_symbolic_dims(model)
         for value in model.graph.input[:3]:
             value.type.tensor_type.shape.dim[1].dim_value = HEADS
     expected = _expected(model, feeds)

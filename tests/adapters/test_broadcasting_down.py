@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
@@ -58,7 +58,7 @@ def test_broadcasts_below_opset_7(
     first: Shape, second: Shape, attributes: dict[str, int], expected_nodes: Sequence[str]
 ) -> None:
     model, feeds = _model("Div", (first, second))
-    result = there_and_back(model, 6, feeds)
+    result = assert_round_trip(model, 6, feeds)
     assert op_types(result) == expected_nodes
     assert {each.name: each.i for each in result.graph.node[-1].attribute} == attributes
 
@@ -68,7 +68,7 @@ def test_swaps_inputs(op_type: str) -> None:
     model, feeds = _model(
         op_type, ((4,), (3, 4)), output=1 if op_type in ("Add", "Mul") else TensorProto.BOOL
     )
-    node = there_and_back(model, 6, feeds).graph.node[0]
+    node = assert_round_trip(model, 6, feeds).graph.node[0]
     assert list(node.input) == ["x1", "x0"]
     assert node.op_type == {"Greater": "Less", "Less": "Greater"}.get(op_type, op_type)
 
@@ -76,12 +76,14 @@ def test_swaps_inputs(op_type: str) -> None:
 @pytest.mark.parametrize("op_type", ["Add", "Sub", "Mul", "Div", "Pow", "Greater", "Less"])
 def test_converts_to_the_first_version(op_type: str) -> None:
     output = TensorProto.BOOL if op_type in ("Greater", "Less") else 1
-    there_and_back(*_to_opset_5(_model(op_type, ((2, 3, 4), (3, 1)), output=output)))
+    assert_round_trip(*_to_opset_5(_model(op_type, ((2, 3, 4), (3, 1)), output=output)))
 
 
 @pytest.mark.parametrize("op_type", ["And", "Or", "Xor", "Equal"])
 def test_converts_boolean_operators_to_the_first_version(op_type: str) -> None:
-    there_and_back(*_to_opset_5(_model(op_type, ((2, 3, 4), (4,)), dtype=np.bool_, output=TensorProto.BOOL)))
+    assert_round_trip(
+        *_to_opset_5(_model(op_type, ((2, 3, 4), (4,)), dtype=np.bool_, output=TensorProto.BOOL))
+    )
 
 
 def _to_opset_5(
@@ -120,7 +122,7 @@ def test_broadcasts_inputs_of_variadic_operators(
     if target == 7:
         converted(model, 7, feeds)
     else:
-        there_and_back(model, 6, feeds)
+        assert_round_trip(model, 6, feeds)
 
 
 @pytest.mark.parametrize("op_type", ["Max", "Min"])
@@ -173,7 +175,7 @@ SLOPE_CASES = [
 def test_converts_prelu_slopes(slope: Shape, expected_nodes: Sequence[str]) -> None:
     feeds = {"x": _random((2, 3, 4, 5)) - 3, "slope": _random(slope)}
     model = build([helper.make_node("PRelu", ["x", "slope"], ["y"])], feeds, ["y"], 7)
-    assert sorted(op_types(there_and_back(model, 6, feeds))) == sorted(expected_nodes)
+    assert sorted(op_types(assert_round_trip(model, 6, feeds))) == sorted(expected_nodes)
 
 
 def test_refuses_slope_of_unknown_rank(refusal: Refusing) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import build, op_types
 
 from opshift import convert_version
@@ -50,7 +50,7 @@ def test_refuses_8_bit_floats_below_opset_19(to: int, refusal: Refusing) -> None
 
 @pytest.mark.parametrize("to", [TensorProto.INT64, TensorProto.DOUBLE, TensorProto.BOOL])
 def test_converts_type_number_to_name(to: int) -> None:
-    (node,) = there_and_back(_cast(to, 9), 5, FEEDS).graph.node
+    (node,) = assert_round_trip(_cast(to, 9), 5, FEEDS).graph.node
     assert node.attribute[0].s.decode() == TensorProto.DataType.Name(to)
 
 

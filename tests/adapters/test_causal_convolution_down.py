@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 from opshift.converter.errors import Refusal
@@ -55,4 +55,7 @@ def test_prepends_the_past_state(
 
 def test_refuses_unknown_kernel_size(refusal: Callable[..., Refusal]) -> None:
     model, _ = _case()
-    assert refusal(symbolic(model), 26).reason == "the number of channels and the kernel width are unknown"
+    assert (
+        refusal(with_symbolic_dims(model), 26).reason
+        == "the number of channels and the kernel width are unknown"
+    )

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
@@ -56,4 +56,4 @@ def test_needs_no_sizes(
 ) -> None:
     model, feeds = _model(shape, attributes, constant=constant)
     for target in (11, 17):
-        converted(symbolic(model), target, feeds)
+        converted(with_symbolic_dims(model), target, feeds)

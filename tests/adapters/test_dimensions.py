@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, helper
 
-from opshift.model.types import sizes_of
+from opshift.model.types import dims_of
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from opshift.model.types import sizes_of
 )
 def test_returns_known_dimensions(declared: list[Any], dims: tuple[int | None, ...]) -> None:
     value = helper.make_tensor_value_info("x", TensorProto.FLOAT, declared)
-    assert sizes_of(value.type.tensor_type.shape) == dims
+    assert dims_of(value.type.tensor_type.shape) == dims

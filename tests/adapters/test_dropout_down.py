@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types
 
 from opshift import convert_version
@@ -85,7 +85,7 @@ def test_drops_unused_mask(converted: Converted) -> None:
 
 def test_sets_is_test_at_opset_6() -> None:
     model, feeds = _model([], {})
-    (node,) = there_and_back(model, 6, feeds).graph.node
+    (node,) = assert_round_trip(model, 6, feeds).graph.node
     assert {each.name: each.i for each in node.attribute} == {"is_test": 1}
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from onnx import AttributeProto, TensorProto
-from support.weighty import TENSORS, held, model, raw, save
+from support.weighty import TENSORS, constant_node, model, raw, save
 
-from opshift.converter.streaming.weights import reading
+from opshift.converter.streaming.weights import open_without_weights
 from opshift.model.messages import ModelProto
-from opshift.model.offloaded_tensors import HOLDERS, byte_size, serialized, with_elements
+from opshift.model.offloaded_tensors import STORES, serialize, serialized_size, with_payload
 from opshift.model.tensors import read_tensor
 
 ModelPair = tuple[Any, Any]
@@ -22,8 +22,8 @@ ModelPair = tuple[Any, Any]
 @pytest.fixture
 def offload_small_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Offload tensors of a few elements too."""
-    monkeypatch.setattr("opshift.converter.streaming.weights.SMALL_FILE", 0)
-    monkeypatch.setattr("opshift.converter.streaming.weights.LEAST", 100)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_STREAMED_FILE", 0)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_EXTRACTED_TENSOR", 100)
 
 
 @pytest.fixture(params=TENSORS)
@@ -32,8 +32,8 @@ def models(
 ) -> Iterator[ModelPair]:
     """Yield a complete model and the same model read from a file with offloaded tensors."""
     tensor = TENSORS[request.param]()
-    data = save(model([held(tensor)], [tensor, raw("v")]), tmp_path / "model.onnx")
-    with reading(tmp_path / "model.onnx") as offloaded:
+    data = save(model([constant_node(tensor)], [tensor, raw("v")]), tmp_path / "model.onnx")
+    with open_without_weights(tmp_path / "model.onnx") as offloaded:
         yield ModelProto.FromString(data), offloaded
 
 
@@ -51,20 +51,20 @@ def test_reads_offloaded_tensors(models: ModelPair) -> None:
 
 def test_serializes_messages_to_the_same_bytes(models: ModelPair) -> None:
     for complete, offloaded in zip(*map(_messages, models), strict=True):
-        assert serialized(offloaded) == serialized(complete) != offloaded.SerializeToString()
-        assert byte_size(offloaded) == byte_size(complete) == complete.ByteSize()
+        assert serialize(offloaded) == serialize(complete) != offloaded.SerializeToString()
+        assert serialized_size(offloaded) == serialized_size(complete) == complete.ByteSize()
 
 
 def test_restores_payload(models: ModelPair) -> None:
     for complete, offloaded in zip(*(root.graph.initializer for root in models), strict=True):
         assert offloaded != complete
-        assert with_elements(offloaded) == complete
-        assert with_elements(complete) is complete
+        assert with_payload(offloaded) == complete
+        assert with_payload(complete) is complete
 
 
 def test_reads_changed_dims_of_an_offloaded_tensor(tmp_path: Path, offload_small_tensors: None) -> None:
     save(model(initializers=[raw()]), tmp_path / "model.onnx")
-    with reading(tmp_path / "model.onnx") as offloaded:
+    with open_without_weights(tmp_path / "model.onnx") as offloaded:
         tensor = offloaded.graph.initializer[0]
         tensor.dims[:] = [8, 8]
         restored = read_tensor(tensor)
@@ -74,9 +74,9 @@ def test_reads_changed_dims_of_an_offloaded_tensor(tmp_path: Path, offload_small
 
 def test_returns_ordinary_tensors_unchanged() -> None:
     tensor = raw()
-    assert not HOLDERS
-    assert with_elements(tensor) is tensor
-    assert serialized(tensor) == tensor.SerializeToString()
+    assert not STORES
+    assert with_payload(tensor) is tensor
+    assert serialize(tensor) == tensor.SerializeToString()
 
 
 def test_only_listed_modules_access_raw_bytes() -> None:
@@ -110,11 +110,11 @@ def test_only_listed_modules_access_raw_bytes() -> None:
 
 
 def test_serializes_attributes_with_several_tensors(tmp_path: Path, offload_small_tensors: None) -> None:
-    node = held(raw())
+    node = constant_node(raw())
     node.attribute.append(
         AttributeProto(name="more", type=AttributeProto.TENSORS, tensors=[raw("a"), raw("b")])
     )
     data = save(model([node]), tmp_path / "model.onnx")
-    with reading(tmp_path / "model.onnx") as offloaded:
-        assert serialized(offloaded) == ModelProto.FromString(data).SerializeToString()
-    assert TensorProto.FromString(serialized(raw())) == raw()
+    with open_without_weights(tmp_path / "model.onnx") as offloaded:
+        assert serialize(offloaded) == ModelProto.FromString(data).SerializeToString()
+    assert TensorProto.FromString(serialize(raw())) == raw()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from support.anywhere import keeps_its_numbers
+from support.anywhere import compare_before_and_after
 from support.cases import own_cases, published_cases
-from support.steps import changes, far_side, near_side, steps
+from support.steps import all_steps, exercises_step, opset_before, target_after
 
 from opshift import plan_version
-from opshift.converter.rewrite.version_graph import Edge
+from opshift.converter.rewrite.version_graph import Step
 
 NEVER_REWRITTEN = frozenset(
     {
@@ -26,44 +26,48 @@ NEVER_REWRITTEN = frozenset(
 """Steps whose adapter refuses a node or keeps it unchanged."""
 
 
-def _required_kinds(step: Edge) -> set[bool]:
+def _required_kinds(step: Step) -> set[bool]:
     """Return whether a case with changed nodes (True), with unchanged nodes (False) or both are required."""
-    if step.how in ("adapter", "declared"):
+    if step.kind in ("adapter", "declared"):
         return {True}
     return {False, True} if step.function and step.source.bridge else {False}
 
 
-def _preserved_kinds(step: Edge) -> set[bool]:
+def _preserved_kinds(step: Step) -> set[bool]:
     """Run all own cases and as many ONNX cases as needed, and return which kinds preserved their outputs."""
     preserved = set()
-    for case in own_cases(step.source, near_side(step), step.opset):
-        is_changed = changes(step, case)
-        if is_changed is not None and keeps_its_numbers(case, far_side(step)):
+    for case in own_cases(step.source, opset_before(step), step.opset):
+        is_changed = exercises_step(step, case)
+        if is_changed is not None and compare_before_and_after(case, target_after(step)):
             preserved.add(is_changed)
-    for case in published_cases(step.source, near_side(step)):
+    for case in published_cases(step.source, opset_before(step)):
         if preserved >= _required_kinds(step):
             break
-        is_changed = changes(step, case)
-        if is_changed is not None and is_changed not in preserved and keeps_its_numbers(case, far_side(step)):
+        is_changed = exercises_step(step, case)
+        if (
+            is_changed is not None
+            and is_changed not in preserved
+            and compare_before_and_after(case, target_after(step))
+        ):
             preserved.add(is_changed)
     return preserved
 
 
-@pytest.mark.parametrize("name", [name for name, step in steps().items() if step.how != "refused"])
+@pytest.mark.parametrize("name", [name for name, step in all_steps().items() if step.kind != "refused"])
 def test_step_preserves_outputs(name: str) -> None:
-    step = steps()[name]
+    step = all_steps()[name]
     preserved = _preserved_kinds(step)
     assert preserved, "no case exercises this step; add a row to tests/support/nodes"
-    if step.how in ("adapter", "declared"):
+    if step.kind in ("adapter", "declared"):
         assert (True in preserved) != (name in NEVER_REWRITTEN), (
             "cases must change if and only if the step is not in NEVER_REWRITTEN"
         )
 
 
-@pytest.mark.parametrize("name", [name for name, step in steps().items() if step.how == "refused"])
+@pytest.mark.parametrize("name", [name for name, step in all_steps().items() if step.kind == "refused"])
 def test_refused_step_reports_its_reason(name: str) -> None:
-    step = steps()[name]
-    own = own_cases(step.source, near_side(step), step.opset)
-    case = next(own, None) or next(published_cases(step.source, near_side(step)), None)
+    step = all_steps()[name]
+    own = own_cases(step.source, opset_before(step), step.opset)
+    case = next(own, None) or next(published_cases(step.source, opset_before(step)), None)
     assert case, "no case exercises this step; add a row to tests/support/nodes"
-    assert {each.reason for each in plan_version(case.model, far_side(step)).refusals} == {step.reason}
+    assert {each.reason for each in plan_version(case.model, target_after(step)).refusals} == {step.reason}

@@ -12,15 +12,15 @@ import pytest
 from opshift.adapters.core import adapter_table as extensions
 from opshift.adapters.core.adapter_table import (
     DuplicateAdapter,
-    Pair,
+    StepKey,
     UnusableAdapters,
     load_adapters,
-    load_installed,
-    registered,
-    registering,
+    load_installed_adapters,
+    registered_adapters,
+    temporary_adapters,
 )
 
-BLUR = Pair("com.acme", "Blur", 1, 2)
+BLUR = StepKey("com.acme", "Blur", 1, 2)
 CODE = """
 from opshift.adapters import adapter
 
@@ -34,7 +34,7 @@ def repeat_size(node, out):
 @pytest.fixture(autouse=True)
 def _temporary_table() -> Iterator[None]:
     """Discard the adapters that a test registers."""
-    with registering():
+    with temporary_adapters():
         yield
 
 
@@ -50,13 +50,13 @@ def test_loads_a_folder(tmp_path: Path) -> None:
     _write_adapters(tmp_path, "glow.py", CODE.replace("Blur", "Glow"))
     _write_adapters(tmp_path, "_shared.py", "raise RuntimeError('not run')")
     assert len(load_adapters(tmp_path)) == 2
-    assert registered()[BLUR].__name__ == "repeat_size"
-    assert BLUR._replace(op_type="Glow") in registered()
+    assert registered_adapters()[BLUR].__name__ == "repeat_size"
+    assert BLUR._replace(op_type="Glow") in registered_adapters()
 
 
 def test_loads_a_file(tmp_path: Path) -> None:
     (module,) = load_adapters(str(_write_adapters(tmp_path)))
-    assert registered()[BLUR].__module__ == module
+    assert registered_adapters()[BLUR].__module__ == module
 
 
 def test_runs_a_file_once(tmp_path: Path) -> None:
@@ -118,18 +118,18 @@ def _install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str) -> None
 def test_loads_an_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _write_adapters(tmp_path, "acme_adapters_a.py")
     _install(monkeypatch, tmp_path, "acme_adapters_a")
-    load_installed()
-    assert BLUR in registered()
+    load_installed_adapters()
+    assert BLUR in registered_adapters()
 
 
 def test_reports_a_broken_installed_package(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     _write_adapters(tmp_path, "acme_adapters_b.py", "raise RuntimeError('broken')")
     _install(monkeypatch, tmp_path, "acme_adapters_b")
     with pytest.raises(UnusableAdapters, match="broken") as caught:
-        load_installed()
+        load_installed_adapters()
     assert str(caught.value.place) == "acme = acme_adapters_b"
 
 
 def test_loads_nothing_without_entry_points() -> None:
-    load_installed()
-    assert BLUR not in registered()
+    load_installed_adapters()
+    assert BLUR not in registered_adapters()

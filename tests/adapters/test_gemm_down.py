@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types
 
 from opshift.converter.errors import Refusal
@@ -64,7 +64,7 @@ BIAS_CASES = [
 @pytest.mark.parametrize("target", [6, 5])
 def test_broadcasts_bias(bias: tuple[int, ...], expected_nodes: Sequence[str], target: int) -> None:
     model, feeds = _model(7, bias, beta=0.5, alpha=2.0)
-    assert op_types(there_and_back(model, target, feeds)) == expected_nodes
+    assert op_types(assert_round_trip(model, target, feeds)) == expected_nodes
 
 
 def test_refuses_bias_of_unknown_shape(refusal: Refusing) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 from opshift.converter.errors import Refusal
@@ -91,7 +91,7 @@ def test_refuses_nonnegative_axis_of_unknown_rank(refusal: Callable[..., Refusal
 def test_expands_rms_normalization(axis: int, converted: Converted) -> None:
     feeds = {"x": _random(*SHAPE), "scale": _random(*SHAPE[axis:])}
     node = helper.make_node("RMSNormalization", list(feeds), ["y"], name="node", axis=axis, epsilon=0.01)
-    model = symbolic(build([node], feeds, ["y"], 23, ir_version=10))
+    model = with_symbolic_dims(build([node], feeds, ["y"], 23, ir_version=10))
     for target in (7, 17, 22):
         converted(model, target, feeds)
 

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
@@ -67,7 +67,7 @@ def test_expands_into_loop_over_tokens(
     unknown_sizes = onnx.ModelProto()
     unknown_sizes.CopyFrom(model)
     for target in (9, 26):
-        converted(symbolic(unknown_sizes), target, feeds)
+        converted(with_symbolic_dims(unknown_sizes), target, feeds)
 
 
 def test_accepts_float_state_with_float16_tokens(converted: Converted) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types
 
 Converted = Callable[..., onnx.ModelProto]
@@ -104,7 +104,7 @@ def test_trains_float16_in_float(converted: Converted) -> None:
 
 def test_sets_is_test_at_opset_6() -> None:
     feeds = _feeds((2, 3, 4))
-    (node,) = there_and_back(_model(7, feeds), 6, feeds).graph.node
+    (node,) = assert_round_trip(_model(7, feeds), 6, feeds).graph.node
     assert {each.name: each.i for each in node.attribute if each.name == "is_test"} == {"is_test": 1}
 
 
@@ -113,5 +113,5 @@ def test_reshapes_instances_to_rank_4(shape: Sequence[int]) -> None:
     feeds = {name: value for name, value in _feeds(shape).items() if name in ("x", "scale", "bias")}
     node = helper.make_node("InstanceNormalization", list(feeds), ["y"], name="node")
     model = build([node], feeds, {"y": TensorProto.FLOAT}, 7)
-    result = there_and_back(model, 5, feeds)
+    result = assert_round_trip(model, 5, feeds)
     assert ("Reshape" in op_types(result)) == (len(shape) != 4)

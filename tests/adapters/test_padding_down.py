@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types
 
 from opshift import ConversionRefused, convert_version
@@ -143,7 +143,7 @@ def test_drops_the_unused_value_in_edge_mode(converted: Converted) -> None:
 
 
 def test_renames_pads_to_paddings_at_version_1() -> None:
-    result = there_and_back(_model(11, [0, 1, 0, 0, 0, 2]), 1, {"x": DATA})
+    result = assert_round_trip(_model(11, [0, 1, 0, 0, 0, 2]), 1, {"x": DATA})
     assert {each.name for each in result.graph.node[0].attribute} == {"paddings"}
 
 

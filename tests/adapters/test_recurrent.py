@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.old import there_and_back
+from support.old import assert_round_trip
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
@@ -75,14 +75,16 @@ def test_sets_output_sequence_if_the_sequence_is_used(
     model, feeds = _model(op_type, 7, outputs, states=False)
     if target == 1:
         model, feeds = _model(op_type, 7, outputs, states=False, direction="reverse")
-    node = next(each for each in there_and_back(model, target, feeds).graph.node if each.op_type == op_type)
+    node = next(
+        each for each in assert_round_trip(model, target, feeds).graph.node if each.op_type == op_type
+    )
     attributes = {each.name: each.i for each in node.attribute}
     assert attributes.get("output_sequence") == (1 if outputs[0] else None)
 
 
 def test_gru_1_has_both_outputs() -> None:
     model, feeds = _model("GRU", 7, ["y"], states=False)
-    (node,) = there_and_back(model, 1, feeds).graph.node
+    (node,) = assert_round_trip(model, 1, feeds).graph.node
     assert len(node.output) == 2
     assert {each.name: each.s for each in node.attribute}["direction"] == b"forward"
 

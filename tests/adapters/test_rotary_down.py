@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build
 
 from opshift.converter.errors import Refusal
@@ -65,7 +65,7 @@ def test_expands_rotary_embedding(
     symbolic_model = onnx.ModelProto()
     symbolic_model.CopyFrom(model)
     for target in (10, 22):
-        converted(symbolic(symbolic_model), target, feeds)
+        converted(with_symbolic_dims(symbolic_model), target, feeds)
 
 
 def test_refuses_3d_data_without_num_heads(refusal: Callable[..., Refusal]) -> None:

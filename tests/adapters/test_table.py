@@ -15,10 +15,10 @@ from support.running import Array, build
 from opshift import ConversionRefused, convert_version, default_registry
 from opshift.adapters import ops
 from opshift.adapters.core import adapter_table as table_module
-from opshift.adapters.core.adapter_table import Adapter, DuplicateAdapter, Pair, adapter, adapter_table
+from opshift.adapters.core.adapter_table import Adapter, DuplicateAdapter, StepKey, adapter, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.rewrite import routes as route
-from opshift.converter.rewrite.version_graph import lineage
+from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.errors import DefinitionError
@@ -26,44 +26,44 @@ from opshift.registry.models import Operator
 
 
 def keep_node(node: Node, out: Rewriter) -> None:
-    out.become(node)
+    out.replace(node)
 
 
 def keep_node_again(node: Node, out: Rewriter) -> None:
-    out.become(node)
+    out.replace(node)
 
 
 @pytest.fixture
-def empty_table(monkeypatch: pytest.MonkeyPatch) -> dict[Pair, Adapter]:
+def empty_table(monkeypatch: pytest.MonkeyPatch) -> dict[StepKey, Adapter]:
     """Return an empty adapter table that replaces the registered one during a test."""
-    registered: dict[Pair, Adapter] = {}
+    registered: dict[StepKey, Adapter] = {}
     monkeypatch.setattr(table_module, "_registered", registered)
     return registered
 
 
-def test_registers_an_adapter_for_its_step(empty_table: dict[Pair, Adapter]) -> None:
+def test_registers_an_adapter_for_its_step(empty_table: dict[StepKey, Adapter]) -> None:
     assert adapter("Conv", 1, 11)(keep_node) is keep_node
-    assert empty_table == {Pair("ai.onnx", "Conv", 1, 11): keep_node}
+    assert empty_table == {StepKey("ai.onnx", "Conv", 1, 11): keep_node}
 
 
-def test_registers_an_adapter_for_several_operators(empty_table: dict[Pair, Adapter]) -> None:
+def test_registers_an_adapter_for_several_operators(empty_table: dict[StepKey, Adapter]) -> None:
     adapter(("Gather", "Scatter"), 3, 4, domain="com.acme")(keep_node)
     assert list(map(str, empty_table)) == ["com.acme.Gather 3 -> 4", "com.acme.Scatter 3 -> 4"]
 
 
-def test_registers_each_direction_as_its_own_step(empty_table: dict[Pair, Adapter]) -> None:
+def test_registers_each_direction_as_its_own_step(empty_table: dict[StepKey, Adapter]) -> None:
     adapter("Conv", 1, 11)(keep_node)
     adapter("Conv", 11, 1)(keep_node_again)
     assert list(empty_table.values()) == [keep_node, keep_node_again]
 
 
-def test_refuses_a_second_adapter_for_a_step(empty_table: dict[Pair, Adapter]) -> None:
+def test_refuses_a_second_adapter_for_a_step(empty_table: dict[StepKey, Adapter]) -> None:
     adapter("Conv", 1, 11)(keep_node)
     with pytest.raises(DuplicateAdapter) as caught:
         adapter("Conv", 1, 11)(keep_node_again)
     both = f"{keep_node.__module__}.keep_node and {keep_node_again.__module__}.keep_node_again"
     assert caught.value.reason == f"ai.onnx.Conv 1 -> 11 has two adapters: {both}"
-    assert empty_table == {Pair("ai.onnx", "Conv", 1, 11): keep_node}
+    assert empty_table == {StepKey("ai.onnx", "Conv", 1, 11): keep_node}
 
 
 def test_finds_all_adapter_modules() -> None:
@@ -80,7 +80,7 @@ def test_finds_all_adapter_modules() -> None:
 
 def test_table_is_read_only() -> None:
     with pytest.raises(TypeError):
-        adapter_table()[Pair("ai.onnx", "Conv", 1, 11)] = keep_node  # type: ignore[index]  # the assignment must fail
+        adapter_table()[StepKey("ai.onnx", "Conv", 1, 11)] = keep_node  # type: ignore[index]  # the assignment must fail
 
 
 def test_every_adapter_matches_a_step_of_its_operator() -> None:
@@ -88,7 +88,7 @@ def test_every_adapter_matches_a_step_of_its_operator() -> None:
     for pair in adapter_table():
         found = default_registry().operator(pair.op_type, pair.domain)
         assert found is not None, pair
-        graph = lineage(found, adapter_table())
+        graph = build_version_graph(found, adapter_table())
         steps = [graph.edges[edge]["step"] for edge in graph.edges]
         assert (pair.source, pair.target) in {(step.source.since_version, step.opset) for step in steps}, pair
 
@@ -104,33 +104,33 @@ def _operator(name: str) -> Operator:
     [
         pytest.param(
             "Softmax",
-            Pair("ai.onnx", "Softmax", 1, 13),
+            StepKey("ai.onnx", "Softmax", 1, 13),
             "an adapter is registered, but these are not neighbouring versions",
             id="versions that are not adjacent",
         ),
         pytest.param(
             "Softmax",
-            Pair("ai.onnx", "Softmax", 12, 13),
+            StepKey("ai.onnx", "Softmax", 12, 13),
             "an adapter is registered, but these are not neighbouring versions",
             id="opset without a version",
         ),
         pytest.param(
             "Relu",
-            Pair("ai.onnx", "Relu", 6, 13),
+            StepKey("ai.onnx", "Relu", 6, 13),
             "an adapter is registered, but the definition does not declare it",
             id="derived step",
         ),
         pytest.param(
             "Squeeze",
-            Pair("ai.onnx", "Squeeze", 11, 13),
+            StepKey("ai.onnx", "Squeeze", 11, 13),
             "an adapter is registered, but the definition does not declare it",
             id="step declared without adapter",
         ),
     ],
 )
-def test_refuses_adapters_that_no_definition_declares(name: str, pair: Pair, reason: str) -> None:
+def test_refuses_adapters_that_no_definition_declares(name: str, pair: StepKey, reason: str) -> None:
     with pytest.raises(DefinitionError) as caught:
-        lineage(_operator(name), {**adapter_table(), pair: keep_node})
+        build_version_graph(_operator(name), {**adapter_table(), pair: keep_node})
     assert caught.value.reason == f"{pair}: {reason}"
 
 
@@ -140,11 +140,11 @@ def test_refuses_a_missing_adapter() -> None:
         DefinitionError,
         match=r"ai\.onnx\.Cast 1 -> 6: the definition declares an adapter, but no adapter is registered",
     ):
-        lineage(_operator("Cast"), incomplete_table)
+        build_version_graph(_operator("Cast"), incomplete_table)
 
 
 def test_ignores_adapters_of_other_operators() -> None:
-    lineage(_operator("Relu"), adapter_table())
+    build_version_graph(_operator("Relu"), adapter_table())
 
 
 class Case(NamedTuple):
@@ -241,7 +241,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Iterator[Calls]:
     """Yield the list of nodes passed to adapters; each call checks that the node is not modified."""
     nodes: Calls = []
     checked_table = {pair: _with_checks(function, nodes) for pair, function in adapter_table().items()}
-    monkeypatch.setattr(route, "CompiledTable", lambda: checked_table)
+    monkeypatch.setattr(route, "LazyAdapterTable", lambda: checked_table)
     route.router_for.cache_clear()
     yield nodes
     route.router_for.cache_clear()

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.forests import ML, Forest, assert_kept, attribute, data, regressor, votes
+from support.forests import ML, Forest, assert_keeps_outputs, attribute, data, regressor, votes
 from support.running import op_types, run
 
 from opshift import ConversionRefused, convert_version
@@ -121,4 +121,4 @@ def test_ignores_votes_at_inner_nodes() -> None:
     ):
         proto = next(each for each in model.graph.node[0].attribute if each.name == name)
         (proto.floats or proto.ints).append(value)
-    assert_kept(model, data())
+    assert_keeps_outputs(model, data())

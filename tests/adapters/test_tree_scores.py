@@ -6,7 +6,16 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.forests import Forest, assert_kept, attribute, data, regressor, some, tree_by_tree, votes
+from support.forests import (
+    Forest,
+    assert_keeps_outputs,
+    attribute,
+    data,
+    one_target_per_tree,
+    random_votes,
+    regressor,
+    votes,
+)
 from support.running import op_types
 
 TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
@@ -18,8 +27,8 @@ REGRESSORS = [
     pytest.param(Forest(votes([0]), depth=0), 1, id="every tree is a leaf"),
     pytest.param(Forest(votes([0, 1, 2]), depth=0), 3, id="every tree is a leaf with several votes"),
     pytest.param(Forest(votes([0, 1, 2])), 3, id="several votes at each leaf"),
-    pytest.param(Forest(tree_by_tree(3)), 3, id="a tree for each target"),
-    pytest.param(Forest(some(3)), 3, id="leaves with different votes"),
+    pytest.param(Forest(one_target_per_tree(3)), 3, id="a tree for each target"),
+    pytest.param(Forest(random_votes(3)), 3, id="leaves with different votes"),
     pytest.param(Forest(votes([2])), 4, id="targets without votes"),
 ]
 
@@ -29,7 +38,7 @@ REGRESSORS = [
 def test_keeps_aggregates(forest: Forest, targets: int, aggregate: str) -> None:
     """TreeEnsemble has one vote per leaf; every aggregate function keeps its result."""
     feeds = data()
-    result = assert_kept(
+    result = assert_keeps_outputs(
         regressor(replace(forest, attributes={"aggregate_function": aggregate}), feeds, targets), feeds
     )
     assert op_types(result)[0] == "TreeEnsemble"
@@ -43,7 +52,7 @@ def test_keeps_aggregates(forest: Forest, targets: int, aggregate: str) -> None:
     [
         pytest.param(Forest(votes([0])), 1, id="one target"),
         pytest.param(Forest(votes([0, 1, 2])), 3, id="several votes at each leaf"),
-        pytest.param(Forest(tree_by_tree(3)), 3, id="a tree for each target"),
+        pytest.param(Forest(one_target_per_tree(3)), 3, id="a tree for each target"),
     ],
 )
 def test_adds_base_values_after_the_aggregate(
@@ -51,7 +60,7 @@ def test_adds_base_values_after_the_aggregate(
 ) -> None:
     feeds = data(dtype)
     attributes = {"aggregate_function": aggregate, "base_values": [0.5, -3.0, 100.0][:targets]}
-    result = assert_kept(regressor(replace(forest, attributes=attributes), feeds, targets), feeds)
+    result = assert_keeps_outputs(regressor(replace(forest, attributes=attributes), feeds, targets), feeds)
     assert "Add" in op_types(result)
 
 
@@ -63,7 +72,7 @@ def test_expands_the_transform_of_several_targets(transform: str, base: list[flo
     feeds = data(dtype)
     attributes = {"post_transform": transform, **({"base_values": base} if base else {})}
     forest = Forest(votes([0, 1, 2], 0.01, 0.09), attributes=attributes)
-    result = assert_kept(regressor(forest, feeds, 3), feeds)
+    result = assert_keeps_outputs(regressor(forest, feeds, 3), feeds)
     assert attribute(result.graph.node[0], "post_transform") == 0
 
 
@@ -72,10 +81,10 @@ def test_keeps_the_transform_of_one_target(transform: str) -> None:
     """The transform stays an attribute; for a single target, onnxruntime applies PROBIT only."""
     feeds = data()
     forest = Forest(votes([0], 0.01, 0.05), attributes={"post_transform": transform})
-    assert_kept(regressor(forest, feeds, 1), feeds)
+    assert_keeps_outputs(regressor(forest, feeds, 1), feeds)
 
 
 def test_softmax_zero_omits_zero_scores() -> None:
     feeds = data()
-    forest = Forest(tree_by_tree(3), trees=2, attributes={"post_transform": "SOFTMAX_ZERO"})
-    assert_kept(regressor(forest, feeds, 3), feeds)
+    forest = Forest(one_target_per_tree(3), trees=2, attributes={"post_transform": "SOFTMAX_ZERO"})
+    assert_keeps_outputs(regressor(forest, feeds, 3), feeds)

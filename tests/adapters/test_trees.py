@@ -13,14 +13,14 @@ from support.forests import (
     ML,
     Forest,
     Votes,
-    assert_kept,
+    assert_keeps_outputs,
     attribute,
     classifier,
     data,
-    node_of,
+    forest_node,
+    one_target_per_tree,
+    random_votes,
     regressor,
-    some,
-    tree_by_tree,
     votes,
 )
 from support.running import assert_equal, build, op_types, opset_of, run, run_reference
@@ -38,7 +38,7 @@ def test_keeps_comparison_modes(modes: tuple[str, ...], tracks: bool) -> None:
     """Cover each comparison alone and all mixed, with and without missing values."""
     for dtype in (np.float32, np.float64):
         feeds = data(dtype, missing=tracks)
-        assert_kept(regressor(Forest(votes([0, 1]), modes=modes, tracks=tracks), feeds, 2), feeds)
+        assert_keeps_outputs(regressor(Forest(votes([0, 1]), modes=modes, tracks=tracks), feeds, 2), feeds)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_keeps_double_thresholds(forest: Forest) -> None:
     """Double inputs are compared in double, including thresholds that float cannot represent."""
     forest = replace(forest, attributes={"base_values": [1e-9, 0.3]})
     feeds = data(np.float64)
-    result = assert_kept(regressor(forest, feeds, 2), feeds)
+    result = assert_keeps_outputs(regressor(forest, feeds, 2), feeds)
     assert attribute(result.graph.node[0], "nodes_splits").data_type == TensorProto.DOUBLE
 
 
@@ -69,9 +69,9 @@ def test_casts_float_input_of_double_trees() -> None:
     "forest",
     [
         pytest.param(Forest(votes([0, 1, 2])), id="several votes at each leaf"),
-        pytest.param(Forest(tree_by_tree(3)), id="a tree for each class"),
+        pytest.param(Forest(one_target_per_tree(3)), id="a tree for each class"),
         pytest.param(Forest(votes([0, 1, 2], 0.01, 0.04)), id="positive votes"),
-        pytest.param(Forest(some(3, 0.01, 0.04)), id="leaves with different positive votes"),
+        pytest.param(Forest(random_votes(3, 0.01, 0.04)), id="leaves with different positive votes"),
     ],
 )
 def test_keeps_classes(forest: Forest, labels: list[Any], transform: str, base: list[float]) -> None:
@@ -79,7 +79,7 @@ def test_keeps_classes(forest: Forest, labels: list[Any], transform: str, base: 
     attributes = {"post_transform": transform, **({"base_values": base} if base else {})}
     for dtype in (np.float32, np.float64):
         feeds = data(dtype)
-        assert_kept(classifier(replace(forest, attributes=attributes), feeds, labels), feeds)
+        assert_keeps_outputs(classifier(replace(forest, attributes=attributes), feeds, labels), feeds)
 
 
 @pytest.mark.parametrize("base", [[], [0.3]], ids=["no base value", "base value"])
@@ -91,7 +91,7 @@ def test_keeps_classes(forest: Forest, labels: list[Any], transform: str, base: 
         pytest.param(Forest(votes([0])), id="votes of both signs"),
         pytest.param(Forest(votes([0], 0.0, 0.12)), id="positive votes"),
         pytest.param(Forest(votes([0]), depth=0), id="every tree is a leaf"),
-        pytest.param(Forest(some(1)), id="several votes at a leaf"),
+        pytest.param(Forest(random_votes(1)), id="several votes at a leaf"),
     ],
 )
 def test_keeps_one_score_for_two_classes(
@@ -101,14 +101,16 @@ def test_keeps_one_score_for_two_classes(
     attributes = {"post_transform": transform, **({"base_values": base} if base else {})}
     for dtype in (np.float32, np.float64, np.int64, np.int32):
         feeds = data(dtype)
-        assert_kept(classifier(replace(forest, attributes=attributes), feeds, labels), feeds)
+        assert_keeps_outputs(classifier(replace(forest, attributes=attributes), feeds, labels), feeds)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.int32])
 def test_casts_integer_inputs_to_float(dtype: type) -> None:
     """The runtime compares integers as float, too."""
     feeds = data(dtype)
-    result = assert_kept(classifier(Forest(votes([0, 1, 2]), modes=ALL_MODES), feeds, ["a", "b", "c"]), feeds)
+    result = assert_keeps_outputs(
+        classifier(Forest(votes([0, 1, 2]), modes=ALL_MODES), feeds, ["a", "b", "c"]), feeds
+    )
     assert op_types(result)[0] == ("Cast" if np.issubdtype(dtype, np.integer) else "TreeEnsemble")
 
 
@@ -118,7 +120,7 @@ def test_omits_unused_outputs(unused: int) -> None:
     for labels, leaf_votes in (([4, 5], votes([0])), ([4, 5, 6], votes([0, 1, 2]))):
         model = classifier(Forest(leaf_votes, attributes={"post_transform": "LOGISTIC"}), feeds, labels)
         del model.graph.output[unused]
-        result = assert_kept(model, feeds)
+        result = assert_keeps_outputs(model, feeds)
         assert ("LabelEncoder" in op_types(result)) == (unused == 1)
         assert ("Sigmoid" in op_types(result)) == (unused == 0)
 
@@ -132,7 +134,7 @@ def test_keeps_scores_of_two_classes(leaf_votes: Votes, transform: str) -> None:
     feeds = data()
     model = classifier(Forest(leaf_votes, attributes={"post_transform": transform}), feeds, [0, 1])
     del model.graph.output[0]
-    assert_kept(model, feeds)
+    assert_keeps_outputs(model, feeds)
 
 
 @pytest.mark.parametrize("opset", [None, 7, 11, 13, 17, 26], ids=lambda opset: f"ai.onnx {opset}")
@@ -143,14 +145,14 @@ def test_emits_nodes_of_the_imported_opset(opset: int | None) -> None:
     forest = Forest(
         votes([0, 1, 2]), attributes={"post_transform": "SOFTMAX", "base_values": [0.1, 0.2, 0.3]}
     )
-    result = assert_kept(classifier(forest, feeds, [0, 1, 2], opsets), feeds)
+    result = assert_keeps_outputs(classifier(forest, feeds, [0, 1, 2], opsets), feeds)
     assert opset is None or opset_of(result) == opset
 
 
 def test_adds_no_unused_import() -> None:
     """TreeEnsemble alone needs no operator of ai.onnx."""
     feeds = data()
-    result = assert_kept(regressor(Forest(votes([0])), feeds, 1, {ML: 3}), feeds)
+    result = assert_keeps_outputs(regressor(Forest(votes([0])), feeds, 1, {ML: 3}), feeds)
     assert [each.domain for each in result.opset_import] == [ML]
 
 
@@ -158,7 +160,7 @@ def test_adds_no_unused_import() -> None:
 def test_upgrades_older_versions(source: int) -> None:
     """TreeEnsembleClassifier-1 and -3 are rewritten in the same way; a consuming ZipMap stays."""
     feeds = data()
-    node = node_of("TreeEnsembleClassifier", Forest(votes([0])), ["y", "z"], classlabels_int64s=[3, 4])
+    node = forest_node("TreeEnsembleClassifier", Forest(votes([0])), ["y", "z"], classlabels_int64s=[3, 4])
     zipped = helper.make_node("ZipMap", ["z"], ["maps"], domain=ML, classlabels_int64s=[3, 4])
     model = build([node, zipped], {"x": feeds}, {"y": TensorProto.INT64}, {ML: source, "": 15})
     map_type = helper.make_map_type_proto(
@@ -198,7 +200,11 @@ def test_reference_evaluator_agrees() -> None:
             id="base values, then LOGISTIC of one target",
         ),
         pytest.param(
-            some(2), 2, {"base_values": [1.0, 2.0]}, "omits the base value", id="a target without a vote"
+            random_votes(2),
+            2,
+            {"base_values": [1.0, 2.0]},
+            "omits the base value",
+            id="a target without a vote",
         ),
     ],
 )
@@ -230,7 +236,11 @@ def test_refuses_ambiguous_regressors(
             votes([0]), [3, 4], {"post_transform": "PROBIT"}, "PROBIT of one", id="PROBIT of one score"
         ),
         pytest.param(
-            some(3), [3, 4, 5], {}, "never chooses", id="class that may lack votes among negative scores"
+            random_votes(3),
+            [3, 4, 5],
+            {},
+            "never chooses",
+            id="class that may lack votes among negative scores",
         ),
         pytest.param(
             votes([0, 1]), [3, 4, 5], {}, "never chooses", id="class without votes among negative scores"
@@ -257,7 +267,7 @@ def test_refuses_ambiguous_classifiers(
 
 def test_refuses_scores_that_differ_from_the_definition() -> None:
     """If the second of two classes has votes in some rows only, onnxruntime invents its score."""
-    model = classifier(Forest(some(2, 0.1, 0.2)), data(), [0, 1])
+    model = classifier(Forest(random_votes(2, 0.1, 0.2)), data(), [0, 1])
     del model.graph.output[0]
     with pytest.raises(ConversionRefused, match="invents a score"):
         convert_version(model, {ML: 5})

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.dynamic import symbolic
+from support.dynamic import with_symbolic_dims
 from support.running import Array, build
 
 from opshift.converter.errors import Refusal
@@ -47,7 +47,7 @@ def test_expands_unique(
     model = _model(data, sorted=is_sorted, **attributes)
     converted(model, target, {"x": data})
     if target == 10:
-        converted(symbolic(model), target, {"x": data})
+        converted(with_symbolic_dims(model), target, {"x": data})
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int8], ids=lambda dtype: dtype.__name__)

@@ -14,7 +14,7 @@ from support.acme.kernels import run_acme
 from support.running import assert_equal, build
 from typer.testing import Result
 
-from opshift.adapters.core.adapter_table import registering
+from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.registry.documents.files import read_document
 from opshift.registry.registry import default_registry
 
@@ -102,7 +102,7 @@ def acme_set(run: Run) -> Path:
 
 @pytest.fixture
 def _registered_adapters() -> Iterator[None]:
-    with registering():
+    with temporary_adapters():
         yield
 
 

@@ -15,8 +15,8 @@ import pytest
 from typer.testing import Result
 
 from opshift.cli.options import Format
-from opshift.cli.output import emit
-from opshift.cli.page import visible
+from opshift.cli.output import print_result
+from opshift.cli.page import escape_control_characters
 
 Run = Callable[..., Result]
 OPSHIFT = [sys.executable, "-m", "opshift"]
@@ -134,7 +134,9 @@ def test_every_command_prints_json(run: Run, old_model: Path, arguments: list[st
 
 
 def test_json_encodes_infinity_as_string(capsys: pytest.CaptureFixture[str]) -> None:
-    emit(Format.JSON, {"a": math.inf, "b": (1.5, None), "c": Path("x"), "d": {"ä": True}}, lambda page: None)
+    print_result(
+        Format.JSON, {"a": math.inf, "b": (1.5, None), "c": Path("x"), "d": {"ä": True}}, lambda page: None
+    )
     text = capsys.readouterr().out
     assert text.isascii()
     assert json.loads(text) == {"a": "inf", "b": [1.5, None], "c": "x", "d": {"ä": True}}
@@ -151,7 +153,7 @@ def test_json_encodes_infinity_as_string(capsys: pytest.CaptureFixture[str]) -> 
     ],
 )
 def test_escapes_control_characters(text: str, expected: str) -> None:
-    assert visible(text) == expected
+    assert escape_control_characters(text) == expected
 
 
 def test_closed_pipe_shows_no_traceback() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.proposals import proposal, text
+from support.proposals import proposal, replace_text
 from typer.testing import Result
 
 Run = Callable[..., Result]
@@ -15,7 +15,9 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def broken(folder: Path) -> Path:
-    return proposal("function", folder / "sq", text("operator.yaml", "value_float: 0.5", "value_float: 0.25"))
+    return proposal(
+        "function", folder / "sq", replace_text("operator.yaml", "value_float: 0.5", "value_float: 0.25")
+    )
 
 
 def test_findings_have_file_and_line(run: Run, broken: Path) -> None:
@@ -78,7 +80,9 @@ def test_explains_rule(run: Run) -> None:
 
 def test_status_runs_no_code(run: Run, folder: Path) -> None:
     proposal(
-        "function", folder / "sq", text("reference.py", "import numpy", "raise ValueError\nimport numpy")
+        "function",
+        folder / "sq",
+        replace_text("reference.py", "import numpy", "raise ValueError\nimport numpy"),
     )
     result = run("proposal", "status", "sq")
     assert result.exit_code == 0

@@ -10,9 +10,9 @@ import pytest
 from typer.testing import Result
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.cli.operator_history import history
-from opshift.cli.operator_text import short, summed_up, type_sets
-from opshift.converter.rewrite.version_graph import lineage
+from opshift.cli.operator_history import history_of
+from opshift.cli.operator_text import format_types, load_type_sets, summarize_types
+from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
 
@@ -119,10 +119,10 @@ def test_prints_definition_as_json(run: Run, acme: Path) -> None:
     "operator", list(REGISTRY.operators()), ids=lambda each: f"{each.domain}.{each.name}"
 )
 def test_history_equals_version_graph(operator: Operator) -> None:
-    graph = lineage(operator, adapter_table())
+    graph = build_version_graph(operator, adapter_table())
     step_kinds = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
     equivalent_kinds = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
-    for entry in history(operator):
+    for entry in history_of(operator):
         current, removal = entry.version.id, entry.version.removal
         before = entry.before.id if entry.before else current
         earlier = current._replace(since_version=current.since_version - 1)
@@ -160,12 +160,12 @@ def test_shows_any_definition(run: Run, name: str) -> None:
     ],
 )
 def test_abbreviates_types(types: list[str], text: str) -> None:
-    assert short(types) == text
+    assert format_types(types) == text
 
 
 def test_counts_many_types_and_names_their_set() -> None:
-    sets = type_sets(REGISTRY)
-    assert summed_up(("tensor(float)",), sets) == "tensor(float)"
-    many = summed_up(sets.expand("all_tensor_types"), sets)
+    sets = load_type_sets(REGISTRY)
+    assert summarize_types(("tensor(float)",), sets) == "tensor(float)"
+    many = summarize_types(sets.expand("all_tensor_types"), sets)
     assert many.startswith("15 types, all_tensor_types: tensor(bool, complex128,")
-    assert summed_up(sets.expand("all_tensor_types")[1:], sets).startswith("14 types: tensor(")
+    assert summarize_types(sets.expand("all_tensor_types")[1:], sets).startswith("14 types: tensor(")

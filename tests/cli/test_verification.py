@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from support.planted import plant_wrong_clip
+from support.planted import install_wrong_clip
 from support.running import build
 from typer.testing import Result
 
@@ -45,7 +45,7 @@ def test_verifies_only_with_option(run: Run, old_model: Path) -> None:
 @pytest.fixture
 def wrong_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the adapter of Clip by a wrong one."""
-    plant_wrong_clip(monkeypatch)
+    install_wrong_clip(monkeypatch)
 
 
 @pytest.mark.usefixtures("wrong_adapter")

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from opshift.converter.options import Concessions
+from opshift.converter.options import Allowances
 from opshift.converter.survey.survey import survey
-from opshift.inference.scope import Scope, Standing
-from opshift.model.fresh_names import Names
+from opshift.inference.scope import OperatorStatus, Scope
+from opshift.model.fresh_names import FreshNames
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
 
@@ -21,8 +21,8 @@ def scope_of() -> Callable[..., Scope]:
 
     def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
         opsets = opset_imports(imports)
-        scope = Scope(container, opsets, default_registry(), Names(), Concessions(), {}, parent)
-        survey(scope, "graph", lambda node, inner: Standing(has_step=False, has_graphs=True))
+        scope = Scope(container, opsets, default_registry(), FreshNames(), Allowances(), {}, parent)
+        survey(scope, "graph", lambda node, inner: OperatorStatus(has_step=False, has_graphs=True))
         return scope
 
     return make

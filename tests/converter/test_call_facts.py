@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.calling import FEEDS, FLOAT, INT, call, called, function, given, model, node
+from support.calling import FEEDS, FLOAT, INT, call, calling_model, function, model, node, with_references
 from support.running import Feeds, assert_equal, build, run
 
 from opshift.converter.convert import convert_version, plan_version
@@ -19,12 +19,12 @@ AXES: Feeds = {"axes": np.array([0])}
 
 def clip_in_function() -> onnx.ModelProto:
     """Clip needs the element type of its bounds."""
-    return called(function("Cut", [node("Clip", ["a"], ["b"], min=0.5)], 10), 10)
+    return calling_model(function("Cut", [node("Clip", ["a"], ["b"], min=0.5)], 10), 10)
 
 
 def softmax_in_function() -> onnx.ModelProto:
     """Softmax needs the rank for a downgrade."""
-    return called(function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13), 13)
+    return calling_model(function("Soft", [node("Softmax", ["a"], ["b"], axis=1)], 13), 13)
 
 
 def consecutive_calls() -> onnx.ModelProto:
@@ -93,12 +93,12 @@ def branch_in_function() -> onnx.ModelProto:
         for name in ("then_branch", "else_branch")
     }
     nodes = [node("ReduceMax", ["a"], ["m"], keepdims=0), node("Cast", ["m"], ["c"], to=TensorProto.BOOL)]
-    return called(function("F", [*nodes, node("If", ["c"], ["b"], **bodies)], 13), 13)
+    return calling_model(function("F", [*nodes, node("If", ["c"], ["b"], **bodies)], 13), 13)
 
 
 def type_from_attribute() -> onnx.ModelProto:
     """An attribute of the call determines the output type of Cast."""
-    cast = given(node("Cast", ["a"], ["b"]), to=("kind", INT))
+    cast = with_references(node("Cast", ["a"], ["b"]), to=("kind", INT))
     body = function("To", [cast], 10, attributes=["kind"])
     nodes = [
         call("To", ["x"], ["whole"], kind=TensorProto.INT32),
@@ -130,13 +130,13 @@ def constant_through_two_calls() -> onnx.ModelProto:
 
 def softmax_with_axis_reference() -> onnx.FunctionProto:
     """Return a function whose Softmax reads its axis from the call."""
-    return function("Soft", [given(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
+    return function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
 
 
 def default_attribute() -> onnx.ModelProto:
     body = softmax_with_axis_reference()
     body.attribute_proto.append(helper.make_attribute("where", 1))
-    return called(body)
+    return calling_model(body)
 
 
 @pytest.mark.parametrize(
@@ -156,8 +156,8 @@ def default_attribute() -> onnx.ModelProto:
         (constant_argument, 11),
         (constant_through_two_calls, 11),
         (default_attribute, 13),
-        (lambda: called(softmax_with_axis_reference(), where=1), 13),
-        (lambda: called(softmax_with_axis_reference()), 13),
+        (lambda: calling_model(softmax_with_axis_reference(), where=1), 13),
+        (lambda: calling_model(softmax_with_axis_reference()), 13),
     ],
     ids=[
         "type of an input",
@@ -218,9 +218,9 @@ def test_shadowing_function_has_the_types_of_its_body() -> None:
 
 def test_keeps_references_that_no_step_reads() -> None:
     """Only references that a step has to read are replaced with their values."""
-    selu = given(node("Selu", ["a"], ["s"]), alpha=("slope", FLOAT))
-    soft = given(node("Softmax", ["s"], ["b"]), axis=("where", INT))
-    before = called(function("F", [selu, soft], attributes=["slope", "where"]), slope=2.0, where=1)
+    selu = with_references(node("Selu", ["a"], ["s"]), alpha=("slope", FLOAT))
+    soft = with_references(node("Softmax", ["s"], ["b"]), axis=("where", INT))
+    before = calling_model(function("F", [selu, soft], attributes=["slope", "where"]), slope=2.0, where=1)
     after = convert_version(before, 13)
     assert after.functions[0].node[0] == selu
     assert list(after.functions[0].attribute) == ["slope", "where"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import NodeProto, helper
-from support.calling import FEEDS, called, function, model, node
+from support.calling import FEEDS, calling_model, function, model, node
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
@@ -63,7 +63,7 @@ def test_finds_recursion_through_subgraphs() -> None:
         node("If", ["yes"], ["b"], then_branch=branch, else_branch=branch),
     ]
     with pytest.raises(InvalidModel, match=r"local\.F -> local\.F"):
-        convert_version(called(function("F", nodes)), 13)
+        convert_version(calling_model(function("F", nodes)), 13)
 
 
 # Overloads

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.rich import CHANGING, FLOAT, UNKNOWN, containers, described, node, rich
+from support.rich import CHANGED_OPERATORS, FLOAT, UNKNOWN_FIELD, annotated, containers, full_model, node
 from support.running import build, op_types
 
 from opshift.converter.convert import convert_version
@@ -27,7 +27,7 @@ def put_back(result: Any, original: Any) -> None:
         for each in [each for each in container.node if each.name not in names]:
             container.node.remove(each)
         for now, before in zip(container.node, old.node, strict=True):
-            if before.op_type in CHANGING:
+            if before.op_type in CHANGED_OPERATORS:
                 now.CopyFrom(before)
         if hasattr(old, "initializer"):
             del container.initializer[len(old.initializer) :]
@@ -43,8 +43,8 @@ def put_back(result: Any, original: Any) -> None:
 def test_all_but_the_changed_nodes_is_byte_for_byte_the_same(
     parse: Callable[[bytes], Any], inplace: bool, source: int, target: int
 ) -> None:
-    original = parse(rich(source).SerializeToString())
-    given = parse(rich(source).SerializeToString())
+    original = parse(full_model(source).SerializeToString())
+    given = parse(full_model(source).SerializeToString())
     result = convert_version(given, target, inplace=inplace, ir_version="keep")
     assert {each.version for each in result.opset_import if not each.domain} == {target}
     assert result.SerializeToString() != original.SerializeToString()
@@ -55,8 +55,8 @@ def test_all_but_the_changed_nodes_is_byte_for_byte_the_same(
 @pytest.mark.parametrize(("source", "target"), [(11, 13), (13, 11)], ids=["up", "down"])
 def test_in_every_graph_and_function_some_node_changes(source: int, target: int) -> None:
     """But in the one that has nothing to change."""
-    result = convert_version(rich(source), target, ir_version="keep")
-    pairs = zip(containers(rich(source)), containers(result), strict=True)
+    result = convert_version(full_model(source), target, ir_version="keep")
+    pairs = zip(containers(full_model(source)), containers(result), strict=True)
     same = [before.name for before, after in pairs if list(before.node) == list(after.node)]
     assert same == ["initialization"]
 
@@ -67,7 +67,7 @@ def test_in_every_graph_and_function_some_node_changes(source: int, target: int)
 def test_a_target_that_is_the_source_changes_nothing(
     parse: Callable[[bytes], Any], inplace: bool, opset: int
 ) -> None:
-    original = rich(opset).SerializeToString()
+    original = full_model(opset).SerializeToString()
     for target in (opset, {"": opset, "ai.onnx.ml": 1}, {"ai.onnx.preview.training": 1}):
         result = convert_version(parse(original), target, inplace=inplace)
         assert result.SerializeToString() == original
@@ -93,7 +93,7 @@ def test_bytes_at_their_target_are_what_they_were() -> None:
 
 
 def test_a_change_of_opset_without_a_changed_node_changes_nothing_else() -> None:
-    model = rich()
+    model = full_model()
     del model.graph.node[3]
     del model.graph.output[1]
     result = convert_version(model, 12)
@@ -109,26 +109,26 @@ def successor(model: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("name", ["second", "fourth"], ids=["one node for one", "several nodes for one"])
 def test_a_successor_has_the_name_and_notes_of_what_it_replaces(name: str) -> None:
-    before = successor(rich(), name)
-    after = successor(convert_version(rich(), 13), name)
+    before = successor(full_model(), name)
+    after = successor(convert_version(full_model(), 13), name)
     for field in ("name", "doc_string", "overload"):
         assert getattr(after, field) == getattr(before, field)
     assert list(after.metadata_props) == list(before.metadata_props)
     assert list(after.device_configurations) == list(before.device_configurations)
-    assert after.SerializeToString().endswith(UNKNOWN)
+    assert after.SerializeToString().endswith(UNKNOWN_FIELD)
 
 
 def test_the_other_new_nodes_have_none_of_them() -> None:
-    result = convert_version(rich(), 13)
+    result = convert_version(full_model(), 13)
     new = [each for each in result.graph.node if not each.name]
     assert [each.op_type for each in new] != []
     assert not any(each.doc_string or each.metadata_props for each in new)
 
 
 def test_attributes_that_stay_keep_their_notes() -> None:
-    model = rich()
+    model = full_model()
     reduce = node("ReduceMean", ["a"], ["m"], "mean", axes=[1], keepdims=0)
-    described(next(each for each in reduce.attribute if each.name == "keepdims"))
+    annotated(next(each for each in reduce.attribute if each.name == "keepdims"))
     model.graph.node.append(reduce)
     after = successor(convert_version(model, 18), "mean")
     (keepdims,) = after.attribute
@@ -137,9 +137,9 @@ def test_attributes_that_stay_keep_their_notes() -> None:
 
 
 def test_what_replaces_a_node_stands_where_it_stood() -> None:
-    result = convert_version(rich(), 13)
+    result = convert_version(full_model(), 13)
     kept = [each.name for each in result.graph.node if each.name]
-    assert kept == [each.name for each in rich().graph.node]
+    assert kept == [each.name for each in full_model().graph.node]
     places = [i for i, each in enumerate(result.graph.node) if not each.name]
     third, fifth = (
         next(i for i, e in enumerate(result.graph.node) if e.name == n) for n in ("third", "fifth")
@@ -148,26 +148,26 @@ def test_what_replaces_a_node_stands_where_it_stood() -> None:
 
 
 def test_new_constants_come_after_the_weights_that_are_there() -> None:
-    result = convert_version(rich(), 13)
+    result = convert_version(full_model(), 13)
     assert [each.name for each in result.graph.initializer][:2] == ["w", "unused"]
     assert len(result.graph.initializer) > 2
 
 
 def test_training_graphs_are_converted() -> None:
-    result = convert_version(rich(), 13)
+    result = convert_version(full_model(), 13)
     (info,) = result.training_info
     assert [len(each.input) for each in info.algorithm.node] == [2, 2]
     assert [(each.key, each.value) for each in info.update_binding] == [("w", "new")]
 
 
 def test_no_inferred_types_are_added() -> None:
-    model = rich()
+    model = full_model()
     del model.graph.value_info[:]
     assert len(convert_version(model, 18).graph.value_info) == 0
 
 
 def test_the_order_of_opset_imports_stays() -> None:
-    model = rich()
+    model = full_model()
     result = convert_version(model, 13)
     assert [(each.domain, each.version) for each in result.opset_import] == [
         ("com.acme", 2), ("", 13), ("ai.onnx.ml", 1), ("local", 1)
@@ -176,7 +176,7 @@ def test_the_order_of_opset_imports_stays() -> None:
 
 def test_a_big_weight_is_kept_as_it_is_stored() -> None:
     """Typed fields stay typed fields, and raw bytes stay raw bytes."""
-    model = rich()
+    model = full_model()
     typed = helper.make_tensor("typed", FLOAT, [3], [1.0, 2.0, 3.0])
     model.graph.initializer.append(typed)
     after = {each.name: each for each in convert_version(model, 13).graph.initializer}
@@ -184,7 +184,7 @@ def test_a_big_weight_is_kept_as_it_is_stored() -> None:
 
 
 def test_the_signature_of_the_model_stays() -> None:
-    model = rich()
+    model = full_model()
     for target in (12, 13, 18, 21):
         result = convert_version(model, target)
         assert list(result.graph.input) == list(model.graph.input)

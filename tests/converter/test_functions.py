@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper
-from support.calling import FEEDS, called, function, given, model, node
+from support.calling import FEEDS, calling_model, function, model, node, with_references
 from support.running import assert_equal, build, opset_of, run, run_reference
 
 from opshift.converter.convert import convert_version, plan_version
@@ -38,7 +38,7 @@ def nested() -> onnx.ModelProto:
 
 def named_as_an_operator() -> onnx.ModelProto:
     """local.Softmax is a function, the Softmax within is the operator."""
-    return called(function("Softmax", [node("Softmax", ["a"], ["b"], axis=1)]))
+    return calling_model(function("Softmax", [node("Softmax", ["a"], ["b"], axis=1)]))
 
 
 def twice() -> onnx.ModelProto:
@@ -63,13 +63,13 @@ def with_graph() -> onnx.ModelProto:
         node("Greater", ["sum", "zero"], ["yes"]),
         node("If", ["yes"], ["b"], **bodies),
     ]
-    return called(function("Choose", nodes))
+    return calling_model(function("Choose", nodes))
 
 
 @pytest.mark.parametrize("target", [13, 18, 21])
 @pytest.mark.parametrize(
     "make",
-    [lambda: called(function("Cut", squeezing())), nested, named_as_an_operator, twice, with_graph],
+    [lambda: calling_model(function("Cut", squeezing())), nested, named_as_an_operator, twice, with_graph],
     ids=[
         "a function",
         "a function that calls a function",
@@ -102,14 +102,14 @@ def test_a_function_is_converted_from_its_own_opset(of_function: int, of_model: 
     constant = node("Constant", [], ["axes"], value=helper.make_tensor("axes", TensorProto.INT64, [1], [0]))
     squeeze = node("Squeeze", ["a", *([] if axes else ["axes"])], ["b"], **axes)
     body = function("Cut", [*([] if axes else [constant]), squeeze], of_function)
-    before = called(body, of_model)
+    before = calling_model(body, of_model)
     after = convert_version(before, target)
     assert {opset_of(each) for each in (after, *after.functions)} == {target}
     assert_equal(run(after, FEEDS), run_reference(before, FEEDS))
 
 
 def test_a_function_without_opset_imports_has_those_of_its_model() -> None:
-    before = called(function("Cut", squeezing()))
+    before = calling_model(function("Cut", squeezing()))
     del before.functions[0].opset_import[:]
     after = convert_version(before, 13)
     assert len(after.functions[0].opset_import) == 0
@@ -117,7 +117,7 @@ def test_a_function_without_opset_imports_has_those_of_its_model() -> None:
 
 
 def test_constants_are_nodes_of_the_function() -> None:
-    after = convert_version(called(function("Cut", squeezing())), 13)
+    after = convert_version(calling_model(function("Cut", squeezing())), 13)
     assert [each.op_type for each in after.functions[0].node][:2] == ["Constant", "Squeeze"]
     assert after.functions[0].node[1].input[1] == after.functions[0].node[0].output[0]
     assert len(after.graph.initializer) == 0
@@ -134,7 +134,7 @@ def test_what_stays_is_as_it_was() -> None:
     body = function("Plain", [node("Relu", ["a"], ["b"], name="relu", doc_string="kept")])
     body.doc_string, body.overload = "of the function", "first"
     body.metadata_props.add(key="k", value="v")
-    after = convert_version(called(body), 13).functions[0]
+    after = convert_version(calling_model(body), 13).functions[0]
     body.opset_import[0].version = 13
     assert after == body
 
@@ -143,16 +143,18 @@ def test_what_stays_is_as_it_was() -> None:
 
 
 def test_a_reference_is_kept_on_a_node_that_stays() -> None:
-    leaky = given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
-    before = called(function("Leak", [leaky], attributes=["slope"]), slope=0.25)
+    leaky = with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
+    before = calling_model(function("Leak", [leaky], attributes=["slope"]), slope=0.25)
     after = convert_version(before, 13)
     assert after.functions[0].node[0] == leaky
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
 def test_a_reference_is_kept_on_a_node_whose_other_attributes_change() -> None:
-    reduce = given(node("ReduceMean", ["a"], ["b"], axes=[1]), keepdims=("keep", AttributeProto.INT))
-    before = called(function("Mean", [reduce], 13, attributes=["keep"]), 13, keep=0)
+    reduce = with_references(
+        node("ReduceMean", ["a"], ["b"], axes=[1]), keepdims=("keep", AttributeProto.INT)
+    )
+    before = calling_model(function("Mean", [reduce], 13, attributes=["keep"]), 13, keep=0)
     after = convert_version(before, 18)
     assert [each.name for each in after.functions[0].node[1].attribute] == ["keepdims"]
     assert after.functions[0].node[1].attribute[0].ref_attr_name == "keep"
@@ -160,10 +162,10 @@ def test_a_reference_is_kept_on_a_node_whose_other_attributes_change() -> None:
 
 
 def test_a_default_that_the_function_states_is_kept() -> None:
-    leaky = given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
+    leaky = with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
     body = function("Leak", [leaky])
     body.attribute_proto.append(helper.make_attribute("slope", 0.5))
-    before = called(body)
+    before = calling_model(body)
     after = convert_version(before, 13)
     assert after.functions[0].attribute_proto == before.functions[0].attribute_proto
     assert_equal(run(after, FEEDS), run(before, FEEDS))
@@ -173,7 +175,7 @@ def test_a_default_that_the_function_states_is_kept() -> None:
 
 
 def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
-    before = called(function("Peek", [node("Add", ["a", "x"], ["b"])]))
+    before = calling_model(function("Peek", [node("Add", ["a", "x"], ["b"])]))
     with pytest.raises(InvalidModel) as caught:
         convert_version(before, 13)
     assert "'x' is not produced by any node" in caught.value.reason
@@ -184,7 +186,7 @@ def test_a_type_in_a_function_is_known_where_it_is_stated() -> None:
     clip = node("Clip", ["a"], ["b"], min=0.5)
     body = function("Cut", [clip], 10)
     body.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, None))
-    before = called(body, 10)
+    before = calling_model(body, 10)
     assert_equal(run(convert_version(before, 13), FEEDS), run(before, FEEDS))
 
 

@@ -15,7 +15,7 @@ from support.graphs.models import Case, cases
 from support.graphs.values import type_of
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.converter.rewrite.version_graph import lineage
+from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.inference.scope import Scope
 from opshift.model.types import Shape, element_type_of, shape_of
 from opshift.registry.registry import default_registry
@@ -113,7 +113,7 @@ def _with_a_step() -> frozenset[str]:
     table = adapter_table()
     found = set()
     for operator in default_registry().operators():
-        steps = nx.get_edge_attributes(lineage(operator, table), "step").values()
+        steps = nx.get_edge_attributes(build_version_graph(operator, table), "step").values()
         if any(step.function for step in steps):
             found.add(operator.name)
     return frozenset(found)

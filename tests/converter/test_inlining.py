@@ -8,7 +8,19 @@ import numpy as np
 import onnx
 import pytest
 from onnx import GraphProto, TensorProto, helper
-from support.calling import FEEDS, FLOAT, GRAPH, INT, X, call, called, function, given, model, node
+from support.calling import (
+    FEEDS,
+    FLOAT,
+    GRAPH,
+    INT,
+    X,
+    call,
+    calling_model,
+    function,
+    model,
+    node,
+    with_references,
+)
 from support.running import Array, assert_equal, op_types, run
 
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
@@ -30,8 +42,8 @@ def graph(name: str, nodes: list[onnx.NodeProto], output: str) -> GraphProto:
 
 def nested() -> onnx.ModelProto:
     """A function in a function, each called twice, with attributes passed on."""
-    soft = function("Soft", [given(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
-    inner = given(call("Soft", ["a"], ["t"]), where=("axis", INT))
+    soft = function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
+    inner = with_references(call("Soft", ["a"], ["t"]), where=("axis", INT))
     outer = function("Outer", [inner, node("Relu", ["t"], ["r"]), call("Soft", ["r"], ["b"])])
     nodes = [call("Outer", ["x"], ["t"], axis=2), call("Outer", ["t"], ["y"])]
     return model(nodes, [outer, soft])
@@ -40,7 +52,7 @@ def nested() -> onnx.ModelProto:
 def names_that_clash() -> onnx.ModelProto:
     """Values of the function, and of the graphs in it, are called like those of the caller."""
     then = graph("then", [node("Relu", ["a"], ["t"]), node("Neg", ["t"], ["z"])], "z")
-    leaky = given(node("LeakyRelu", ["a"], ["t"]), alpha=("slope", FLOAT))
+    leaky = with_references(node("LeakyRelu", ["a"], ["t"]), alpha=("slope", FLOAT))
     nodes = [
         node("ReduceSum", ["a"], ["s"], keepdims=0),
         node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
@@ -75,7 +87,7 @@ def outputs_left_out() -> onnx.ModelProto:
 
 
 def default_of_an_attribute() -> onnx.ModelProto:
-    body = function("Leak", [given(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", FLOAT))])
+    body = function("Leak", [with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", FLOAT))])
     body.attribute_proto.append(helper.make_attribute("slope", 0.5))
     return model([call("Leak", ["x"], ["m"]), call("Leak", ["m"], ["y"], slope=0.1)], [body])
 
@@ -89,7 +101,7 @@ def default_of_an_attribute() -> onnx.ModelProto:
         inputs_left_out,
         outputs_left_out,
         default_of_an_attribute,
-        lambda: called(function("Relu", [node("Relu", ["a"], ["n"]), node("Neg", ["n"], ["b"])])),
+        lambda: calling_model(function("Relu", [node("Relu", ["a"], ["n"]), node("Neg", ["n"], ["b"])])),
     ],
     ids=[
         "functions in functions",
@@ -132,7 +144,7 @@ def test_a_graph_that_the_call_gives_keeps_its_names() -> None:
     nodes = [
         node("ReduceSum", ["a"], ["s"], keepdims=0),
         node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
-        given(node("If", ["c"], ["b"]), then_branch=("yes", GRAPH), else_branch=("no", GRAPH)),
+        with_references(node("If", ["c"], ["b"]), then_branch=("yes", GRAPH), else_branch=("no", GRAPH)),
     ]
     body = function("Choose", nodes, attributes=["yes", "no"])
     yes, no = graph("yes", [node("Relu", ["s"], ["p"])], "p"), graph("no", [node("Neg", ["s"], ["q"])], "q")
@@ -213,7 +225,7 @@ def obstacles(before: onnx.ModelProto, **targets: int) -> list[str]:
     ids=["with operators that are the same", "with operators that are not", "that both are converted to"],
 )
 def test_a_function_of_another_opset(op_type: str, targets: dict[str, int], expected: list[str]) -> None:
-    before = called(function("F", [node(op_type, ["a"], ["b"])], 12 if op_type == "Relu" else 11), 13)
+    before = calling_model(function("F", [node(op_type, ["a"], ["b"])], 12 if op_type == "Relu" else 11), 13)
     if op_type == "Relu":
         before.opset_import[0].version = 11
     assert obstacles(before, **targets) == expected

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper
 
 from opshift import convert_version
 from opshift.converter.rewrite.routes import router_for
-from opshift.model.graphs import read_lines
+from opshift.model.graphs import read_node_records
 from opshift.opsets import OPSETS
 from opshift.registry.registry import Registry
 
@@ -20,7 +20,7 @@ FUNCTION = helper.make_function("com.acme", "F", ["x"], ["z"], NODES, [])
 
 def test_a_line_says_what_a_node_is_and_what_it_reads_and_makes() -> None:
     for each in (GRAPH, FUNCTION):
-        assert [line[1:] for line in read_lines(each)] == [
+        assert [line[1:] for line in read_node_records(each)] == [
             ("", "Relu", ("x",), ("y",)),
             ("com.acme", "Split", ("y", ""), ("z", "")),
         ]
@@ -33,7 +33,7 @@ def test_what_the_survey_reads_is_kept_where_steps_asked_before() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 12)], ir_version=8)
     registry = Registry((OPSETS,))
     router = router_for(registry, frozenset({("ai.onnx", 13)}))
-    assert router.asking == set()
+    assert router.fact_querying_opsets == set()
     first = convert_version(model, 13, registry=registry)
-    assert router.asking == {12}
+    assert router.fact_querying_opsets == {12}
     assert convert_version(model, 13, registry=registry) == first

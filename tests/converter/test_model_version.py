@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 from opshift import UsageError, pack_version, unpack_version
-from opshift.analysis.comparison.model_version import Rise, next_version, rise_between
+from opshift.analysis.comparison.model_version import VersionBump, next_version, version_bump_between
 
 VERSIONS = {
     "the example of ONNX": ("1.2.345", 0x0001000200000159),
@@ -73,42 +73,42 @@ def test_more_than_64_bits_are_refused(packed: int) -> None:
 
 
 RISES = {
-    "no change": ("1.2.3", "1.2.3", Rise.NONE),
-    "a patch": ("1.2.3", "1.2.4", Rise.PATCH),
-    "a minor": ("1.2.3", "1.3.0", Rise.MINOR),
-    "a major": ("1.2.3", "2.0.0", Rise.MAJOR),
-    "a minor with a lower patch": ("1.2.3", "1.3.1", Rise.MINOR),
-    "a major beyond the sign": ("32767.0.0", "32768.0.0", Rise.MAJOR),
+    "no change": ("1.2.3", "1.2.3", VersionBump.NONE),
+    "a patch": ("1.2.3", "1.2.4", VersionBump.PATCH),
+    "a minor": ("1.2.3", "1.3.0", VersionBump.MINOR),
+    "a major": ("1.2.3", "2.0.0", VersionBump.MAJOR),
+    "a minor with a lower patch": ("1.2.3", "1.3.1", VersionBump.MINOR),
+    "a major beyond the sign": ("32767.0.0", "32768.0.0", VersionBump.MAJOR),
     "down": ("1.2.3", "1.2.2", None),
     "down in the major, up in the minor": ("2.0.0", "1.9.0", None),
-    "a simple number": ("3", "4", Rise.MAJOR),
-    "the same simple number": ("3", "3", Rise.NONE),
+    "a simple number": ("3", "4", VersionBump.MAJOR),
+    "the same simple number": ("3", "3", VersionBump.NONE),
     "a simple number down": ("3", "2", None),
-    "from a simple number": ("3", "0.1.0", Rise.MAJOR),
+    "from a simple number": ("3", "0.1.0", VersionBump.MAJOR),
     "to a simple number": ("0.1.0", "3", None),
-    "the first version": ("0", "1.0.0", Rise.MAJOR),
+    "the first version": ("0", "1.0.0", VersionBump.MAJOR),
 }
 
 
 @pytest.mark.parametrize(("old", "new", "rise"), RISES.values(), ids=RISES)
-def test_by_how_much_a_version_rises(old: str, new: str, rise: Rise | None) -> None:
-    assert rise_between(pack_version(old), pack_version(new)) == rise
+def test_by_how_much_a_version_rises(old: str, new: str, rise: VersionBump | None) -> None:
+    assert version_bump_between(pack_version(old), pack_version(new)) == rise
 
 
 @pytest.mark.parametrize(
     ("old", "rise", "lowest"),
     [
-        ("1.2.3", Rise.NONE, "1.2.3"),
-        ("1.2.3", Rise.PATCH, "1.2.4"),
-        ("1.2.3", Rise.MINOR, "1.3.0"),
-        ("1.2.3", Rise.MAJOR, "2.0.0"),
-        ("3", Rise.NONE, "3"),
-        ("3", Rise.PATCH, "4"),
-        ("0", Rise.MAJOR, "1"),
+        ("1.2.3", VersionBump.NONE, "1.2.3"),
+        ("1.2.3", VersionBump.PATCH, "1.2.4"),
+        ("1.2.3", VersionBump.MINOR, "1.3.0"),
+        ("1.2.3", VersionBump.MAJOR, "2.0.0"),
+        ("3", VersionBump.NONE, "3"),
+        ("3", VersionBump.PATCH, "4"),
+        ("0", VersionBump.MAJOR, "1"),
     ],
 )
-def test_the_lowest_version_that_is_enough(old: str, rise: Rise, lowest: str) -> None:
+def test_the_lowest_version_that_is_enough(old: str, rise: VersionBump, lowest: str) -> None:
     assert next_version(pack_version(old), rise) == lowest
-    found = rise_between(pack_version(old), pack_version(lowest))
+    found = version_bump_between(pack_version(old), pack_version(lowest))
     assert found is not None
     assert found >= rise

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from opshift import convert_version
-from opshift.model.fresh_names import Names
+from opshift.model.fresh_names import FreshNames
 
 
-def names(*taken: set[str]) -> Names:
-    made = Names()
-    made.sets.extend(taken)
+def names(*taken: set[str]) -> FreshNames:
+    made = FreshNames()
+    made.name_sets.extend(taken)
     return made
 
 
@@ -44,7 +44,7 @@ def test_a_hint_with_a_number_is_a_hint_of_its_own() -> None:
 
 def test_names_that_are_only_mentioned_are_left_out() -> None:
     made = names({"const"})
-    made.mentions.append(lambda: ["const_1"])
+    made.mention_sources.append(lambda: ["const_1"])
     assert made.fresh("const") == "const_2"
 
 

@@ -13,10 +13,10 @@ from onnx import TensorProto, helper
 from support.acme.kernels import run_acme
 from support.running import assert_equal, build, op_types
 
-from opshift.adapters.core.adapter_table import adapter_table, load_adapters, registering
+from opshift.adapters.core.adapter_table import adapter_table, load_adapters, temporary_adapters
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.rewrite.version_graph import lineage
+from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.errors import DefinitionError
@@ -28,7 +28,7 @@ X = np.linspace(-3, 12, 6, dtype=np.float32).reshape(2, 3)
 
 @pytest.fixture(autouse=True)
 def _adapters() -> Iterator[None]:
-    with registering():
+    with temporary_adapters():
         load_adapters(ACME / "adapters")
         yield
 
@@ -66,7 +66,7 @@ THREE = {"k": np.array(1.5, np.float32)}
 
 def test_every_step_of_the_domain_has_its_answer(registry: Registry) -> None:
     for operator in registry.operators("com.acme"):
-        assert lineage(operator, adapter_table()).number_of_edges()
+        assert build_version_graph(operator, adapter_table()).number_of_edges()
 
 
 def test_up_and_back_down(registry: Registry) -> None:
@@ -144,10 +144,10 @@ def test_a_plan_names_its_nodes(registry: Registry) -> None:
 
 def test_without_its_adapters_a_step_is_an_error(tmp_path: Path) -> None:
     """Not a node that is left as it was."""
-    with registering():
+    with temporary_adapters():
         from opshift.adapters.core import adapter_table as table
 
-        for pair in [pair for pair in table.registered() if pair.domain == "com.acme"]:
+        for pair in [pair for pair in table.registered_adapters() if pair.domain == "com.acme"]:
             del table._registered[pair]
         registry = default_registry().with_folder(ACME)
         with pytest.raises(DefinitionError, match="no adapter is registered"):

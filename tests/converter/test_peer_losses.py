@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, helper
-from support.rich import UNKNOWN, containers, rich
+from support.rich import UNKNOWN_FIELD, containers, full_model
 from support.running import assert_equal, build, opset_of, run
 
 from opshift.converter.convert import convert_version, plan_version
@@ -61,14 +61,14 @@ LOST: dict[str, Found] = {
         *model.configuration,
         *(str(one) for each in nodes(model) for one in each.device_configurations),
     ],
-    "unknown fields": lambda model: model.SerializeToString().count(UNKNOWN),
+    "unknown fields": lambda model: model.SerializeToString().count(UNKNOWN_FIELD),
 }
 
 
 @pytest.mark.parametrize(("source", "target"), [(11, 13), (11, 12), (13, 11), (13, 12)])
 @pytest.mark.parametrize("found", LOST.values(), ids=LOST)
 def test_nothing_is_lost_of(found: Found, source: int, target: int) -> None:
-    model = rich(source)
+    model = full_model(source)
     expected = found(model)
     assert expected
     after = found(convert_version(model, target, ir_version="keep"))

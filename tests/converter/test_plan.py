@@ -97,7 +97,7 @@ def test_a_change_says_where_it_is_and_what_the_node_was() -> None:
 def test_a_change_says_what_the_node_becomes() -> None:
     squeeze_change, softmax = planned().graph.changes
     assert [str(each.operator.id) for each in squeeze_change.result.nodes] == ["ai.onnx.Squeeze:13"]
-    assert [each.successor for each in softmax.result.nodes].count(True) == 1
+    assert [each.is_replacement for each in softmax.result.nodes].count(True) == 1
     assert all(each.operator.since_version <= 13 for each in softmax.result.nodes)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import NodeProto, helper, numpy_helper
-from support.reversible import FLOAT, X, given, node, pair
+from support.reversible import FLOAT, X, gelu_clip_gelu_model, node, shared_attribute_model
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version
@@ -104,7 +104,7 @@ class TestEditedInBetween:
     def test_only_what_is_untouched_comes_back_where(
         self, edit: Callable[[onnx.ModelProto], None], back: list[str]
     ) -> None:
-        model = pair()
+        model = gelu_clip_gelu_model()
         down = convert_version(model, 10, reversible=True)
         edit(down)
         up = convert_version(down, 20)
@@ -114,7 +114,7 @@ class TestEditedInBetween:
         assert not up.metadata_props
 
     def test_value_information_of_values_that_are_gone_goes(self) -> None:
-        model = pair()
+        model = gelu_clip_gelu_model()
         down = onnx.shape_inference.infer_shapes(convert_version(model, 10, reversible=True))
         assert len(down.graph.value_info) > 2
         up = convert_version(down, 20)
@@ -134,7 +134,7 @@ class TestEditedInBetween:
         assert_equal(run(up, {"x": X}), run(model, {"x": X}))
 
     def test_calls_of_a_function_that_give_another_attribute_keep_the_group(self) -> None:
-        down = convert_version(given(1), 12, reversible=True)
+        down = convert_version(shared_attribute_model(1), 12, reversible=True)
         for call in down.graph.node:
             call.attribute[0].i = 2
         up = convert_version(down, 13)

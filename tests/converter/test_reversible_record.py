@@ -15,7 +15,15 @@ from onnx import helper
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.reversible.record import KEY, RATIO, ROOM, Opset, Record, read_record, write_record
+from opshift.converter.reversible.record import (
+    METADATA_KEY,
+    UNPACKED_BASE,
+    UNPACKED_RATIO,
+    ConversionRecord,
+    Opset,
+    read_record,
+    write_record,
+)
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
 
@@ -57,7 +65,7 @@ DAMAGED = [
     ("deep", packed(b"[" * 100_000)),
     ("of another format", packed(json.dumps({**document(), "format": 2}).encode())),
     ("without opsets", packed(json.dumps({"format": 1, "ir_version": [7, 7]}).encode())),
-    ("larger than a short text may be", packed(b" " * (ROOM + RATIO * 100_000))),
+    ("larger than a short text may be", packed(b" " * (UNPACKED_BASE + UNPACKED_RATIO * 100_000))),
     ("full of wrong parts", packed(b'{"parts":[' + b"[]," * 300_000 + b"[]]}")),
 ]
 
@@ -69,14 +77,14 @@ def test_a_damaged_record_is_told_and_the_model_left_alone(text: str) -> None:
     for convert in (convert_version, plan_version):
         with pytest.raises(InvalidModel) as caught:
             convert(model, 20)
-        assert KEY in str(caught.value.place)
+        assert METADATA_KEY in str(caught.value.place)
         assert "remove the entry" in caught.value.remedy
     assert model.SerializeToString() == before
 
 
 def test_two_records_are_one_too_many() -> None:
     model = lowered()
-    model.metadata_props.add(key=KEY, value=TEXT)
+    model.metadata_props.add(key=METADATA_KEY, value=TEXT)
     with pytest.raises(InvalidModel):
         convert_version(model, 20)
 
@@ -158,7 +166,7 @@ def test_without_the_record_the_model_is_converted_as_it_is() -> None:
 @pytest.mark.parametrize("name", ["weight", "w" * 5_000_000], ids=["small", "that packs too well"])
 def test_a_record_is_read_as_it_was_written(name: str) -> None:
     model = ModelProto()
-    record = Record(format=1, ir_version=(9, 7), opsets=(Opset(domain=name, version=20),))
+    record = ConversionRecord(format=1, ir_version=(9, 7), opsets=(Opset(domain=name, version=20),))
     for _ in range(2):
         write_record(model, record)
         assert len(model.metadata_props) == 1

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import onnx
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from support.graphs.graph import FIRST_WITH_ANY_CONSTANT
-from support.graphs.models import ML, OLDEST, Case, cases
-from support.graphs.running import NoRuntime, run_alike
+from support.graphs.graph import MIN_OPSET_ANY_CONSTANT
+from support.graphs.models import MIN_OPSET, ML, Case, cases
+from support.graphs.running import NoRuntime, run_both
 from support.graphs.sameness import assert_same, tolerance_of
 from support.running import opset_of
 
@@ -56,7 +56,7 @@ def journeys(draw: Callable[[st.SearchStrategy[Any]], Any], *, up: bool) -> Jour
     case = draw(cases())
     opset = opset_of(case.model)
     # A function has no initializers, and a Constant held floats only.
-    lowest = FIRST_WITH_ANY_CONSTANT if case.model.functions else 1
+    lowest = MIN_OPSET_ANY_CONSTANT if case.model.functions else 1
     assume(up or opset > lowest)
     target = {"": draw(st.integers(opset + 1, LAST) if up else st.integers(lowest, opset - 1))}
     if any(each.domain == ML for each in case.model.opset_import) and draw(st.booleans()):
@@ -67,7 +67,7 @@ def journeys(draw: Callable[[st.SearchStrategy[Any]], Any], *, up: bool) -> Jour
 def _assert_as_before(result: onnx.ModelProto, case: Case) -> None:
     """The same outputs in a runtime that runs both, if there is one, and as valid as before."""
     try:
-        before, after = run_alike(case.model, result, case.feeds)
+        before, after = run_both(case.model, result, case.feeds)
     except NoRuntime:
         return
     assert_same(after, before, tolerance_of(case.values.values()))
@@ -93,7 +93,7 @@ def _travel(journey: Journey) -> None:
     original = journey.case.model
     result = journey.convert(original, journey.target)
     _assert_as_valid(result, original)
-    if opset_of(result) >= OLDEST:
+    if opset_of(result) >= MIN_OPSET:
         _assert_as_before(result, journey.case)
     returned = journey.convert(result, journey.back)
     _assert_as_before(returned, journey.case)
@@ -115,10 +115,10 @@ def test_up_and_down_again(journey: Journey) -> None:
 @PROFILE
 def test_a_way_with_a_stop_gives_the_same(journey: Journey, stop: int) -> None:
     """Wherever the stop is: on the way, before it, or beyond its end."""
-    assume(not journey.case.model.functions or stop >= FIRST_WITH_ANY_CONSTANT)
+    assume(not journey.case.model.functions or stop >= MIN_OPSET_ANY_CONSTANT)
     halfway = journey.convert(journey.case.model, {"": stop})
     result = journey.convert(halfway, journey.target)
-    assume(opset_of(result) >= OLDEST)
+    assume(opset_of(result) >= MIN_OPSET)
     _assert_as_before(result, journey.case)
 
 

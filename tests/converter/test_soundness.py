@@ -14,8 +14,8 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.rewrite.routes import router_for
-from opshift.converter.rewrite.validation import require_sound, require_writable
-from opshift.converter.rewrite.version_graph import Edge
+from opshift.converter.rewrite.validation import validate_emitted_attributes, validate_node
+from opshift.converter.rewrite.version_graph import Step
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 from opshift.registry.models import OperatorVersion
@@ -76,7 +76,7 @@ def test_a_node_is_sound_with(proto: NodeProto, opset: int) -> None:
     versions = default_registry().operator(proto.op_type)
     assert versions is not None
     older = [each for each in versions.versions if each.since_version < found.since_version]
-    require_sound(Node.of(proto), found, older)
+    validate_node(Node.from_proto(proto), found, older)
 
 
 UNSOUND = [
@@ -129,7 +129,7 @@ UNSOUND = [
 )
 def test_a_node_is_not_sound_with(proto: NodeProto, opset: int, reason: str) -> None:
     with pytest.raises(CannotConvert) as caught:
-        require_sound(Node.of(proto), version(proto.op_type, opset))
+        validate_node(Node.from_proto(proto), version(proto.op_type, opset))
     assert reason in caught.value.reason
     assert "opshift check" in caught.value.remedy
 
@@ -163,10 +163,10 @@ WRITTEN: list[tuple[str, str, dict[str, Any], bool]] = [
 def test_a_step_may_leave_behind(op_type: str, attributes: dict[str, Any], fits: bool) -> None:
     written = Node(op_type, ["x"], ["y"], attributes)
     if fits:
-        require_writable(written, version(op_type, 13))
+        validate_emitted_attributes(written, version(op_type, 13))
         return
     with pytest.raises(CannotConvert) as caught:
-        require_writable(written, version(op_type, 13))
+        validate_emitted_attributes(written, version(op_type, 13))
     assert str(next(iter(attributes))) in caught.value.reason
 
 
@@ -178,7 +178,7 @@ def failing(error: Exception) -> Callable[[Node, Rewriter], None]:
 
 
 def leaving_wrong(node: Node, out: Rewriter) -> None:
-    out.become(node, attributes={"axis": "last"})
+    out.replace(node, attributes={"axis": "last"})
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_a_step_that_fails_refuses_its_node_and_no_other(
     ]
     model = build(nodes, {"x": X}, ["y"], 11)
     before = model.SerializeToString()
-    edge = Edge(version("Softmax", 11), version("Softmax", 13), 13, "adapter", step)
+    edge = Step(version("Softmax", 11), version("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
         "opshift.converter.rewrite.routes.Router._path",
         lambda self, operator, target: [edge] if operator.name == "Softmax" else [],

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.calling import FEEDS, INT, INTS, call, function, given, model, node
+from support.calling import FEEDS, INT, INTS, call, function, model, node, with_references
 from support.running import Feeds, assert_equal, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
@@ -21,7 +21,7 @@ BOUNDS: Feeds = {"low": np.array(-1, np.float32), "high": np.array(1.5, np.float
 
 def soft(opset: int = 11) -> onnx.FunctionProto:
     """The axis is what the call says; by default 1."""
-    return function("Soft", [given(node("Softmax", ["a"], ["b"]), axis=("where", INT))], opset)
+    return function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))], opset)
 
 
 def two_values_of_an_attribute() -> onnx.ModelProto:
@@ -35,13 +35,13 @@ def stated_by_one_call_only() -> onnx.ModelProto:
 
 def passed_on() -> onnx.ModelProto:
     """The attribute comes from the call of the function around."""
-    inner = given(call("Soft", ["a"], ["b"]), where=("axis", INT))
+    inner = with_references(call("Soft", ["a"], ["b"]), where=("axis", INT))
     nodes = [call("Outer", ["x"], ["m"], axis=1), call("Outer", ["m"], ["y"], axis=2)]
     return model(nodes, [function("Outer", [inner]), soft()])
 
 
 def an_attribute_that_becomes_an_input() -> onnx.ModelProto:
-    body = function("Cut", [given(node("ReduceSum", ["a"], ["b"]), axes=("where", INTS))])
+    body = function("Cut", [with_references(node("ReduceSum", ["a"], ["b"]), axes=("where", INTS))])
     nodes = [call("Cut", ["x"], ["m"], where=[1]), call("Cut", ["m"], ["y"], where=[2])]
     return model(nodes, [body])
 
@@ -122,7 +122,7 @@ def branches_of_the_function() -> onnx.ModelProto:
     """The axis is read in a graph of the function."""
     bodies = {
         name: helper.make_graph(
-            [given(node("Softmax", ["a"], [name[0]]), axis=(where, INT))],
+            [with_references(node("Softmax", ["a"], [name[0]]), axis=(where, INT))],
             name,
             [],
             [helper.make_tensor_value_info(name[0], TensorProto.FLOAT, None)],

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from onnx import NodeProto, helper
 
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import read_line
-from opshift.model.node import attribute_bytes
-from opshift.model.node_key import statement_of, without_names
+from opshift.model.graphs import read_node_record
+from opshift.model.node import serialized_attributes
+from opshift.model.node_key import operator_key_of, serialize_without_names
 
 NAMES = st.one_of(
     st.just(""),
@@ -50,7 +50,7 @@ def names_of(node: NodeProto) -> tuple[str, ...]:
 
 @given(nodes())
 def test_what_is_left_without_names_is_the_node_without_them(node: NodeProto) -> None:
-    left = without_names(node, names_of(node))
+    left = serialize_without_names(node, names_of(node))
     bare = NodeProto()
     bare.CopyFrom(node)
     for field in ("input", "output", "name"):
@@ -64,25 +64,27 @@ def test_what_is_left_without_names_is_the_node_without_them(node: NodeProto) ->
 
 @given(nodes(), nodes())
 def test_nodes_are_alike_if_they_say_the_same(node: NodeProto, other: NodeProto) -> None:
-    first, second = (statement_of(read_line(0, each), each, names_of(each)) for each in (node, other))
-    same = (node.op_type, node.domain, *attribute_bytes(node)) == (
+    first, second = (
+        operator_key_of(read_node_record(0, each), each, names_of(each)) for each in (node, other)
+    )
+    same = (node.op_type, node.domain, *serialized_attributes(node)) == (
         other.op_type,
         other.domain,
-        *attribute_bytes(other),
+        *serialized_attributes(other),
     )
     assert (first == second) == same
 
 
 def test_a_name_that_holds_what_a_node_says_is_a_name() -> None:
     plain = helper.make_node("Softmax", ["x"], ["y"], axis=1)
-    rest = without_names(plain, ("x", "y"))
+    rest = serialize_without_names(plain, ("x", "y"))
     assert rest is not None
     hostile = helper.make_node("Softmax", ["x"], ["y" + rest.decode("latin-1")[:10]], axis=2)
-    assert statement_of(read_line(0, hostile), hostile, names_of(hostile)) != statement_of(
-        read_line(0, plain), plain, ("x", "y")
+    assert operator_key_of(read_node_record(0, hostile), hostile, names_of(hostile)) != operator_key_of(
+        read_node_record(0, plain), plain, ("x", "y")
     )
 
 
 def test_a_name_that_is_no_text_is_told() -> None:
     with pytest.raises(InvalidModel, match="UTF-8"):
-        without_names(onnx.NodeProto(), (b"\xff",))  # type: ignore[arg-type]
+        serialize_without_names(onnx.NodeProto(), (b"\xff",))  # type: ignore[arg-type]

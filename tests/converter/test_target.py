@@ -92,12 +92,12 @@ def test_no_target_is_read_from(target: TargetLike, error: type[OpshiftError], r
     ("ir_version", "read"), [(None, None), ("keep", "keep"), (8, 8), ("8", 8), (" 8 ", 8)], ids=repr
 )
 def test_an_ir_version_is_read_from(ir_version: int | str | None, read: int | str | None) -> None:
-    assert read_target(17, default_registry(), ir_version).wanted_ir_version == read
+    assert read_target(17, default_registry(), ir_version).requested_ir_version == read
 
 
 def test_with_an_ir_version_there_need_be_no_target() -> None:
     found = read_target(None, default_registry(), 8)
-    assert (found.opsets, found.ir_version, found.wanted_ir_version) == ({}, None, 8)
+    assert (found.opsets, found.ir_version, found.requested_ir_version) == ({}, None, 8)
     with pytest.raises(UsageError, match="no target is given"):
         read_target([], default_registry(), 8)
 

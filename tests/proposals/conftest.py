@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from support.proposals import Edit, proposal
 
-from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.sign_off import sign
-from opshift.registry.fingerprints import LOCK, lock_text, locked
+from opshift.registry.fingerprints import LOCK, build_lock, lock_text
 from opshift.registry.registry import Registry
 
 OPSETS = Path(__file__).resolve().parents[2] / "opsets"
@@ -33,7 +33,7 @@ def make(tmp_path: Path) -> Make:
     def make(base: str, *edits: Edit, signed: bool = True) -> Path:
         path = proposal(base, tmp_path / base, *edits)
         for name in ("Grace Reviewer", "Alan Reviewer") if signed else ():
-            sign(Folder(path), name)
+            sign(ProposalFolder(path), name)
         return path
 
     return make
@@ -46,6 +46,6 @@ def tree(tmp_path: Path) -> Path:
     for name in (*REQUIRED_FILES, "releases.yaml", "types.yaml"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(OPSETS / name, folder / name)
-    lock = lock_text(locked(Registry((folder,)).operators()))
+    lock = lock_text(build_lock(Registry((folder,)).operators()))
     (folder / LOCK).write_text(lock, "utf-8")
     return folder

@@ -10,21 +10,21 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.proposals import renamed, said, text
+from support.proposals import rename_operator, replace_text, set_answers
 from support.running import op_types, opset_of, run
 from typer.testing import CliRunner
 
 import opshift
-from opshift.adapters.core.adapter_table import registering
+from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.cli.main import app
 from opshift.converter.convert import convert_version
 from opshift.proposals.accept import accept
-from opshift.proposals.accepted_files import recorded_examples
+from opshift.proposals.accepted_files import read_recorded_examples
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import Folder
-from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.evidence.run import load_module
-from opshift.registry.fingerprints import load_lock, moved
+from opshift.registry.fingerprints import load_lock, lock_differences
 
 Make = Callable[..., Path]
 X = np.array([[-1.0, 0.5, 2.0]], np.float32)
@@ -50,16 +50,16 @@ def _digests(folder: Path) -> dict[Path, str]:
 @pytest.mark.parametrize(
     ("base", "edit", "rule"),
     [
-        pytest.param("function", said(title="Another"), "sign-off.count", id="too few sign-offs"),
+        pytest.param("function", set_answers(title="Another"), "sign-off.count", id="too few sign-offs"),
         pytest.param(
             "function",
-            text("operator.yaml", "since_version: 29", "since_version: 28"),
+            replace_text("operator.yaml", "since_version: 29", "since_version: 28"),
             "opset.released",
             id="released opset",
         ),
         pytest.param(
             "function",
-            text("operator.yaml", "op_type: Sqrt", "op_type: Exp"),
+            replace_text("operator.yaml", "op_type: Sqrt", "op_type: Exp"),
             "body.agrees",
             id="error in the body",
         ),
@@ -78,23 +78,23 @@ def test_refuses_open_proposal_and_writes_nothing(
 
 @pytest.mark.parametrize("base", ["function", "update", "deprecation", "removal", "promotion"])
 def test_accepted_proposal_extends_tree(base: str, make: Make, tree: Path) -> None:
-    known = {str(each.id) for each in tree_registry(tree).get_all_schemas_with_history()}
+    known = {str(each.id) for each in registry_of_tree(tree).get_all_schemas_with_history()}
     accepted = accept(make(base), tree)
-    registry = tree_registry(tree)
+    registry = registry_of_tree(tree)
     assert registry.newest_opset() == 29
     assert {str(each.id) for each in registry.get_all_schemas_with_history()} == known | {
         str(accepted.operator)
     }
-    assert list(moved(registry.operators(), load_lock(tree / "fingerprints.yaml"))) == []
+    assert list(lock_differences(registry.operators(), load_lock(tree / "fingerprints.yaml"))) == []
     assert accepted.operator.op_type in (tree / "CHANGELOG.md").read_text("utf-8")
     assert not registry.releases.onnx["1.24"].released
 
 
 def test_marks_proposal_as_accepted(make: Make, tree: Path) -> None:
-    path = make("function", text("proposal.yaml", "state: in-review\n", ""))
+    path = make("function", replace_text("proposal.yaml", "state: in-review\n", ""))
     accept(path, tree)
-    assert Folder(path).proposal.state == "accepted"
-    assert len(Folder(path).proposal.sign_offs) == 2
+    assert ProposalFolder(path).proposal.state == "accepted"
+    assert len(ProposalFolder(path).proposal.sign_offs) == 2
 
 
 def test_two_proposals_share_next_opset(make: Make, tree: Path) -> None:
@@ -103,7 +103,7 @@ def test_two_proposals_share_next_opset(make: Make, tree: Path) -> None:
     changes = (tree / "CHANGELOG.md").read_text("utf-8")
     assert changes.count("## ai.onnx 29") == 1
     assert changes.count("\n- **") == 2
-    assert list(tree_registry(tree).releases.onnx)[-1] == "1.24"
+    assert list(registry_of_tree(tree).releases.onnx)[-1] == "1.24"
 
 
 def test_refuses_accepted_proposal(make: Make, tree: Path) -> None:
@@ -125,8 +125,8 @@ def test_converts_models_across_accepted_update(
     node: onnx.NodeProto, up: list[str], down: list[str], make: Make, tree: Path
 ) -> None:
     accept(make("update"), tree)
-    registry, model = tree_registry(tree), _model(22, node)
-    with registering():
+    registry, model = registry_of_tree(tree), _model(22, node)
+    with temporary_adapters():
         load_module(tree / "adapters" / "elu_29.py")
         newer = convert_version(model, 29, registry=registry)
         older = convert_version(newer, 22, registry=registry)
@@ -139,9 +139,9 @@ def test_converts_models_across_accepted_update(
 def test_downgrades_computed_alpha(make: Make, tree: Path) -> None:
     accept(make("update"), tree)
     model = _model(29, helper.make_node("Elu", ["x", "alpha"], ["y"]))
-    with registering():
+    with temporary_adapters():
         load_module(tree / "adapters" / "elu_29.py")
-        older = convert_version(model, 17, registry=tree_registry(tree))
+        older = convert_version(model, 17, registry=registry_of_tree(tree))
     output = run(older, {"x": X, "alpha": np.array([3], np.float32)})[0]
     np.testing.assert_allclose(output, np.where(X < 0, 3 * np.expm1(X), X), rtol=1e-6)
 
@@ -149,32 +149,32 @@ def test_downgrades_computed_alpha(make: Make, tree: Path) -> None:
 def test_replaces_deprecated_operator(make: Make, tree: Path) -> None:
     accept(make("deprecation"), tree)
     model = _model(22, helper.make_node("GlobalMaxPool", ["x"], ["y"]), shape=(1, 2, 3))
-    with registering():
+    with temporary_adapters():
         load_module(tree / "adapters" / "global_max_pool_29.py")
-        newer = convert_version(model, 29, registry=tree_registry(tree))
+        newer = convert_version(model, 29, registry=registry_of_tree(tree))
     assert op_types(newer) == ["ReduceMax"]
 
 
 def test_error_for_removed_operator_names_replacement(make: Make, tree: Path) -> None:
     accept(make("removal"), tree)
     with pytest.raises(opshift.ResolveError, match="removed") as refused:
-        tree_registry(tree).get_schema("GlobalMaxPool", 29)
+        registry_of_tree(tree).get_schema("GlobalMaxPool", 29)
     assert "ReduceMax" in refused.value.remedy
 
 
 def test_promotion_deprecates_experimental_operator(make: Make, tree: Path) -> None:
     accept(make("promotion"), tree)
-    schema = tree_registry(tree).get_schema("FlexAttention", 1, "ai.onnx.preview")
+    schema = registry_of_tree(tree).get_schema("FlexAttention", 1, "ai.onnx.preview")
     assert schema.deprecation is not None
     assert schema.deprecation.replaced_by == "ai.onnx.Squareplus"
 
 
 def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> None:
-    first_version = text(
+    first_version = replace_text(
         "operator.yaml", "since_version: 29\n  status: STABLE\n  before: body", "since_version: 1"
     )
     tree = tmp_path / "acme"
-    accepted = accept(make("function", renamed("Bend", "com.acme"), first_version), tree)
+    accepted = accept(make("function", rename_operator("Bend", "com.acme"), first_version), tree)
     assert str(accepted.operator) == "com.acme.Bend:1"
     assert sorted(each.name for each in tree.iterdir()) == [
         "CHANGELOG.md",
@@ -182,12 +182,12 @@ def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> N
         "com.acme",
         "fingerprints.yaml",
     ]
-    assert tree_registry(tree).get_schema("Bend", 1, "com.acme").body is not None
+    assert registry_of_tree(tree).get_schema("Bend", 1, "com.acme").body is not None
 
 
 def test_reads_recorded_examples(make: Make, tree: Path) -> None:
     accept(make("function"), tree)
-    examples = list(recorded_examples(tree))
+    examples = list(read_recorded_examples(tree))
     assert {(domain, name) for domain, name, _ in examples} == {("ai.onnx", "Squareplus")}
     assert all(example.outputs for _, _, example in examples)
 
@@ -196,7 +196,7 @@ def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tm
     accept(make("update"), tree)
     onnx.save(_model(22, helper.make_node("Elu", ["x"], ["y"], alpha=1.5)), tmp_path / "old.onnx")
     definitions = ("--opsets", str(tree), "--adapters", str(tree / "adapters"))
-    with registering():
+    with temporary_adapters():
         for source, target, opset in (("old", "new", "29"), ("new", "back", "17")):
             files = (str(tmp_path / f"{source}.onnx"), str(tmp_path / f"{target}.onnx"))
             accepted = CliRunner().invoke(app, ["convert", *files, "--target", opset, *definitions])

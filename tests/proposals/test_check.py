@@ -7,27 +7,29 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.proposals import Edit, last, newest, proposal, said, text
+from support.proposals import Edit, proposal, replace_last, replace_text, set_answers, set_newest_version
 
 from opshift.proposals.check import check_proposal
-from opshift.proposals.content.findings import Finding
-from opshift.proposals.content.folder import Folder
+from opshift.proposals.content.findings import ProposalFinding
+from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.sign_off import sign
 
 OPERATOR, REFERENCE = "operator.yaml", "reference.py"
-BODY_IN_FLOAT = text(
+BODY_IN_FLOAT = replace_text(
     OPERATOR,
     "    - {op_type: Add, inputs: [X, root], outputs: [double]}",
     "    - {op_type: Cast, inputs: [root], outputs: [single], attributes: {to: 1}}\n"
     "    - {op_type: CastLike, inputs: [single, X], outputs: [rounded]}\n"
     "    - {op_type: Add, inputs: [X, rounded], outputs: [double]}",
 )
-ALL_FLOAT_TYPES = text(OPERATOR, "[tensor(float)]", "[all_float_types_ir4]")
-CHANGED_DEFAULT = text(OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}")
-NO_DOWNGRADE = newest(before=None)
+ALL_FLOAT_TYPES = replace_text(OPERATOR, "[tensor(float)]", "[all_float_types_ir4]")
+CHANGED_DEFAULT = replace_text(
+    OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}"
+)
+NO_DOWNGRADE = set_newest_version(before=None)
 
 
-def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
+def _errors(base: str, folder: Path, *edits: Edit) -> list[ProposalFinding]:
     return list(check_proposal(proposal(base, folder / base, *edits)).errors)
 
 
@@ -37,8 +39,8 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
         pytest.param(
             "function",
             (
-                text(REFERENCE, "X + np.sqrt", "X - np.sqrt"),
-                text(OPERATOR, "Add, inputs: [X, root]", "Sub, inputs: [X, root]"),
+                replace_text(REFERENCE, "X + np.sqrt", "X - np.sqrt"),
+                replace_text(OPERATOR, "Add, inputs: [X, root]", "Sub, inputs: [X, root]"),
             ),
             {"reference.expected"},
             "",
@@ -53,7 +55,7 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
         ),
         pytest.param(
             "function",
-            (text(OPERATOR, "same_as_first", "scalar"),),
+            (replace_text(OPERATOR, "same_as_first", "scalar"),),
             {"shape.agrees"},
             "the rule infers",
             id="wrong shape rule",
@@ -67,7 +69,7 @@ def _errors(base: str, folder: Path, *edits: Edit) -> list[Finding]:
         ),
         pytest.param(
             "function",
-            (said(sign_offs=[{"name": "Ada Example", "date": "2026-01-31", "fingerprint": "0"}]),),
+            (set_answers(sign_offs=[{"name": "Ada Example", "date": "2026-01-31", "fingerprint": "0"}]),),
             {"sign-off.author"},
             "Ada Example",
             id="sign-off by the author",
@@ -94,16 +96,18 @@ def test_changed_default_requires_new_version(tmp_path: Path) -> None:
         path = folder / OPERATOR
         path.write_text(path.read_text().partition("- since_version: 29")[0])
 
-    findings = _errors("update", tmp_path, remove_new_version, last(OPERATOR, "default: 1.0", "default: 2.0"))
+    findings = _errors(
+        "update", tmp_path, remove_new_version, replace_last(OPERATOR, "default: 1.0", "default: 2.0")
+    )
     assert "opset.published" in {each.rule for each in findings}
 
 
 def test_edit_invalidates_sign_offs(tmp_path: Path) -> None:
     path = proposal("function", tmp_path / "sq")
     for name in ("Grace", "Alan"):
-        sign(Folder(path), name)
+        sign(ProposalFolder(path), name)
     assert check_proposal(path, gate="accept").errors == ()
-    text(REFERENCE, "Squareplus in numpy", "Squareplus, in numpy")(path)
+    replace_text(REFERENCE, "Squareplus in numpy", "Squareplus, in numpy")(path)
     findings = check_proposal(path, gate="accept").findings
     assert sorted(each.rule for each in findings if each.rule.startswith("sign-off")) == [
         "sign-off.count",
@@ -113,7 +117,7 @@ def test_edit_invalidates_sign_offs(tmp_path: Path) -> None:
 
 
 def test_finding_has_file_and_line(tmp_path: Path) -> None:
-    errors = _errors("function", tmp_path, text(OPERATOR, "op_type: Sqrt", "op_type: Root"))
+    errors = _errors("function", tmp_path, replace_text(OPERATOR, "op_type: Sqrt", "op_type: Root"))
     (finding,) = (each for each in errors if each.rule == "body.operators")
     line = (tmp_path / "function" / OPERATOR).read_text().splitlines()[finding.place.line - 1]
     assert finding.place.file.endswith(OPERATOR)
@@ -124,9 +128,12 @@ def test_finding_has_file_and_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("edit", "rule"),
     [
-        (text(REFERENCE, "import numpy", "raise SystemExit(0)\nimport numpy"), "reference.loads"),
-        (text(REFERENCE, "    width, half", "    raise SystemExit(0)\n    width, half"), "reference.runs"),
-        (text(REFERENCE, "def reference(", "def reference(]"), "reference.loads"),
+        (replace_text(REFERENCE, "import numpy", "raise SystemExit(0)\nimport numpy"), "reference.loads"),
+        (
+            replace_text(REFERENCE, "    width, half", "    raise SystemExit(0)\n    width, half"),
+            "reference.runs",
+        ),
+        (replace_text(REFERENCE, "def reference(", "def reference(]"), "reference.loads"),
     ],
     ids=["module exits", "function exits", "invalid Python"],
 )
@@ -141,7 +148,7 @@ def test_reports_missing_file(name: str, tmp_path: Path) -> None:
 
 def test_runs_no_code_if_disabled(tmp_path: Path) -> None:
     path = proposal(
-        "function", tmp_path / "sq", text(REFERENCE, "import numpy", "raise ValueError\nimport numpy")
+        "function", tmp_path / "sq", replace_text(REFERENCE, "import numpy", "raise ValueError\nimport numpy")
     )
     assert check_proposal(path, run=False).errors == ()
     assert {each.rule for each in check_proposal(path).errors} >= {"reference.loads"}

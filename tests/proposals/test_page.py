@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from support.proposals import EXAMPLES, proposal, said
+from support.proposals import EXAMPLES, proposal, set_answers
 
 from opshift.proposals.page import review_page, to_html
 from opshift.registry.registry import default_registry
@@ -38,7 +38,7 @@ def test_page_shows(name: str, excerpt: str) -> None:
 
 def test_html_has_tables_and_escapes_markup(tmp_path: Path) -> None:
     path = proposal(
-        "function", tmp_path / "sq", said(motivation="<script>alert(1)</script>", title="A <b> title")
+        "function", tmp_path / "sq", set_answers(motivation="<script>alert(1)</script>", title="A <b> title")
     )
     page = to_html(review_page(path, default_registry()))
     assert "<table>" in page

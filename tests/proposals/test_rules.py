@@ -8,12 +8,23 @@ from tempfile import mkdtemp
 from typing import NamedTuple
 
 import pytest
-from support.proposals import NO_BODY, Edit, cut, last, newest, proposal, renamed, said, text, whole
+from support.proposals import (
+    NO_BODY,
+    Edit,
+    proposal,
+    rename_operator,
+    replace_last,
+    replace_text,
+    set_answers,
+    set_newest_version,
+    truncate,
+    write_content,
+)
 
 from opshift.checker.findings import Level
-from opshift.proposals.check import Checked, check_proposal
-from opshift.proposals.content.folder import Folder, fingerprint
-from opshift.proposals.content.staged_registry import tree_registry
+from opshift.proposals.check import CheckResult, check_proposal
+from opshift.proposals.content.folder import ProposalFolder, fingerprint
+from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.rules.rule_table import rule_table
 
 
@@ -27,7 +38,7 @@ class BrokenProposal(NamedTuple):
     """Base that follows the rule, if `base` without edits does not."""
 
 
-UNRUNNABLE_BODY = newest(
+UNRUNNABLE_BODY = set_newest_version(
     body={
         "opset_imports": {"ai.onnx": 9},
         "nodes": [{"op_type": "ATen", "inputs": ["X"], "outputs": ["Y"]}],
@@ -38,15 +49,15 @@ UNRUNNABLE_BODY = newest(
 
 def _signed(*names: str, of: str = "") -> Edit:
     def edit(folder: Path) -> None:
-        content = of or fingerprint(Folder(folder))
-        said(sign_offs=[{"name": each, "date": "2020-01-31", "fingerprint": content} for each in names])(
-            folder
-        )
+        content = of or fingerprint(ProposalFolder(folder))
+        set_answers(
+            sign_offs=[{"name": each, "date": "2020-01-31", "fingerprint": content} for each in names]
+        )(folder)
 
     return edit
 
 
-FLOAT_ONLY_BODY = newest(
+FLOAT_ONLY_BODY = set_newest_version(
     body={
         "opset_imports": {"ai.onnx": 12},
         "nodes": [{"op_type": "Softmax", "inputs": ["X"], "outputs": ["Y"]}],
@@ -58,134 +69,174 @@ OPERATOR, EXAMPLES, REFERENCE, ADAPTERS = "operator.yaml", "examples.yaml", "ref
 FLAT = "examples:\n- name: flat\n  inputs:\n  - {values: [[1, 2]]}\n"
 CASES = (
     BrokenProposal(
-        "proposal.format", "function", (text("proposal.yaml", "kind: new-function", "kind: novelty"),)
+        "proposal.format", "function", (replace_text("proposal.yaml", "kind: new-function", "kind: novelty"),)
     ),
-    BrokenProposal("proposal.motivation", "function", (said(motivation="It is nice."),)),
-    BrokenProposal("proposal.model", "function", (said(model="ResNet"),)),
-    BrokenProposal("proposal.frameworks", "function", (said(frameworks=[]),)),
+    BrokenProposal("proposal.motivation", "function", (set_answers(motivation="It is nice."),)),
+    BrokenProposal("proposal.model", "function", (set_answers(model="ResNet"),)),
+    BrokenProposal("proposal.frameworks", "function", (set_answers(frameworks=[]),)),
     BrokenProposal(
-        "proposal.differences", "function", (said(frameworks=[{"name": "JAX", "link": "https://jax.dev"}]),)
+        "proposal.differences",
+        "function",
+        (set_answers(frameworks=[{"name": "JAX", "link": "https://jax.dev"}]),),
     ),
-    BrokenProposal("proposal.formula", "function", (said(formula=""),)),
-    BrokenProposal("proposal.source", "function", (said(source="a paper"),)),
-    BrokenProposal("proposal.alternatives", "function", (said(alternatives=""),)),
-    BrokenProposal("proposal.certificate", "function", (said(certificate="Bob <bob@example.com>"),)),
-    BrokenProposal("proposal.numpy", "function", (said(numpy="numpy.squareplus"),)),
-    BrokenProposal("proposal.primitive", "function", (said(kind="new-operator"), NO_BODY)),
+    BrokenProposal("proposal.formula", "function", (set_answers(formula=""),)),
+    BrokenProposal("proposal.source", "function", (set_answers(source="a paper"),)),
+    BrokenProposal("proposal.alternatives", "function", (set_answers(alternatives=""),)),
+    BrokenProposal("proposal.certificate", "function", (set_answers(certificate="Bob <bob@example.com>"),)),
+    BrokenProposal("proposal.numpy", "function", (set_answers(numpy="numpy.squareplus"),)),
+    BrokenProposal("proposal.primitive", "function", (set_answers(kind="new-operator"), NO_BODY)),
     BrokenProposal(
-        "proposal.near", "function", (renamed("Softpluss"), said(alternatives="None that we could think of."))
+        "proposal.near",
+        "function",
+        (rename_operator("Softpluss"), set_answers(alternatives="None that we could think of.")),
     ),
-    BrokenProposal("proposal.kind", "function", (said(kind="new-operator"),)),
-    BrokenProposal("proposal.open", "function", (said(state="withdrawn"),)),
-    BrokenProposal("operator.format", "function", (text(OPERATOR, "shape:", "shapes:"),)),
-    BrokenProposal("operator.name", "function", (renamed("square_plus"),)),
-    BrokenProposal("operator.domain", "function", (renamed("Squareplus", "Acme"),)),
-    BrokenProposal("operator.taken", "function", (renamed("Softplus"),)),
-    BrokenProposal("operator.description", "update", (newest(description="Elu."),)),
-    BrokenProposal("operator.attributes", "function", (text(OPERATOR, "{name: X,", "{name: axis,"),)),
-    BrokenProposal("operator.shape", "function", (text(OPERATOR, "same_as_first", "same_as_last"),)),
+    BrokenProposal("proposal.kind", "function", (set_answers(kind="new-operator"),)),
+    BrokenProposal("proposal.open", "function", (set_answers(state="withdrawn"),)),
+    BrokenProposal("operator.format", "function", (replace_text(OPERATOR, "shape:", "shapes:"),)),
+    BrokenProposal("operator.name", "function", (rename_operator("square_plus"),)),
+    BrokenProposal("operator.domain", "function", (rename_operator("Squareplus", "Acme"),)),
+    BrokenProposal("operator.taken", "function", (rename_operator("Softplus"),)),
+    BrokenProposal("operator.description", "update", (set_newest_version(description="Elu."),)),
+    BrokenProposal("operator.attributes", "function", (replace_text(OPERATOR, "{name: X,", "{name: axis,"),)),
+    BrokenProposal("operator.shape", "function", (replace_text(OPERATOR, "same_as_first", "same_as_last"),)),
     BrokenProposal(
-        "operator.differentiation", "function", (last(OPERATOR, ", differentiation: differentiable", ""),)
+        "operator.differentiation",
+        "function",
+        (replace_last(OPERATOR, ", differentiation: differentiable", ""),),
     ),
     BrokenProposal(
         "operator.determinism",
         "function",
-        (text(OPERATOR, "before: body", "before: body\n  determinism: unknown"),),
+        (replace_text(OPERATOR, "before: body", "before: body\n  determinism: unknown"),),
     ),
     BrokenProposal(
         "naming.attribute",
         "function",
-        (text(OPERATOR, "    b: {type", "    Bend: {type: INT}\n    b: {type"),),
-    ),
-    BrokenProposal("naming.parameter", "function", (text(OPERATOR, "{name: X,", "{name: inputData,"),)),
-    BrokenProposal("naming.bias", "function", (text(OPERATOR, "{name: X,", "{name: bias,"),)),
-    BrokenProposal(
-        "naming.axis", "function", (text(OPERATOR, "    b: {type", "    axes: {type: INT}\n    b: {type"),)
+        (replace_text(OPERATOR, "    b: {type", "    Bend: {type: INT}\n    b: {type"),),
     ),
     BrokenProposal(
-        "types.used", "function", (text(OPERATOR, "    T: [", "    U: [tensor(int8)]\n    T: ["),)
+        "naming.parameter", "function", (replace_text(OPERATOR, "{name: X,", "{name: inputData,"),)
     ),
-    BrokenProposal("types.known", "function", (text(OPERATOR, "tensor(float)", "tensor(real)"),)),
+    BrokenProposal("naming.bias", "function", (replace_text(OPERATOR, "{name: X,", "{name: bias,"),)),
     BrokenProposal(
-        "types.repeated", "function", (text(OPERATOR, "[tensor(float)]", "[tensor(float), tensor(float)]"),)
+        "naming.axis",
+        "function",
+        (replace_text(OPERATOR, "    b: {type", "    axes: {type: INT}\n    b: {type"),),
     ),
-    BrokenProposal("opset.released", "function", (text(OPERATOR, "since_version: 29", "since_version: 28"),)),
-    BrokenProposal("opset.next", "function", (text(OPERATOR, "since_version: 29", "since_version: 30"),)),
+    BrokenProposal(
+        "types.used", "function", (replace_text(OPERATOR, "    T: [", "    U: [tensor(int8)]\n    T: ["),)
+    ),
+    BrokenProposal("types.known", "function", (replace_text(OPERATOR, "tensor(float)", "tensor(real)"),)),
+    BrokenProposal(
+        "types.repeated",
+        "function",
+        (replace_text(OPERATOR, "[tensor(float)]", "[tensor(float), tensor(float)]"),),
+    ),
+    BrokenProposal(
+        "opset.released", "function", (replace_text(OPERATOR, "since_version: 29", "since_version: 28"),)
+    ),
+    BrokenProposal(
+        "opset.next", "function", (replace_text(OPERATOR, "since_version: 29", "since_version: 30"),)
+    ),
     BrokenProposal(
         "opset.published",
         "update",
-        (text(OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}"),),
+        (replace_text(OPERATOR, "alpha: {type: FLOAT, default: 1.0}", "alpha: {type: FLOAT, default: 2.0}"),),
     ),
-    BrokenProposal("opset.version", "update", (cut(OPERATOR, "- since_version: 29"),)),
-    BrokenProposal("preview.version", "function", (renamed("Squareplus", "ai.onnx.preview"),)),
-    BrokenProposal("body.names", "function", (text(OPERATOR, "inputs: [bent]", "inputs: [bend]"),)),
-    BrokenProposal("body.operators", "function", (text(OPERATOR, "op_type: Sqrt", "op_type: Root"),)),
-    BrokenProposal("body.attributes", "function", (text(OPERATOR, "value_float: 0.5", "value_float: half"),)),
-    BrokenProposal("body.opset", "function", (text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 29}"),)),
-    BrokenProposal("body.agrees", "function", (text(OPERATOR, "value_float: 0.5", "value_float: 0.25"),)),
+    BrokenProposal("opset.version", "update", (truncate(OPERATOR, "- since_version: 29"),)),
+    BrokenProposal("preview.version", "function", (rename_operator("Squareplus", "ai.onnx.preview"),)),
+    BrokenProposal("body.names", "function", (replace_text(OPERATOR, "inputs: [bent]", "inputs: [bend]"),)),
+    BrokenProposal("body.operators", "function", (replace_text(OPERATOR, "op_type: Sqrt", "op_type: Root"),)),
+    BrokenProposal(
+        "body.attributes", "function", (replace_text(OPERATOR, "value_float: 0.5", "value_float: half"),)
+    ),
+    BrokenProposal("body.opset", "function", (replace_text(OPERATOR, "{ai.onnx: 18}", "{ai.onnx: 29}"),)),
+    BrokenProposal(
+        "body.agrees", "function", (replace_text(OPERATOR, "value_float: 0.5", "value_float: 0.25"),)
+    ),
     BrokenProposal("body.runs", "function", (UNRUNNABLE_BODY,)),
     BrokenProposal("body.types", "function", (FLOAT_ONLY_BODY,)),
     BrokenProposal("body.opsets", "function", (UNRUNNABLE_BODY,)),
-    BrokenProposal("steps.change", "update", (newest(step={"up": "adapter", "down": "adapter"}),)),
+    BrokenProposal(
+        "steps.change", "update", (set_newest_version(step={"up": "adapter", "down": "adapter"}),)
+    ),
     BrokenProposal(
         "steps.up",
         "update",
-        (text(OPERATOR, "    up: adapter", "    up: {refuse: the upgrade is not needed}"),),
+        (replace_text(OPERATOR, "    up: adapter", "    up: {refuse: the upgrade is not needed}"),),
     ),
-    BrokenProposal("steps.down", "update", (text(OPERATOR, "    down: adapter\n", ""),)),
+    BrokenProposal("steps.down", "update", (replace_text(OPERATOR, "    down: adapter\n", ""),)),
     BrokenProposal(
-        "steps.adapters", "update", (text(ADAPTERS, '@adapter("Elu", 22, 29)', "raise ValueError('broken')"),)
+        "steps.adapters",
+        "update",
+        (replace_text(ADAPTERS, '@adapter("Elu", 22, 29)', "raise ValueError('broken')"),),
     ),
-    BrokenProposal("steps.sound", "update", (text(OPERATOR, "    up: adapter", "    up: compatible"),)),
     BrokenProposal(
-        "steps.agree", "update", (text(ADAPTERS, "out.constant(alpha, ", "out.constant(2 * alpha, "),)
+        "steps.sound", "update", (replace_text(OPERATOR, "    up: adapter", "    up: compatible"),)
     ),
-    BrokenProposal("steps.tested", "deprecation", (whole(EXAMPLES, FLAT),)),
+    BrokenProposal(
+        "steps.agree", "update", (replace_text(ADAPTERS, "out.constant(alpha, ", "out.constant(2 * alpha, "),)
+    ),
+    BrokenProposal("steps.tested", "deprecation", (write_content(EXAMPLES, FLAT),)),
     BrokenProposal("steps.class", "update", (), valid_base="function"),
     BrokenProposal(
         "leaving.replacement",
         "deprecation",
-        (text(OPERATOR, "replaced_by: ReduceMax", "replaced_by: ReduceAll"),),
+        (replace_text(OPERATOR, "replaced_by: ReduceMax", "replaced_by: ReduceAll"),),
     ),
-    BrokenProposal("leaving.mapping", "removal", (said(mapping=""),)),
+    BrokenProposal("leaving.mapping", "removal", (set_answers(mapping=""),)),
     BrokenProposal(
-        "leaving.way", "removal", (text(OPERATOR, "up: adapter", "up: {refuse: the upgrade is not needed}"),)
+        "leaving.way",
+        "removal",
+        (replace_text(OPERATOR, "up: adapter", "up: {refuse: the upgrade is not needed}"),),
     ),
-    BrokenProposal("promotion.source", "promotion", (said(promotes="ai.onnx.preview.Nothing:1"),)),
-    BrokenProposal("examples.format", "function", (text(EXAMPLES, "inputs:", "input:"),)),
-    BrokenProposal("examples.present", "function", (whole(EXAMPLES, "examples: []\n"),)),
-    BrokenProposal("examples.legal", "function", (text(EXAMPLES, "{b: 9.0}", "{c: 9.0}"),)),
-    BrokenProposal("reference.loads", "function", (text(REFERENCE, "def reference", "def other"),)),
+    BrokenProposal("promotion.source", "promotion", (set_answers(promotes="ai.onnx.preview.Nothing:1"),)),
+    BrokenProposal("examples.format", "function", (replace_text(EXAMPLES, "inputs:", "input:"),)),
+    BrokenProposal("examples.present", "function", (write_content(EXAMPLES, "examples: []\n"),)),
+    BrokenProposal("examples.legal", "function", (replace_text(EXAMPLES, "{b: 9.0}", "{c: 9.0}"),)),
+    BrokenProposal("reference.loads", "function", (replace_text(REFERENCE, "def reference", "def other"),)),
     BrokenProposal(
-        "reference.runs", "function", (text(REFERENCE, "    width, half", "    X[9]\n    width, half"),)
+        "reference.runs",
+        "function",
+        (replace_text(REFERENCE, "    width, half", "    X[9]\n    width, half"),),
     ),
-    BrokenProposal("reference.expected", "function", (text(REFERENCE, "X + np.sqrt", "X - np.sqrt"),)),
-    BrokenProposal("reference.types", "function", (text(REFERENCE, "half, X.dtype", "half, np.float64"),)),
-    BrokenProposal("reference.numpy", "function", (said(numpy="numpy.tanh"),)),
-    BrokenProposal("shape.agrees", "function", (text(OPERATOR, "same_as_first", "shape"),)),
-    BrokenProposal("shape.rank", "function", (text(OPERATOR, "same_as_first", "same_as_second"),)),
+    BrokenProposal(
+        "reference.expected", "function", (replace_text(REFERENCE, "X + np.sqrt", "X - np.sqrt"),)
+    ),
+    BrokenProposal(
+        "reference.types", "function", (replace_text(REFERENCE, "half, X.dtype", "half, np.float64"),)
+    ),
+    BrokenProposal("reference.numpy", "function", (set_answers(numpy="numpy.tanh"),)),
+    BrokenProposal("shape.agrees", "function", (replace_text(OPERATOR, "same_as_first", "shape"),)),
+    BrokenProposal("shape.rank", "function", (replace_text(OPERATOR, "same_as_first", "same_as_second"),)),
     BrokenProposal(
         "coverage.outputs",
         "function",
         (
-            last(
+            replace_last(
                 OPERATOR,
                 "  attributes:\n    b",
                 "  - {name: Z, type: T, option: optional}\n  attributes:\n    b",
             ),
         ),
     ),
-    BrokenProposal("coverage.attributes", "function", (text(EXAMPLES, "  attributes: {b:", "  # {b:"),)),
-    BrokenProposal("coverage.inputs", "update", (cut(EXAMPLES, "- name: one alpha"),)),
     BrokenProposal(
-        "coverage.types", "function", (text(OPERATOR, "[tensor(float)]", "[tensor(float), tensor(string)]"),)
+        "coverage.attributes", "function", (replace_text(EXAMPLES, "  attributes: {b:", "  # {b:"),)
     ),
-    BrokenProposal("coverage.corners", "function", (cut(EXAMPLES, "- name: not finite"),)),
+    BrokenProposal("coverage.inputs", "update", (truncate(EXAMPLES, "- name: one alpha"),)),
+    BrokenProposal(
+        "coverage.types",
+        "function",
+        (replace_text(OPERATOR, "[tensor(float)]", "[tensor(float), tensor(string)]"),),
+    ),
+    BrokenProposal("coverage.corners", "function", (truncate(EXAMPLES, "- name: not finite"),)),
     BrokenProposal("sign-off.author", "function", (_signed("ADA  Example"),)),
     BrokenProposal("sign-off.void", "function", (_signed("Grace", of="0" * 32),)),
     BrokenProposal("sign-off.twice", "function", (_signed("Grace", "Alan", "grace"),)),
     BrokenProposal(
-        "preview.approval", "function", (renamed("Squareplus", "ai.onnx.preview"), _signed("Grace", "Alan"))
+        "preview.approval",
+        "function",
+        (rename_operator("Squareplus", "ai.onnx.preview"), _signed("Grace", "Alan")),
     ),
     BrokenProposal("sign-off.count", "function", (_signed("Grace"),)),
 )
@@ -193,16 +244,16 @@ TESTED_SEPARATELY = {"leaving.function", "types.ir"}
 """Rules that need a custom tree; separate tests cover them."""
 
 
-def _check(base: str, *edits: Edit) -> Checked:
+def _check(base: str, *edits: Edit) -> CheckResult:
     return check_proposal(proposal(base, Path(mkdtemp()) / base, *edits), gate="accept")
 
 
 @cache
-def _check_unedited(base: str) -> Checked:
+def _check_unedited(base: str) -> CheckResult:
     return _check(base, _signed("Grace", "Alan"))
 
 
-def _rule_ids(checked: Checked) -> set[str]:
+def _rule_ids(checked: CheckResult) -> set[str]:
     return {each.rule for each in checked.findings}
 
 
@@ -230,7 +281,7 @@ def test_valid_proposal_has_no_errors(base: str) -> None:
     assert _check_unedited(base).errors == ()
 
 
-def _check_removal(folder: Path, replacement: str) -> Checked:
+def _check_removal(folder: Path, replacement: str) -> CheckResult:
     """Check the removal of a function of com.acme with the given replacement."""
     own = folder / "acme" / "com.acme"
     own.mkdir(parents=True)
@@ -238,9 +289,9 @@ def _check_removal(folder: Path, replacement: str) -> Checked:
         (own / f"{name}.yaml").write_text(f"{ACME.format(name=name)}{kind}", "utf-8")
     removal = f"  removal: {{removed_in: 2, replaced_by: {replacement}, up: [rename_op: Double]}}\n"
     definition = (own / "Twice.yaml").read_text("utf-8") + removal
-    path = proposal("removal", folder / "gone", whole(OPERATOR, definition))
-    said(operator={"domain": "com.acme", "name": "Twice"})(path)
-    return check_proposal(path, tree_registry(folder / "acme"), run=False)
+    path = proposal("removal", folder / "gone", write_content(OPERATOR, definition))
+    set_answers(operator={"domain": "com.acme", "name": "Twice"})(path)
+    return check_proposal(path, registry_of_tree(folder / "acme"), run=False)
 
 
 ACME = """\
@@ -273,8 +324,10 @@ def test_types_must_exist_in_newest_release(element: str, is_broken: bool, tmp_p
     (tree / "ai.onnx").mkdir(parents=True)
     (tree / "ai.onnx" / "Plain.yaml").write_text(ACME.format(name="Plain").replace("com.acme", "ai.onnx"))
     (tree / "releases.yaml").write_text('onnx:\n  "1.12": {ir_version: 8, opsets: {ai.onnx: 17}}\n')
-    path = proposal("function", tmp_path / "sq", text(OPERATOR, "tensor(float)", f"tensor({element})"))
-    assert ("types.ir" in _rule_ids(check_proposal(path, tree_registry(tree), run=False))) is is_broken
+    path = proposal(
+        "function", tmp_path / "sq", replace_text(OPERATOR, "tensor(float)", f"tensor({element})")
+    )
+    assert ("types.ir" in _rule_ids(check_proposal(path, registry_of_tree(tree), run=False))) is is_broken
 
 
 def test_valid_proposal_may_have_warnings() -> None:

@@ -9,7 +9,7 @@ import pytest
 from opshift.model.errors import UsageError
 from opshift.proposals.check import check_proposal
 from opshift.proposals.content.models import KINDS, Kind
-from opshift.proposals.scaffold import Wanted, scaffold
+from opshift.proposals.scaffold import ProposalRequest, scaffold
 from opshift.registry.registry import default_registry
 
 UNREADABLE = {"proposal.format", "operator.format", "examples.format", "reference.loads", "steps.adapters"}
@@ -24,7 +24,7 @@ DETERMINED = {
 
 
 def _new(kind: Kind, name: str, path: Path, domain: str = "ai.onnx") -> Path:
-    scaffold(path, Wanted(kind, domain, name, "Ada", "ada@example.com"), default_registry())
+    scaffold(path, ProposalRequest(kind, domain, name, "Ada", "ada@example.com"), default_registry())
     return path
 
 

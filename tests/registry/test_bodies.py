@@ -12,7 +12,7 @@ from opshift.model.element_types import BY_NAME
 from opshift.registry.documents.onnxopset import function_proto
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
-from opshift.registry.step_rules import body_flaws
+from opshift.registry.step_rules import body_problems
 
 MIN_RUNTIME_OPSET = 7
 VALUES = np.array([-np.inf, -3.5, -1.0, 0.0, 0.25, 3.0, 40.0, np.inf, np.nan], np.float32)
@@ -54,7 +54,7 @@ def _is_legal(version: OperatorVersion, opset: int) -> bool:
 
 @pytest.mark.parametrize("version", _versions_with_body(), ids=lambda version: str(version.id))
 def test_a_body_declares_the_lowest_opset_in_which_it_is_valid(version: OperatorVersion) -> None:
-    assert not list(body_flaws(version))
+    assert not list(body_problems(version))
     declared = _declared_opset(version)
     assert [opset for opset in range(1, declared + 1) if _is_legal(version, opset)] == [declared]
 

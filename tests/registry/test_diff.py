@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.diff import KINDS, Change, diff
+from opshift.registry.diff import CHANGE_KINDS, Change, diff
 from opshift.registry.models import OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 
 X = {"name": "X", "type": "tensor(float)"}
@@ -192,7 +192,7 @@ EQUAL: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 def _version(since_version: int, fields: dict[str, Any]) -> OperatorVersion:
     data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return checked(OperatorVersion, data)
+    return from_plain_data(OperatorVersion, data)
 
 
 @pytest.mark.parametrize(("old", "new", "change", "text"), CHANGES.values(), ids=CHANGES)
@@ -207,7 +207,7 @@ def test_ignores_differences_outside_the_signature(old: dict[str, Any], new: dic
 
 
 def test_the_table_covers_every_kind() -> None:
-    assert {change.kind for _, _, change, _ in CHANGES.values()} == set(KINDS)
+    assert {change.kind for _, _, change, _ in CHANGES.values()} == set(CHANGE_KINDS)
 
 
 def test_reports_all_differences_with_attributes_first() -> None:
@@ -229,7 +229,9 @@ PAIRS = [pair for each in OPERATORS for pair in zip(each.versions, each.versions
 
 def test_every_difference_between_onnx_versions_has_a_known_kind() -> None:
     assert len(PAIRS) > 400
-    assert {change.kind for old, new in PAIRS for change in (*diff(old, new), *diff(new, old))} <= set(KINDS)
+    assert {change.kind for old, new in PAIRS for change in (*diff(old, new), *diff(new, old))} <= set(
+        CHANGE_KINDS
+    )
 
 
 def test_both_directions_report_the_same_subjects_for_onnx_operators() -> None:

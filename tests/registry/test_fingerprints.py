@@ -13,15 +13,15 @@ import pytest
 from opshift.registry.changes.trees import read_tree
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import (
+    build_lock,
     fingerprint,
     load_lock,
+    lock_differences,
     lock_text,
-    locked,
-    moved,
     operator_fingerprints,
 )
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ Tool = Callable[[list[str]], int]
 
 def test_published_definitions_are_unchanged() -> None:
     """After an intended change of a step, run `python tools/write_fingerprints.py --steps`."""
-    found = moved(default_registry().operators(), load_lock(OPSETS / "fingerprints.yaml"))
+    found = lock_differences(default_registry().operators(), load_lock(OPSETS / "fingerprints.yaml"))
     assert [str(each) for each in found] == []
 
 
@@ -48,7 +48,7 @@ def test_the_lock_lists_every_version() -> None:
 
 def _version(**fields: object) -> OperatorVersion:
     data = {"domain": "com.acme", "name": "Blur", "since_version": 2, **fields}
-    return checked(OperatorVersion, data)
+    return from_plain_data(OperatorVersion, data)
 
 
 X = {"name": "X", "type": "T"}
@@ -120,7 +120,7 @@ def tree(tmp_path: Path) -> Path:
     for name in ("types.yaml", "ai.onnx/Clip.yaml", "ai.onnx/GroupNormalization.yaml", "ai.onnx/ATen.yaml"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(OPSETS / name, tmp_path / name)
-    (tmp_path / "fingerprints.yaml").write_text(lock_text(locked(_operators(tmp_path))), encoding="utf-8")
+    (tmp_path / "fingerprints.yaml").write_text(lock_text(build_lock(_operators(tmp_path))), encoding="utf-8")
     return tmp_path
 
 
@@ -129,7 +129,7 @@ def _operators(tree: Path) -> list[Operator]:
 
 
 def _differences(tree: Path) -> list[tuple[str, str]]:
-    found = moved(read_tree(tree).operators.values(), load_lock(tree / "fingerprints.yaml"))
+    found = lock_differences(read_tree(tree).operators.values(), load_lock(tree / "fingerprints.yaml"))
     return [(each.entry, each.why) for each in found]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from opshift.registry.errors import DefinitionError
-from opshift.registry.registry import default_registry, registry_over
+from opshift.registry.registry import default_registry, overlay
 
 ACME = "domain: com.acme\nname: Blur\nversions:\n- since_version: 1\n"
 RELU = "domain: ai.onnx\nname: Relu\nversions:\n- since_version: 1\n"
@@ -22,11 +22,11 @@ def _write_folder(path: Path, name: str, text: str, *, complete: bool = False) -
 
 
 def test_returns_the_default_registry_without_folders() -> None:
-    assert registry_over([]) is default_registry()
+    assert overlay([]) is default_registry()
 
 
 def test_a_folder_adds_its_domain(tmp_path: Path) -> None:
-    registry = registry_over([_write_folder(tmp_path, "com.acme/Blur.yaml", ACME)])
+    registry = overlay([_write_folder(tmp_path, "com.acme/Blur.yaml", ACME)])
     assert registry.names("com.acme") == ("Blur",)
     assert registry.has("Conv")
 
@@ -35,11 +35,11 @@ def test_a_folder_adds_its_domain(tmp_path: Path) -> None:
 def test_a_complete_tree_replaces_the_built_in_definitions(is_first: bool, tmp_path: Path) -> None:
     tree = _write_folder(tmp_path / "tree", "ai.onnx/Relu.yaml", RELU, complete=True)
     acme = _write_folder(tmp_path / "acme", "com.acme/Blur.yaml", ACME)
-    registry = registry_over([tree, acme] if is_first else [acme, tree])
+    registry = overlay([tree, acme] if is_first else [acme, tree])
     assert registry.names() == ("Relu",)
     assert registry.names("com.acme") == ("Blur",)
 
 
 def test_refuses_a_second_definition_of_an_operator(tmp_path: Path) -> None:
     with pytest.raises(DefinitionError, match="also defined"):
-        registry_over([_write_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])
+        overlay([_write_folder(tmp_path, "ai.onnx/Relu.yaml", RELU)])

@@ -16,7 +16,7 @@ from opshift.registry.models import (
     Parameter,
     Removal,
 )
-from opshift.registry.record import checked, plain
+from opshift.registry.record import from_plain_data, to_plain_data
 from opshift.registry.steps import Refuse, Step
 
 X = Parameter(name="X", type="tensor(float)")
@@ -196,7 +196,7 @@ DEFAULTS: dict[str, tuple[dict[str, Any], Any]] = {
 
 @pytest.mark.parametrize(("fields", "default"), DEFAULTS.values(), ids=DEFAULTS)
 def test_a_default_has_the_precision_of_a_node_attribute(fields: dict[str, Any], default: object) -> None:
-    found = checked(Attribute, fields).default
+    found = from_plain_data(Attribute, fields).default
     assert (repr(found), type(found)) == (repr(default), type(default))
 
 
@@ -207,9 +207,12 @@ INVALID: dict[str, tuple[Callable[[], object], str]] = {
         lambda: Attribute(type="INT", required=True, default=1),
         "a required attribute cannot have a default",
     ),
-    "an attribute of an unknown type": (lambda: checked(Attribute, {"type": "BOOL"}), "'FLOAT', 'INT'"),
+    "an attribute of an unknown type": (
+        lambda: from_plain_data(Attribute, {"type": "BOOL"}),
+        "'FLOAT', 'INT'",
+    ),
     "an unknown field": (
-        lambda: checked(Attribute, {"type": "INT", "min": 1}),
+        lambda: from_plain_data(Attribute, {"type": "INT", "min": 1}),
         "Unexpected keyword argument",
     ),
     "a type variable without types": (
@@ -221,15 +224,15 @@ INVALID: dict[str, tuple[Callable[[], object], str]] = {
         "Y: 'T' is neither a type nor a type variable",
     ),
     "opset 0": (
-        lambda: checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": 0}),
+        lambda: from_plain_data(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": 0}),
         "greater than or equal to 1",
     ),
     "a removal from the first opset": (
-        lambda: checked(Removal, {"removed_in": 1, "up": {"refuse": "it has no successor"}}),
+        lambda: from_plain_data(Removal, {"removed_in": 1, "up": {"refuse": "it has no successor"}}),
         "greater than or equal to 2",
     ),
     "no versions": (
-        lambda: checked(Operator, {"domain": "com.acme", "name": "Blur", "versions": ()}),
+        lambda: from_plain_data(Operator, {"domain": "com.acme", "name": "Blur", "versions": ()}),
         "at least 1 item",
     ),
     "descending versions": (
@@ -275,10 +278,10 @@ FROZEN: dict[str, tuple[Any, str, Any]] = {
 
 @pytest.mark.parametrize(("value", "field", "other"), FROZEN.values(), ids=FROZEN)
 def test_refuses_assignment_to_a_field(value: Any, field: str, other: object) -> None:
-    before = plain(value)
+    before = to_plain_data(value)
     with pytest.raises(FrozenInstanceError):
         setattr(value, field, other)
-    assert plain(value) == before
+    assert to_plain_data(value) == before
 
 
 @pytest.mark.parametrize("value", [row[0] for row in FROZEN.values()], ids=FROZEN)

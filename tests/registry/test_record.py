@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import ValidationError
 
-from opshift.registry.record import Checked, Record, checked, plain
+from opshift.registry.record import Checked, Record, from_plain_data, to_plain_data
 
 
 def doubled(value: Any) -> Any:
@@ -36,7 +36,7 @@ LINE = Shape(name="line", points=(Point(x=1), Point(x=1, y=2)))
 
 def test_builds_a_record_from_plain_data() -> None:
     data = {"name": "line", "points": [{"x": 1}, {"x": 1, "y": 2}], "size": 0.5}
-    assert checked(Shape, data) == LINE
+    assert from_plain_data(Shape, data) == LINE
 
 
 INVALID: dict[str, tuple[dict[str, Any], tuple[int | str, ...]]] = {
@@ -50,7 +50,7 @@ INVALID: dict[str, tuple[dict[str, Any], tuple[int | str, ...]]] = {
 @pytest.mark.parametrize(("data", "place"), INVALID.values(), ids=INVALID)
 def test_refuses_invalid_data_with_its_path(data: dict[str, Any], place: tuple[int | str, ...]) -> None:
     with pytest.raises(ValidationError) as caught:
-        checked(Shape, data)
+        from_plain_data(Shape, data)
     assert caught.value.errors()[0]["loc"] == place
 
 
@@ -69,7 +69,7 @@ PLAIN_DATA: dict[str, tuple[dict[str, Any], object]] = {
 
 @pytest.mark.parametrize(("options", "data"), PLAIN_DATA.values(), ids=PLAIN_DATA)
 def test_converts_a_record_to_plain_data(options: dict[str, Any], data: object) -> None:
-    assert plain(LINE, **options) == data
+    assert to_plain_data(LINE, **options) == data
 
 
 def test_records_do_not_import_pydantic() -> None:

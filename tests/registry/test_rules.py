@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from opshift.registry.models import OperatorVersion
-from opshift.registry.record import checked
-from opshift.registry.step_rules import RULES, is_derivable, misused, refutations
+from opshift.registry.record import from_plain_data
+from opshift.registry.step_rules import STEP_RULES, is_derivable, refutations, verb_problem
 from opshift.registry.steps import (
     VERBS,
     AddAttribute,
@@ -32,7 +32,7 @@ INT = {"type": "INT"}
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
     data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return checked(OperatorVersion, data)
+    return from_plain_data(OperatorVersion, data)
 
 
 def _attribute(**fields: Any) -> Fields:
@@ -103,7 +103,7 @@ SATISFIED = {
 def test_a_pair_violates_one_rule(pair: Pair) -> None:
     (refutation,) = refutations(_version(1, pair.old), _version(2, pair.new))
     assert refutation.rule == pair.rule
-    purpose = next(rule.purpose for rule in RULES if rule.id == pair.rule)
+    purpose = next(rule.purpose for rule in STEP_RULES if rule.id == pair.rule)
     assert refutation.reason.startswith(f"{purpose.removesuffix('.')} (")
     assert refutation.subject in refutation.reason
 
@@ -115,14 +115,16 @@ def test_a_similar_pair_satisfies_the_rule(pair: Pair) -> None:
 
 
 def test_every_rule_has_a_violating_and_a_satisfying_pair() -> None:
-    rules = {rule.id for rule in RULES}
+    rules = {rule.id for rule in STEP_RULES}
     assert {pair.rule for pair in VIOLATED.values()} == rules
     assert {pair.rule for pair in SATISFIED.values()} == rules
 
 
 def test_rules_have_unique_ids_and_one_sentence_of_purpose() -> None:
-    assert len({rule.id for rule in RULES}) == len(RULES)
-    assert [rule.id for rule in RULES if not rule.purpose.endswith(".") or rule.purpose.count(".") != 1] == []
+    assert len({rule.id for rule in STEP_RULES}) == len(STEP_RULES)
+    assert [
+        rule.id for rule in STEP_RULES if not rule.purpose.endswith(".") or rule.purpose.count(".") != 1
+    ] == []
 
 
 # Verbs that resolve a refutation
@@ -348,7 +350,7 @@ USES: dict[str, tuple[AnyVerb, Fields, Fields, str | None]] = {
 
 @pytest.mark.parametrize(("verb", "old", "new", "reason"), USES.values(), ids=USES)
 def test_a_verb_must_name_existing_parts(verb: AnyVerb, old: Fields, new: Fields, reason: str | None) -> None:
-    assert misused(verb, _version(1, old), _version(2, new)) == reason
+    assert verb_problem(verb, _version(1, old), _version(2, new)) == reason
 
 
 def test_every_verb_has_a_valid_use_and_all_but_rename_op_an_invalid_one() -> None:

@@ -15,7 +15,7 @@ from onnx.backend.test.case.node import collect_testcases
 from opshift.model.errors import OpshiftError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
-from opshift.registry.shapes.rule_table import RULES, Shape, rule
+from opshift.registry.shapes.rule_table import SHAPE_RULES, Shape, rule
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
@@ -73,7 +73,7 @@ def _declared_shape(value_type: onnx.TypeProto) -> Shape | None:
 
 
 def _inferred_by_rule(view: NodeView) -> Shapes:
-    return RULES[view.version.shape](view) if view.version.shape else ()
+    return SHAPE_RULES[view.version.shape](view) if view.version.shape else ()
 
 
 def _contradicts(found: Shape | None, expected: Shape | None) -> bool:
@@ -87,11 +87,11 @@ def _contradicts(found: Shape | None, expected: Shape | None) -> bool:
 
 
 def test_definitions_name_existing_rules() -> None:
-    assert [(v.id, v.shape) for v in VERSIONS if v.shape and v.shape not in RULES] == []
+    assert [(v.id, v.shape) for v in VERSIONS if v.shape and v.shape not in SHAPE_RULES] == []
 
 
 def test_definitions_use_every_rule() -> None:
-    assert set(RULES) == {version.shape for version in VERSIONS} - {""}
+    assert set(SHAPE_RULES) == {version.shape for version in VERSIONS} - {""}
 
 
 def test_refuses_a_second_rule_with_the_same_name() -> None:
@@ -599,13 +599,13 @@ def _random_view(version: OperatorVersion, rng: random.Random) -> RandomView:
     return RandomView(node, version, inputs, constants, attributes)
 
 
-@pytest.mark.parametrize("name", sorted(RULES))
+@pytest.mark.parametrize("name", sorted(SHAPE_RULES))
 def test_a_rule_returns_valid_shapes_for_random_nodes(name: str) -> None:
     rng = random.Random(name)
     for version in (each for each in VERSIONS if each.shape == name):
         for _ in range(60):
             view = _random_view(version, rng)
-            found = RULES[name](view)
+            found = SHAPE_RULES[name](view)
             assert len(found) <= view.output_count
             dims = [dim for shape in found if shape is not None for dim in shape]
             assert all(dim is None or (type(dim) is int and dim >= 0) for dim in dims), view

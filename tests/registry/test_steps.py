@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.steps import (
     VERBS,
     AddAttribute,
@@ -23,7 +23,7 @@ from opshift.registry.steps import (
     RequireNoOutput,
     Step,
     Verb,
-    answer_of,
+    parse_action,
 )
 
 VERB_ROWS: dict[str, tuple[Any, Verb]] = {
@@ -84,8 +84,8 @@ VERB_ROWS: dict[str, tuple[Any, Verb]] = {
 
 @pytest.mark.parametrize(("data", "verb"), VERB_ROWS.values(), ids=VERB_ROWS)
 def test_parses_a_verb(data: Any, verb: Verb) -> None:
-    assert answer_of([data]) == (verb,)
-    assert checked(Step, {"up": [data], "down": [data]}) == Step(up=(verb,), down=(verb,))  # type: ignore[arg-type]  # each row has a Verb
+    assert parse_action([data]) == (verb,)
+    assert from_plain_data(Step, {"up": [data], "down": [data]}) == Step(up=(verb,), down=(verb,))  # type: ignore[arg-type]  # each row has a Verb
 
 
 def test_the_table_covers_every_verb() -> None:
@@ -98,12 +98,12 @@ def test_the_table_of_verbs_uses_their_names() -> None:
 
 def test_keeps_a_parsed_verb() -> None:
     verb = DropAttribute(attribute="saturate")
-    assert answer_of((verb,)) == (verb,)
+    assert parse_action((verb,)) == (verb,)
 
 
 def test_keeps_the_order_of_verbs() -> None:
     verbs = [data for data, _ in VERB_ROWS.values()]
-    assert answer_of(verbs) == tuple(verb for _, verb in VERB_ROWS.values())
+    assert parse_action(verbs) == tuple(verb for _, verb in VERB_ROWS.values())
 
 
 def test_an_input_and_its_attribute_share_a_name_by_default() -> None:
@@ -127,7 +127,7 @@ ACTIONS: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize(("data", "action"), ACTIONS.values(), ids=ACTIONS)
 def test_parses_an_action(data: Any, action: Any) -> None:
-    assert checked(Step, {"change": "It is new.", "up": data}) == Step(change="It is new.", up=action)
+    assert from_plain_data(Step, {"change": "It is new.", "up": data}) == Step(change="It is new.", up=action)
 
 
 INVALID_ACTIONS: dict[str, tuple[Any, str]] = {
@@ -168,13 +168,13 @@ INVALID_ACTIONS: dict[str, tuple[Any, str]] = {
 def test_refuses_an_invalid_action(data: Any, reason: str) -> None:
     for direction in ("up", "down"):
         with pytest.raises(ValidationError) as caught:
-            checked(Step, {direction: data})
+            from_plain_data(Step, {direction: data})
         assert reason in str(caught.value)
 
 
 def test_refuses_an_unknown_key_of_a_step() -> None:
     with pytest.raises(ValidationError, match="Unexpected keyword"):
-        checked(Step, {"up": "compatible", "sideways": "adapter"})
+        from_plain_data(Step, {"up": "compatible", "sideways": "adapter"})
 
 
 @pytest.mark.parametrize("verb", [verb for _, verb in VERB_ROWS.values()], ids=VERB_ROWS)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.loader import load_operator, operator_of
+from opshift.registry.loader import load_operator, operator_from_data
 from opshift.registry.models import Operator
 from opshift.registry.registry import default_registry
-from opshift.registry.to_yaml import written_operator, written_version
+from opshift.registry.to_yaml import operator_to_dict, version_to_dict
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import dump_yaml
 
@@ -20,8 +20,8 @@ NO_TYPE_SETS = TypeSets({})
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda each: f"{each.domain}.{each.name}")
 def test_reads_back_an_operator_from_plain_data(operator: Operator) -> None:
-    data = json.loads(json.dumps(written_operator(operator)))
-    assert operator_of(data, NO_TYPE_SETS) == operator
+    data = json.loads(json.dumps(operator_to_dict(operator)))
+    assert operator_from_data(data, NO_TYPE_SETS) == operator
 
 
 @pytest.mark.parametrize("name", ["Clip", "Resize", "Loop", "GridSample", "Upsample", "Attention"])
@@ -30,7 +30,7 @@ def test_reads_back_an_operator_from_a_file(tmp_path: Path, name: str) -> None:
     assert operator is not None
     path = tmp_path / "ai.onnx" / f"{name}.yaml"
     path.parent.mkdir()
-    path.write_text(dump_yaml(written_operator(operator)), encoding="utf-8")
+    path.write_text(dump_yaml(operator_to_dict(operator)), encoding="utf-8")
     assert load_operator(path, NO_TYPE_SETS) == operator
 
 
@@ -59,6 +59,6 @@ def test_omits_keys_shared_by_the_whole_file() -> None:
     clip = default_registry().operator("Clip")
     assert clip is not None
     newest, exception = clip.versions[-1], clip.versions[-2]
-    assert "description" not in written_version(newest, clip)
-    assert written_version(exception, clip)["bridge"] is None  # differs from the value of the whole file
-    assert written_version(newest)["description"] == clip.description
+    assert "description" not in version_to_dict(newest, clip)
+    assert version_to_dict(exception, clip)["bridge"] is None  # differs from the value of the whole file
+    assert version_to_dict(newest)["description"] == clip.description

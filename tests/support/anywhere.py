@@ -27,7 +27,7 @@ class RunResult(NamedTuple):
     outputs: list[Any]
 
 
-def keeps_its_numbers(case: Case, target: Mapping[str, int]) -> tuple[str, str] | None:
+def compare_before_and_after(case: Case, target: Mapping[str, int]) -> tuple[str, str] | None:
     """Compare the outputs of a model before and after its conversion.
 
     Returns:

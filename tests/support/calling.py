@@ -28,7 +28,7 @@ def call(function_name: str, inputs: Sequence[str], outputs: Sequence[str], **at
     return node(function_name, inputs, outputs, "local", **attributes)
 
 
-def given(changed: NodeProto, **references: tuple[str, int]) -> NodeProto:
+def with_references(changed: NodeProto, **references: tuple[str, int]) -> NodeProto:
     """Add attributes that refer to attributes of the function: by name, the referenced name and the type."""
     for name, (reference, attribute_type) in references.items():
         changed.attribute.add(name=name, ref_attr_name=reference, type=attribute_type)
@@ -73,7 +73,7 @@ def model(
     return made
 
 
-def called(body: FunctionProto, opset: int = 11, **attributes: Any) -> onnx.ModelProto:
+def calling_model(body: FunctionProto, opset: int = 11, **attributes: Any) -> onnx.ModelProto:
     """Return a model with a single call of a function."""
     made = node(body.name, ["x"], ["y"], body.domain, **attributes)
     if body.overload:

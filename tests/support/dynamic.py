@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-def symbolic(model: Any) -> Any:
+def with_symbolic_dims(model: Any) -> Any:
     """Replace every input dimension by a distinct symbol; ranks stay known."""
     for value in model.graph.input:
         for position, dim in enumerate(value.type.tensor_type.shape.dim):

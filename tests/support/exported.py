@@ -15,7 +15,7 @@ FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 Dims = Sequence[int | str]
 
 
-class Exported:
+class ExportedGraph:
     """Builder of a graph; `seed` determines the weights in the order of their creation."""
 
     def __init__(self, opset: int, seed: int = 0, prefix: str = "") -> None:

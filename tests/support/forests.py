@@ -24,12 +24,12 @@ def votes(targets: Sequence[int], low: float = -1.0, high: float = 1.0) -> Votes
     return lambda random, tree: [(target, float(random.uniform(low, high))) for target in targets]
 
 
-def tree_by_tree(targets: int, low: float = -1.0, high: float = 1.0) -> Votes:
+def one_target_per_tree(targets: int, low: float = -1.0, high: float = 1.0) -> Votes:
     """Return votes for one target per tree, in turn."""
     return lambda random, tree: [(tree % targets, float(random.uniform(low, high)))]
 
 
-def some(targets: int, low: float = -1.0, high: float = 1.0) -> Votes:
+def random_votes(targets: int, low: float = -1.0, high: float = 1.0) -> Votes:
     """Return votes for random targets at every leaf; a target may have two weights."""
 
     def leaf_votes(random: np.random.Generator, tree: int) -> list[tuple[int, float]]:
@@ -93,7 +93,7 @@ def data(dtype: type = np.float32, *, missing: bool = False) -> Array:
     return found.astype(dtype)
 
 
-def node_of(op: str, forest: Forest, outputs: Sequence[str], **attributes: Any) -> onnx.NodeProto:
+def forest_node(op: str, forest: Forest, outputs: Sequence[str], **attributes: Any) -> onnx.NodeProto:
     """Return a node with the forest."""
     kind = "class" if op.endswith("Classifier") else "target"
     values = {**forest.columns(kind), **forest.attributes, **attributes}
@@ -110,7 +110,7 @@ def regressor(
     forest: Forest, feeds: Array, targets: int, opsets: Mapping[str, int] | None = None
 ) -> onnx.ModelProto:
     """Return a model with one regressor."""
-    node = node_of("TreeEnsembleRegressor", forest, ["y"], n_targets=targets)
+    node = forest_node("TreeEnsembleRegressor", forest, ["y"], n_targets=targets)
     return build([node], {"x": feeds}, ["y"], opsets or {ML: 3, "": 17})
 
 
@@ -123,12 +123,12 @@ def classifier(
     """Return a model with one classifier and both of its outputs."""
     is_text = isinstance(labels[0], str)
     attributes = {f"classlabels_{'strings' if is_text else 'int64s'}": labels}
-    node = node_of("TreeEnsembleClassifier", forest, ["y", "z"], **attributes)
+    node = forest_node("TreeEnsembleClassifier", forest, ["y", "z"], **attributes)
     outputs = {"y": TensorProto.STRING if is_text else TensorProto.INT64, "z": TensorProto.FLOAT}
     return build([node], {"x": feeds}, outputs, opsets or {ML: 3, "": 17})
 
 
-def assert_kept(model: onnx.ModelProto, feeds: Array, tolerance: float = 1e-5) -> onnx.ModelProto:
+def assert_keeps_outputs(model: onnx.ModelProto, feeds: Array, tolerance: float = 1e-5) -> onnx.ModelProto:
     """Convert a model to ai.onnx.ml 5 and assert equal outputs in onnxruntime."""
     converted = convert_version(model, {ML: 5})
     assert opset_of(converted, ML) == 5

@@ -25,7 +25,9 @@ def node(
     return made
 
 
-def plain(opset: int = OPSET, nodes: list[onnx.NodeProto] | None = None, **more: Any) -> onnx.ModelProto:
+def plain_model(
+    opset: int = OPSET, nodes: list[onnx.NodeProto] | None = None, **more: Any
+) -> onnx.ModelProto:
     """Return a model without any feature of a later IR version."""
     nodes = nodes or [node("Relu", ["x"], ["h"], name="first"), node("Neg", ["h"], ["y"], name="second")]
     model = build(nodes, {"x": X}, ["y"], {"": opset, "local": 1}, ir_version=IR_VERSION, **more)
@@ -37,7 +39,7 @@ def plain(opset: int = OPSET, nodes: list[onnx.NodeProto] | None = None, **more:
 
 
 def standalone_initializers() -> onnx.ModelProto:
-    return plain(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": W})
+    return plain_model(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": W})
 
 
 def external_data() -> onnx.ModelProto:
@@ -58,18 +60,18 @@ def sparse_tensor() -> onnx.SparseTensorProto:
 
 
 def sparse_initializers() -> onnx.ModelProto:
-    model = plain(nodes=[node("Add", ["x", "w"], ["y"])])
+    model = plain_model(nodes=[node("Add", ["x", "w"], ["y"])])
     model.graph.sparse_initializer.append(sparse_tensor())
     return model
 
 
 def sparse_attributes() -> onnx.ModelProto:
     constant = node("Constant", [], ["w"], sparse_value=sparse_tensor())
-    return plain(nodes=[constant, node("Add", ["x", "w"], ["y"])])
+    return plain_model(nodes=[constant, node("Add", ["x", "w"], ["y"])])
 
 
 def quantization_annotations() -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     annotation = model.graph.quantization_annotation.add(tensor_name="h")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="x")
     return model
@@ -96,14 +98,14 @@ def function(name: str = "Leak", **more: Any) -> FunctionProto:
 
 
 def functions() -> onnx.ModelProto:
-    model = plain(nodes=[node("Leak", ["x"], ["y"], "local", alpha=0.25)])
+    model = plain_model(nodes=[node("Leak", ["x"], ["y"], "local", alpha=0.25)])
     model.functions.append(function(attributes=["alpha"]))
     return model
 
 
 def attribute_defaults() -> onnx.ModelProto:
     calls = [node("Leak", ["x"], ["h"], "local"), node("Leak", ["h"], ["y"], "local", alpha=0.25)]
-    model = plain(nodes=calls)
+    model = plain_model(nodes=calls)
     model.functions.append(function(attribute_protos=[helper.make_attribute("alpha", 0.5)]))
     return model
 
@@ -111,7 +113,7 @@ def attribute_defaults() -> onnx.ModelProto:
 def overloads() -> onnx.ModelProto:
     calls = [node("Leak", ["x"], ["h"], "local", alpha=0.25), node("Leak", ["h"], ["y"], "local")]
     calls[1].overload = "double"
-    model = plain(nodes=calls)
+    model = plain_model(nodes=calls)
     model.functions.append(function(attributes=["alpha"]))
     double = node("Add", ["a", "a"], ["b"])
     model.functions.append(helper.make_function("local", "Leak", ["a"], ["b"], [double], model.opset_import))
@@ -136,14 +138,14 @@ def metadata() -> onnx.ModelProto:
 
 
 def device_configurations() -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     model.configuration.add(name="two", num_devices=2)
     model.graph.node[0].device_configurations.add(configuration_id="two")
     return model
 
 
 def optional_types() -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, None))
     model.graph.input.append(helper.make_value_info("maybe", optional))
     return model
@@ -152,25 +154,25 @@ def optional_types() -> onnx.ModelProto:
 def type_attributes() -> onnx.ModelProto:
     tensor = helper.make_tensor_type_proto(TensorProto.FLOAT, None)
     optional = node("Optional", [], ["maybe"], type=tensor)
-    return plain(nodes=[optional, node("Neg", ["x"], ["y"])])
+    return plain_model(nodes=[optional, node("Neg", ["x"], ["y"])])
 
 
 def sparse_types() -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     model.graph.input.append(helper.make_sparse_tensor_value_info("rare", TensorProto.FLOAT, [2, 3]))
     return model
 
 
 def opaque_types() -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     model.graph.input.append(onnx.ValueInfoProto(name="rare", type=TypeProto(opaque_type={"name": "Handle"})))
     return model
 
 
-def of_type(name: str) -> onnx.ModelProto:
+def model_with_type(name: str) -> onnx.ModelProto:
     """Return a model with a Cast to an element type."""
     number = TensorProto.DataType.Value(name.upper())
-    model = plain(25, [node("Cast", ["x"], ["h"], to=number), node("Cast", ["h"], ["y"], to=1)])
+    model = plain_model(25, [node("Cast", ["x"], ["h"], to=number), node("Cast", ["h"], ["y"], to=1)])
     model.graph.value_info.append(helper.make_tensor_value_info("h", number, [2, 3]))
     model.ir_version = 14
     return model

@@ -8,7 +8,7 @@ from opshift import convert_version
 from support.running import Feeds, assert_equal, opset_of, run
 
 
-def there_and_back(
+def assert_round_trip(
     model: onnx.ModelProto, target: int, feeds: Feeds, back: int = 13, tolerance: float = 1e-5
 ) -> onnx.ModelProto:
     """Convert a model to `target`; assert that it is valid and computes the same outputs at opset `back`."""

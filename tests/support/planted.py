@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.adapters.core.adapter_table import Pair, adapter_table
+from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.converter.rewrite.routes import Router
 from opshift.model.node import Node
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import pytest
 
 
-def plant_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
+def install_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make every conversion use a table with a Clip 6 -> 11 adapter that doubles the upper limit."""
-    table = {**adapter_table(), Pair("ai.onnx", "Clip", 6, 11): _wrong_clip}
+    table = {**adapter_table(), StepKey("ai.onnx", "Clip", 6, 11): _wrong_clip}
 
     def router(registry: Registry, targets: Iterable[tuple[str, int]]) -> Router:
         return Router(registry, table, dict(targets))
@@ -27,4 +27,4 @@ def plant_wrong_clip(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _wrong_clip(node: Node, out: Rewriter) -> None:
     limits = [out.constant(node.attribute("min"), "float"), out.constant(2 * node.attribute("max"), "float")]
-    out.become(node, inputs=[node.inputs[0], *limits], attributes={})
+    out.replace(node, inputs=[node.inputs[0], *limits], attributes={})

@@ -13,7 +13,7 @@ EXAMPLES = Path(__file__).resolve().parents[2] / "proposals" / "examples"
 Edit = Callable[[Path], None]
 
 
-def text(name: str, old: str, new: str) -> Edit:
+def replace_text(name: str, old: str, new: str) -> Edit:
     """Replace all occurrences of a text, which must occur in the file."""
 
     def edit(folder: Path) -> None:
@@ -24,7 +24,7 @@ def text(name: str, old: str, new: str) -> Edit:
     return edit
 
 
-def last(name: str, old: str, new: str) -> Edit:
+def replace_last(name: str, old: str, new: str) -> Edit:
     """Replace the last occurrence of a text."""
 
     def edit(folder: Path) -> None:
@@ -35,7 +35,7 @@ def last(name: str, old: str, new: str) -> Edit:
     return edit
 
 
-def whole(name: str, content: str) -> Edit:
+def write_content(name: str, content: str) -> Edit:
     """Replace the content of a file."""
 
     def edit(folder: Path) -> None:
@@ -44,7 +44,7 @@ def whole(name: str, content: str) -> Edit:
     return edit
 
 
-def cut(name: str, start: str) -> Edit:
+def truncate(name: str, start: str) -> Edit:
     """Remove the rest of a file, starting at a text."""
 
     def edit(folder: Path) -> None:
@@ -54,7 +54,7 @@ def cut(name: str, start: str) -> Edit:
     return edit
 
 
-def said(**answers: Any) -> Edit:
+def set_answers(**answers: Any) -> Edit:
     """Replace answers in proposal.yaml."""
 
     def edit(folder: Path) -> None:
@@ -74,7 +74,7 @@ def operator_fields(**fields: Any) -> Edit:
     return edit
 
 
-def newest(**fields: Any) -> Edit:
+def set_newest_version(**fields: Any) -> Edit:
     """Replace fields of the last version in operator.yaml; `None` removes a field."""
 
     def edit(folder: Path) -> None:
@@ -86,17 +86,19 @@ def newest(**fields: Any) -> Edit:
     return edit
 
 
-def renamed(name: str, domain: str = "ai.onnx") -> Edit:
+def rename_operator(name: str, domain: str = "ai.onnx") -> Edit:
     """Rename the new function."""
 
     def edit(folder: Path) -> None:
-        said(operator={"domain": domain, "name": name})(folder)
-        text("operator.yaml", "domain: ai.onnx\nname: Squareplus", f"domain: {domain}\nname: {name}")(folder)
+        set_answers(operator={"domain": domain, "name": name})(folder)
+        replace_text("operator.yaml", "domain: ai.onnx\nname: Squareplus", f"domain: {domain}\nname: {name}")(
+            folder
+        )
 
     return edit
 
 
-NO_BODY = newest(body=None, before={"refuse": "nothing else computes it"})
+NO_BODY = set_newest_version(body=None, before={"refuse": "nothing else computes it"})
 REMOVED = """\
   removal:
     removed_in: 29
@@ -105,22 +107,22 @@ REMOVED = """\
     up: adapter
 """
 BASES: dict[str, tuple[str, tuple[Edit, ...]]] = {
-    "function": ("squareplus", (text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),)),
+    "function": ("squareplus", (replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),)),
     "update": ("elu_alpha", ()),
     "deprecation": ("global_max_pool", ()),
     "removal": (
         "global_max_pool",
         (
-            cut("operator.yaml", "- since_version: 29"),
+            truncate("operator.yaml", "- since_version: 29"),
             lambda folder: _append(folder / "operator.yaml", REMOVED),
-            said(kind="removal"),
+            set_answers(kind="removal"),
         ),
     ),
     "promotion": (
         "squareplus",
         (
-            text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),
-            said(
+            replace_text("operator.yaml", "[all_float_types_ir4]", "[tensor(float)]"),
+            set_answers(
                 kind="promotion",
                 promotes="ai.onnx.preview.FlexAttention:1",
                 mapping="Every node is taken over as it is.",

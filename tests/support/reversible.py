@@ -27,7 +27,7 @@ def ints(*values: int) -> Array:
     return np.array(values, np.int64)
 
 
-def one(
+def single_node_model(
     opset: int,
     op_type: str,
     *,
@@ -129,7 +129,7 @@ def specialized_function() -> onnx.ModelProto:
     return model
 
 
-def given(axis: int = 2) -> onnx.ModelProto:
+def shared_attribute_model(axis: int = 2) -> onnx.ModelProto:
     """Return a local function with a Softmax axis that all calls set to the same value."""
     softmax = node("Softmax", ["u"], ["v"])
     softmax.attribute.add(name="axis", ref_attr_name="axis", type=onnx.AttributeProto.INT)
@@ -147,7 +147,7 @@ def given(axis: int = 2) -> onnx.ModelProto:
 
 def training_graph() -> onnx.ModelProto:
     """Return a model with a training graph."""
-    model = one(20, "Gelu")
+    model = single_node_model(20, "Gelu")
     info = model.training_info.add()
     info.algorithm.name = "algorithm"
     info.algorithm.node.extend([node("Gelu", ["n0"], ["p"]), node("HardSwish", ["p"], ["q"])])
@@ -182,7 +182,7 @@ def non_max_suppression() -> onnx.ModelProto:
     return build(nodes, BOXES, {"y": INT64}, 11, ir_version=6, initializers=limits)
 
 
-def other_domain() -> onnx.ModelProto:
+def ml_only_model() -> onnx.ModelProto:
     """Return a model of ai.onnx.ml only; its downgrade adds a Cast of ai.onnx."""
     tree: dict[str, Any] = {
         "n_targets": 1,
@@ -212,50 +212,64 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("Gelu", lambda: one(20, "Gelu", approximate="tanh")),
-    Case("LayerNormalization", lambda: one(20, "LayerNormalization", constants={"scale": ROW, "bias": ROW})),
-    Case("Softmax with a negative axis", lambda: one(20, "Softmax", axis=-2), (12, 9)),
-    Case("LogSoftmax that only the upgrade would change", lambda: one(20, "LogSoftmax"), (12,)),
-    Case("HardSwish", lambda: one(20, "HardSwish")),
-    Case("ReduceMean with axes as input", lambda: one(20, "ReduceMean", constants={"axes": ints(1, 3)})),
+    Case("Gelu", lambda: single_node_model(20, "Gelu", approximate="tanh")),
     Case(
-        "Split into a number of parts", lambda: one(20, "Split", outputs=2, axis=3, num_outputs=2), (13, 10)
+        "LayerNormalization",
+        lambda: single_node_model(20, "LayerNormalization", constants={"scale": ROW, "bias": ROW}),
+    ),
+    Case("Softmax with a negative axis", lambda: single_node_model(20, "Softmax", axis=-2), (12, 9)),
+    Case("LogSoftmax that only the upgrade would change", lambda: single_node_model(20, "LogSoftmax"), (12,)),
+    Case("HardSwish", lambda: single_node_model(20, "HardSwish")),
+    Case(
+        "ReduceMean with axes as input",
+        lambda: single_node_model(20, "ReduceMean", constants={"axes": ints(1, 3)}),
+    ),
+    Case(
+        "Split into a number of parts",
+        lambda: single_node_model(20, "Split", outputs=2, axis=3, num_outputs=2),
+        (13, 10),
     ),
     Case(
         "Clip with bounds as inputs",
-        lambda: one(20, "Clip", constants={"low": np.array(0.5, np.float32)}),
+        lambda: single_node_model(20, "Clip", constants={"low": np.array(0.5, np.float32)}),
         (10,),
     ),
-    Case("Squeeze with axes as input", lambda: one(20, "Squeeze", constants={"axes": ints(0)}), (12,)),
+    Case(
+        "Squeeze with axes as input",
+        lambda: single_node_model(20, "Squeeze", constants={"axes": ints(0)}),
+        (12,),
+    ),
     Case(
         "Resize",
-        lambda: one(
+        lambda: single_node_model(
             20, "Resize", gaps=[""], constants={"scales": np.array([1, 1, 2, 2], np.float32)}, mode="nearest"
         ),
         (13, 10),
     ),
     Case(
         "GroupNormalization",
-        lambda: one(21, "GroupNormalization", constants={"scale": ROW, "bias": ROW}, num_groups=2),
+        lambda: single_node_model(
+            21, "GroupNormalization", constants={"scale": ROW, "bias": ROW}, num_groups=2
+        ),
         (20, 17),
     ),
     Case("operator rewritten as a loop", non_max_suppression, (8, 7), BOXES),
     Case(
         "target with initializers as inputs",
-        lambda: one(20, "LayerNormalization", constants={"scale": ROW}),
+        lambda: single_node_model(20, "LayerNormalization", constants={"scale": ROW}),
         (7,),
     ),
     Case("branches of If", branches, (13, 10), {"x": X, "yes": np.array(True)}),
     Case("body of Loop", loop, (13, 11), {"x": X, "turns": np.array(2)}),
     Case("function", function),
     Case("function specialized for two ranks", specialized_function, (12,)),
-    Case("function with an attribute of its calls", given, (12, 9)),
+    Case("function with an attribute of its calls", shared_attribute_model, (12, 9)),
     Case("training graph", training_graph, (13, 9)),
     Case("node with a subgraph", sequence_map, (16,)),
 ]
 
 
-def pair() -> onnx.ModelProto:
+def gelu_clip_gelu_model() -> onnx.ModelProto:
     """Return two Gelus and a Clip with a bound input that the older opset lacks."""
     nodes = [
         node("Gelu", ["x"], ["a"], "first"),
@@ -265,9 +279,9 @@ def pair() -> onnx.ModelProto:
     return build(nodes, {"x": X}, ["y"], 20, ir_version=9, initializers={"low": np.array(0.25, np.float32)})
 
 
-def text_of(model: Any) -> bytes:
+def serialized(model: Any) -> bytes:
     return bytes(model.SerializeToString(deterministic=True))
 
 
-def home(model: Any) -> dict[str, int]:
+def opset_imports_of(model: Any) -> dict[str, int]:
     return {each.domain: each.version for each in model.opset_import if each.domain != "com.acme"}

@@ -10,9 +10,9 @@ import onnx
 from onnx import FunctionProto, GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 FLOAT = TensorProto.FLOAT
-UNKNOWN = b"\xc0\x3e\x07"
+UNKNOWN_FIELD = b"\xc0\x3e\x07"
 """Field 1000 with value 7, which no version of ONNX defines."""
-CHANGING = ("Squeeze", "Unsqueeze", "Softmax")
+CHANGED_OPERATORS = ("Squeeze", "Unsqueeze", "Softmax")
 """Operators that change between opsets 11 and 13; all other nodes stay."""
 
 
@@ -31,13 +31,13 @@ def node(
     return made
 
 
-def described(message: Any) -> Any:
+def annotated(message: Any) -> Any:
     """Add metadata and a doc string, where supported, and an unknown field to a message."""
     if hasattr(message, "metadata_props"):
         message.metadata_props.add(key="k", value="v")
     if hasattr(message, "doc_string") and not message.doc_string:
         message.doc_string = "a note"
-    message.MergeFromString(UNKNOWN)
+    message.MergeFromString(UNKNOWN_FIELD)
     return message
 
 
@@ -46,8 +46,8 @@ def value(name: str, shape: Sequence[int | str] = (1, "n", 4)) -> onnx.ValueInfo
         name, FLOAT, shape, shape_denotation=["BATCH"] + [""] * (len(shape) - 1)
     )
     made.type.denotation = "TENSOR"
-    described(made.type)
-    return described(made)
+    annotated(made.type)
+    return annotated(made)
 
 
 def sparse(name: str) -> onnx.SparseTensorProto:
@@ -70,7 +70,7 @@ def unsqueeze(data: str, output: str, name: str, opset: int) -> NodeProto:
     return changed
 
 
-def rich(opset: int = 11) -> onnx.ModelProto:
+def full_model(opset: int = 11) -> onnx.ModelProto:
     """Return the model at opset 11 or 13; some nodes of each graph and function differ."""
     bodies = [branch(name, opset) for name in ("then", "else", "body")]
     nodes = [
@@ -87,8 +87,8 @@ def rich(opset: int = 11) -> onnx.ModelProto:
     ]
     for each in nodes:
         for attribute in each.attribute:
-            described(attribute)
-        described(each)
+            annotated(attribute)
+        annotated(each)
     nodes[1].overload = "third kind"
     nodes[1].device_configurations.add(configuration_id="two gpus", pipeline_stage=1)
     yes = helper.make_tensor_value_info("yes", TensorProto.BOOL, [])
@@ -100,7 +100,7 @@ def rich(opset: int = 11) -> onnx.ModelProto:
     graph.sparse_initializer.append(sparse("sparse"))
     annotation = graph.quantization_annotation.add(tensor_name="a")
     annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="w")
-    described(graph)
+    annotated(graph)
     imports = {"com.acme": 2, "": opset, "ai.onnx.ml": 1, "local": 1}
     model = helper.make_model(
         graph,
@@ -113,10 +113,10 @@ def rich(opset: int = 11) -> onnx.ModelProto:
         model_version=42,
     )
     for each in (*model.opset_import, *model.functions[0].opset_import):
-        each.MergeFromString(UNKNOWN)
+        each.MergeFromString(UNKNOWN_FIELD)
     model.configuration.add(name="two gpus", num_devices=2, device=["0", "1"])
     _train(model, opset)
-    return described(model)
+    return annotated(model)
 
 
 def branch(name: str, opset: int) -> GraphProto:
@@ -125,7 +125,7 @@ def branch(name: str, opset: int) -> GraphProto:
         node("Relu", ["a"], [f"{name}_r"], f"{name}.relu"),
         squeeze(f"{name}_r", f"{name}_s", f"{name}.squeeze", opset),
     ]
-    return described(
+    return annotated(
         helper.make_graph(nodes, name, [], [value(f"{name}_s", ("n", 4))], value_info=[value(f"{name}_r")])
     )
 
@@ -136,7 +136,7 @@ def _weights(opset: int) -> list[TensorProto]:
     external.external_data.add(key="location", value="weights.bin")
     axes = [numpy_helper.from_array(np.array([0]), "axes")] if opset >= 13 else []
     return [
-        described(numpy_helper.from_array(np.ones((1, 4), np.float32), "w")),
+        annotated(numpy_helper.from_array(np.ones((1, 4), np.float32), "w")),
         numpy_helper.from_array(np.arange(3), "unused"),
         helper.make_tensor("given", FLOAT, [4], [1.0] * 4),
         external,
@@ -153,9 +153,9 @@ def _function(opset: int) -> FunctionProto:
     made = helper.make_function(
         "local", "Cut", ["a"], ["s"], nodes, [helper.make_opsetid("", opset)], attributes=["slope"]
     )
-    made.attribute_proto.append(described(helper.make_attribute("bias", 0.5)))
+    made.attribute_proto.append(annotated(helper.make_attribute("bias", 0.5)))
     made.value_info.append(value("r"))
-    return described(made)
+    return annotated(made)
 
 
 def _train(model: onnx.ModelProto, opset: int) -> None:
@@ -169,7 +169,7 @@ def _train(model: onnx.ModelProto, opset: int) -> None:
     info.algorithm.CopyFrom(helper.make_graph(nodes, "algorithm", [], [value("new", (1, 4))]))
     info.initialization_binding.add(key="w", value="zero")
     info.update_binding.add(key="w", value="new")
-    described(info.algorithm)
+    annotated(info.algorithm)
 
 
 def containers(model: Any) -> Iterator[Any]:

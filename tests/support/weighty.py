@@ -60,7 +60,7 @@ def model(
     return helper.make_model(graph, opset_imports=imports, functions=functions or [], ir_version=8)
 
 
-def held(tensor: TensorProto, output: str = "c") -> onnx.NodeProto:
+def constant_node(tensor: TensorProto, output: str = "c") -> onnx.NodeProto:
     """Return a Constant node."""
     return helper.make_node("Constant", [], [output], name=output, value=tensor)
 
@@ -80,7 +80,7 @@ def sparse_with(tensor: TensorProto) -> onnx.SparseTensorProto:
 def in_function(tensor: TensorProto) -> ModelProto:
     node = helper.make_node("Identity", ["c"], ["z"])
     body = helper.make_function(
-        "local", "F", [], ["z"], [held(tensor), node], [helper.make_opsetid("", 9)], []
+        "local", "F", [], ["z"], [constant_node(tensor), node], [helper.make_opsetid("", 9)], []
     )
     return model([helper.make_node("F", [], ["f"], domain="local")], functions=[body])
 
@@ -124,12 +124,12 @@ def in_custom_operator(name: str, value: object) -> ModelProto:
     return model([helper.make_node("Op", [], ["f"], domain="local", **{name: value})])
 
 
-PLACES: dict[str, Callable[[TensorProto], ModelProto]] = {
+LOCATIONS: dict[str, Callable[[TensorProto], ModelProto]] = {
     "initializer": lambda tensor: model(initializers=[tensor]),
     "several initializers": lambda tensor: model(
         initializers=[raw("a"), tensor, raw("b", RAW * 9), raw("c")]
     ),
-    "Constant": lambda tensor: model([held(tensor)]),
+    "Constant": lambda tensor: model([constant_node(tensor)]),
     "initializer of a subgraph": in_branches,
     "initializer of a nested subgraph": in_nested_branches,
     "Constant in a function": in_function,

@@ -10,13 +10,13 @@ from typing import Any
 import networkx as nx
 
 from opshift.adapters.core.adapter_table import adapter_table
-from opshift.converter.rewrite.version_graph import lineage
+from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
-from opshift.registry.precompiled import name_of, stated
+from opshift.registry.precompiled import encode_record, entry_key
 from opshift.registry.registry import Registry
 from opshift.registry.releases import Releases
 
@@ -37,9 +37,9 @@ def files() -> Mapping[Path, str]:
 
 def _definitions(operators: Mapping[Path, Operator]) -> Sections:
     """Return the definitions, releases and IR versions, keyed by a checksum of their source files."""
-    files = {name_of(path, [OPSETS / TYPES]): operator for path, operator in sorted(operators.items())}
-    releases = {name_of(OPSETS / RELEASES, [OPSETS / CONSUMERS]): Releases.of_tree(OPSETS)}
-    ir_versions = {name_of(IR_VERSIONS, ()): read_ir_versions(IR_VERSIONS)}
+    files = {entry_key(path, [OPSETS / TYPES]): operator for path, operator in sorted(operators.items())}
+    releases = {entry_key(OPSETS / RELEASES, [OPSETS / CONSUMERS]): Releases.from_folder(OPSETS)}
+    ir_versions = {entry_key(IR_VERSIONS, ()): read_ir_versions(IR_VERSIONS)}
     return {"files": {**files, **releases, **ir_versions}}
 
 
@@ -57,7 +57,7 @@ def _routes(operators: Iterable[Operator]) -> Sections:
 
 
 def _paths(operator: Operator) -> dict[str, Any]:
-    graph = lineage(operator, adapter_table())
+    graph = build_version_graph(operator, adapter_table())
     paths = {
         f"{start.since_version} -> {goal.since_version}": [each.since_version for each in path]
         for start, found in nx.all_pairs_shortest_path(graph)
@@ -72,7 +72,7 @@ def _json_text(sections: Sections) -> str:
     texts = [
         f"{json.dumps(name)}: {{\n"
         + ",\n".join(
-            f" {json.dumps(key)}: {json.dumps(each, default=stated)}" for key, each in section.items()
+            f" {json.dumps(key)}: {json.dumps(each, default=encode_record)}" for key, each in section.items()
         )
         for name, section in sections.items()
     ]

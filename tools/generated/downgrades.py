@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.adapters.core.adapter_table import Adapter, Pair, adapter_table
-from opshift.cli.operator_history import Answered, Entry, history
+from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table
+from opshift.cli.operator_history import HistoryEntry, StepSummary, history_of
 from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "downgrades.md")
@@ -42,7 +42,7 @@ def _page() -> str:
         rows = [
             row
             for operator in default_registry().operators(domain)
-            for row in _rows(history(operator), counts)
+            for row in _rows(history_of(operator), counts)
         ]
         if rows:
             table = ["| operator version | target | how | rewrite |", "|---|---|---|---|", *rows]
@@ -51,7 +51,7 @@ def _page() -> str:
     return HEAD + f"{sum(counts.values())} steps: {total}.\n\n" + "\n\n".join(parts) + "\n"
 
 
-def _rows(entries: Iterator[Entry], counts: Counter[str]) -> Iterator[str]:
+def _rows(entries: Iterator[HistoryEntry], counts: Counter[str]) -> Iterator[str]:
     for entry in entries:
         version = entry.version
         if entry.down is not None and entry.before is not None:
@@ -61,17 +61,17 @@ def _rows(entries: Iterator[Entry], counts: Counter[str]) -> Iterator[str]:
             yield _row(str(version.id), to, entry.arriving, _is_approximate(entry), counts)
 
 
-def _row(version: str, to: str, answer: Answered, is_approximate: bool, counts: Counter[str]) -> str:
+def _row(version: str, to: str, answer: StepSummary, is_approximate: bool, counts: Counter[str]) -> str:
     counts[answer.how] += 1
     detail = answer.detail.partition(": ")[2] if answer.how == "adapter" else answer.detail
     detail = f"{detail} *May be approximate.*" if is_approximate else detail
     return f"| {version} | {to} | {answer.how} | {detail.replace('|', chr(92) + '|')} |"
 
 
-def _is_approximate(entry: Entry) -> bool:
+def _is_approximate(entry: HistoryEntry) -> bool:
     version = entry.version
     opset = entry.before.since_version if entry.before else version.since_version - 1
-    function = adapter_table().get(Pair(version.domain, version.name, version.since_version, opset))
+    function = adapter_table().get(StepKey(version.domain, version.name, version.since_version, opset))
     return function is not None and _may_approximate(function)
 
 

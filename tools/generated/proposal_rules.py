@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from opshift.proposals.rules.rule_table import Rule, rule_table
+from opshift.proposals.rules.rule_table import ProposalRule, rule_table
 
 PAGE: Final = Path("docs", "proposal-rules.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
@@ -30,6 +30,6 @@ def _page() -> str:
     return HEAD + "\n".join(map(_row, rule_table().values())) + "\n"
 
 
-def _row(rule: Rule) -> str:
+def _row(rule: ProposalRule) -> str:
     level = f"{rule.level}, *accept*" if rule.gate == "accept" else str(rule.level)
     return f"| `{rule.id}` | {level} | {rule.title} | {rule.source} |"

@@ -6,7 +6,7 @@ from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Graph, Node
 
@@ -15,9 +15,9 @@ Dims = tuple[int | None, ...] | None
 
 
 @adapter("If", 11, 1)
-def branches_agree_in_shape(node: Node, out: Rewriter) -> None:
+def refuse_different_branch_shapes(node: Node, out: Rewriter) -> None:
     """Refuse branches with known, different output shapes; runtimes do not check unknown shapes."""
-    require_types(node, out)
+    require_supported_types(node, out)
     branches = (_shapes(node.attribute(name), out) for name in ("then_branch", "else_branch"))
     for name, then_dims, else_dims in zip(node.outputs, *branches, strict=False):
         if _differ(then_dims, else_dims):
@@ -26,14 +26,14 @@ def branches_agree_in_shape(node: Node, out: Rewriter) -> None:
                 f"{_format(then_dims)} and {_format(else_dims)}",
                 remedy="reshape or pad the output of one branch to the shape of the other",
             )
-    out.become(node)
+    out.replace(node)
 
 
 def _shapes(graph: Any, out: Rewriter) -> list[Dims]:
     """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
     if isinstance(graph, Graph):
         return [each.dims for each in graph.outputs]
-    return [out.facts.shape_within(graph, value.name) for value in graph.output]
+    return [out.facts.nested_shape(graph, value.name) for value in graph.output]
 
 
 def _differ(first: Dims, second: Dims) -> bool:

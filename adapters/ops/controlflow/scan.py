@@ -7,16 +7,16 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.indices import from_the_front
-from opshift.adapters.emit.shapes import as_list, dimension, positions_below, reshaped
-from opshift.adapters.emit.subgraphs import LoopBody, returned_type
+from opshift.adapters.emit.indices import nonnegative_axis
+from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
+from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("Scan", 8, 9)
 @adapter("Scan", 8, 7)
-def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
+def remove_batch_dimension(node: Node, out: Rewriter) -> None:
     """Squeeze a batch dimension of 1 from every input, and add it to every output."""
     if node.input(0):
         raise CannotConvert("input sequence_lens is used, which Scan-9 does not have")
@@ -32,14 +32,14 @@ def batch_of_one_is_taken_off(node: Node, out: Rewriter) -> None:
     if "directions" in node.attributes:
         attributes["scan_input_directions"] = node.attribute("directions")
     singles = [out.emit("Squeeze", [name], axes=[0]) for name in inputs]
-    out.become(node, inputs=singles, outputs=outputs, attributes=attributes, opset=9)
+    out.replace(node, inputs=singles, outputs=outputs, attributes=attributes, opset=9)
     for single, name in zip(outputs, node.outputs, strict=True):
         if name:
             out.emit("Unsqueeze", [single], [name], axes=[0])
 
 
 @adapter("Scan", 11, 9)
-def scanned_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
+def normalize_scan_axes(node: Node, out: Rewriter) -> None:
     """Add the rank to negative axes, which version 9 does not support."""
     attributes = dict(node.attributes)
     for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
@@ -48,62 +48,62 @@ def scanned_axes_count_from_the_front(node: Node, out: Rewriter) -> None:
             # Scanned values follow the state variables.
             scanned = values[-len(axes) :]
             attributes[name] = [
-                from_the_front(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
+                nonnegative_axis(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
             ]
-    out.become(node, attributes=attributes)
+    out.replace(node, attributes=attributes)
 
 
-class Lane(NamedTuple):
+class ScannedValue(NamedTuple):
     """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
 
     name: str
     axis: int
-    backward: bool
+    is_reversed: bool
 
 
 @adapter("Scan", 9, 8)
-def steps_take_turns(node: Node, out: Rewriter) -> None:
+def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
     """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
     scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
     states = node.inputs[: len(node.inputs) - len(scanned)]
     built = _scanned_values(node, "output", node.outputs[len(states) :])
-    length = as_list(dimension(scanned[0].name, scanned[0].axis, out), out)
+    length = dimension_tensor(dimension(scanned[0].name, scanned[0].axis, out), out)
     last = out.emit("Sub", [length, out.constant([1], "int64")])
-    body = _body(node, scanned, reshaped(last, (), out), out)
+    body = _body(node, scanned, reshape(last, (), out), out)
     stacked = [out.fresh("stacked") for _ in built]
-    body.run(length, states, out, [*node.outputs[: len(states)], *stacked])
+    body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
     for name, lane in zip(stacked, built, strict=True):
-        if lane.backward:
-            backward = out.emit("Sub", [last, positions_below(length, out)])
+        if lane.is_reversed:
+            backward = out.emit("Sub", [last, index_range(length, out)])
             name = out.emit("Gather", [name, backward], axis=0)
         if lane.name:
             _move_scan_axis(name, lane, out)
 
 
-def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[Lane]:
+def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[ScannedValue]:
     axes, directions = (node.attribute(f"scan_{kind}_{option}", ()) for option in ("axes", "directions"))
     return [
-        Lane(name, axes[position] if axes else 0, bool(directions and directions[position]))
+        ScannedValue(name, axes[position] if axes else 0, bool(directions and directions[position]))
         for position, name in enumerate(names)
     ]
 
 
-def _body(node: Node, scanned: Sequence[Lane], last: str, out: Rewriter) -> LoopBody:
+def _body(node: Node, scanned: Sequence[ScannedValue], last: str, out: Rewriter) -> LoopBuilder:
     graph = node.attribute("body")
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     states = len(graph.input) - len(scanned)
     for name, inner in zip(node.inputs, graph.input[:states], strict=False):
         body.input(out.element_type(name), name=inner.name)
     for lane, inner in zip(scanned, graph.input[states:], strict=True):
-        index = body.emit("Sub", [last, body.turn]) if lane.backward else body.turn
+        index = body.emit("Sub", [last, body.iteration]) if lane.is_reversed else body.iteration
         body.emit("Gather", [lane.name, index], [inner.name], axis=lane.axis)
-    body.enclose(node.attributes["body"])
+    body.embed(node.attributes["body"])
     for position, value in enumerate(graph.output):
-        body.output(body.emit("Identity", [value.name]), returned_type(node.output(position), value, out))
+        body.output(body.emit("Identity", [value.name]), body_output_type(node.output(position), value, out))
     return body
 
 
-def _move_scan_axis(stacked: str, lane: Lane, out: Rewriter) -> None:
+def _move_scan_axis(stacked: str, lane: ScannedValue, out: Rewriter) -> None:
     """Move the first dimension of a stacked output to the scan axis."""
     if not lane.axis:
         out.emit("Identity", [stacked], [lane.name])

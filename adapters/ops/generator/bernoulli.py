@@ -9,7 +9,7 @@ from opshift.model.node import Node
 
 
 @adapter("Bernoulli", 15, 14)
-def draws_below_the_probability_are_ones(node: Node, out: Rewriter) -> None:
+def replace_bernoulli_by_comparison(node: Node, out: Rewriter) -> None:
     """Replace Bernoulli by RandomUniformLike and Less: same distribution, different random values."""
     probability = node.inputs[0]
     number = BY_NAME[out.element_type(probability)].number

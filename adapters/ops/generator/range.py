@@ -6,25 +6,25 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import LONGEST, as_float, positions_below
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, round_to_float32
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
-FARTHEST = 1e38
+MAX_CONSTANT_DISTANCE = 1e38
 """Maximum distance of a constant range, safely below the largest float (3.4e38)."""
 
-HALVES = ("float16", "bfloat16")
+HALF_TYPES = ("float16", "bfloat16")
 
-ALL_NUMBERS = 14
+ALL_NUMERIC_TYPES_OPSET = 14
 """First opset in which Add, Sub and Mul support all numeric types."""
 
 
 @adapter("Range", 27, 11)
-def halves_are_worked_out_wider(node: Node, out: Rewriter) -> None:
+def compute_in_stash_type(node: Node, out: Rewriter) -> None:
     """Compute float16 and bfloat16 in the type given by `stash_type`, and cast the result."""
     element_type = out.element_type(node.inputs[0])
-    if element_type not in HALVES:
-        out.become(node, attributes={})
+    if element_type not in HALF_TYPES:
+        out.replace(node, attributes={})
         return
     wide_inputs = [
         out.emit("Cast", [name], to=node.attribute("stash_type", 1), opset=13) for name in node.inputs
@@ -34,20 +34,20 @@ def halves_are_worked_out_wider(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Range", 11, 10)
-def numbers_are_listed_or_computed(node: Node, out: Rewriter) -> None:
+def replace_range(node: Node, out: Rewriter) -> None:
     """Replace Range by a constant if all inputs are constant, else by indices times `delta` plus `start`."""
     known = [out.constant_value(name) for name in node.inputs]
     numbers = _constant_range([each for each in known if each is not None])
     if numbers is not None:
-        out.become(node, op_type="Constant", inputs=[], attributes={"value": numbers})
+        out.replace(node, op_type="Constant", inputs=[], attributes={"value": numbers})
         return
     start, _, delta = node.inputs
     element_type = out.element_type(start)
     positions = out.emit(
-        "Cast", [positions_below(_element_count(node, out), out)], to=BY_NAME[element_type].number
+        "Cast", [index_range(_element_count(node, out), out)], to=BY_NAME[element_type].number
     )
-    distances = out.emit("Mul", [positions, delta], opset=ALL_NUMBERS)
-    out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMBERS)
+    distances = out.emit("Mul", [positions, delta], opset=ALL_NUMERIC_TYPES_OPSET)
+    out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMERIC_TYPES_OPSET)
 
 
 def _constant_range(inputs: list[Tensor]) -> Tensor | None:
@@ -55,11 +55,11 @@ def _constant_range(inputs: list[Tensor]) -> Tensor | None:
         return None
     start, limit, delta = (each.scalar for each in inputs)
     steps = (limit - start) / delta if delta else math.inf
-    if not (steps <= LONGEST and abs(limit - start) < FARTHEST):
+    if not (steps <= MAX_CONSTANT_ELEMENTS and abs(limit - start) < MAX_CONSTANT_DISTANCE):
         return None
     if inputs[0].element_type == "float":
         # Round like a runtime that computes in float32: the last bit can change the number of steps.
-        steps = as_float(limit - start) / delta
+        steps = round_to_float32(limit - start) / delta
     count = max(math.ceil(steps), 0)
     return Tensor(inputs[0].element_type, (count,), tuple(start + index * delta for index in range(count)))
 
@@ -70,7 +70,7 @@ def _element_count(node: Node, out: Rewriter) -> str:
     double = BY_NAME["double"].number
     distance, step = (
         out.emit("Cast", [name], to=double)
-        for name in (out.emit("Sub", [limit, start], opset=ALL_NUMBERS), delta)
+        for name in (out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET), delta)
     )
     steps = out.emit("Ceil", [out.emit("Div", [distance, step])])
     count = out.emit("Cast", [out.emit("Relu", [steps])], to=BY_NAME["int64"].number)

@@ -12,12 +12,12 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-PAST_THE_END = 2**63 - 1
+INT64_MAX = 2**63 - 1
 """Slice end that includes the last element: with 0 counted from the end, -0 would be the start."""
 
 
 @adapter("Affine", 1, 10)
-def affine_is_mul_and_add(node: Node, out: Rewriter) -> None:
+def expand_affine(node: Node, out: Rewriter) -> None:
     """Rewrite as `alpha * X + beta`."""
     element_type = out.element_type(node.inputs[0])
     product = out.emit("Mul", [node.inputs[0], out.constant(node.attribute("alpha", 1.0), element_type)])
@@ -25,14 +25,14 @@ def affine_is_mul_and_add(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Scale", 1, 10)
-def scale_is_mul(node: Node, out: Rewriter) -> None:
+def expand_scale(node: Node, out: Rewriter) -> None:
     """Rewrite as `scale * input`."""
     factor = out.constant(node.attribute("scale", 1.0), out.element_type(node.inputs[0]))
     out.emit("Mul", [node.inputs[0], factor], node.outputs)
 
 
 @adapter("ImageScaler", 1, 10)
-def image_scaler_is_mul_and_add(node: Node, out: Rewriter) -> None:
+def expand_image_scaler(node: Node, out: Rewriter) -> None:
     """Rewrite as `scale * input + bias`, with an element of `bias` for each channel."""
     image = node.inputs[0]
     bias = _require_attribute(node, "bias")
@@ -47,7 +47,7 @@ def image_scaler_is_mul_and_add(node: Node, out: Rewriter) -> None:
 
 
 @adapter(("ParametricSoftplus", "ScaledTanh"), 1, 10)
-def parameters_are_factors(node: Node, out: Rewriter) -> None:
+def expand_scaled_activation(node: Node, out: Rewriter) -> None:
     """Rewrite as `alpha * f(beta * x)`, where `f` is Softplus or Tanh."""
     alpha, beta = _require_attribute(node, "alpha"), _require_attribute(node, "beta")
     element_type = out.element_type(node.inputs[0])
@@ -57,7 +57,7 @@ def parameters_are_factors(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Crop", 1, 10)
-def crop_is_slice(node: Node, out: Rewriter) -> None:
+def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
     """Rewrite as Slice of height and width.
 
     `border` is left, top, right, bottom; `scale` is height, width.
@@ -70,9 +70,9 @@ def crop_is_slice(node: Node, out: Rewriter) -> None:
         )
     _require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
-    ends = (top + size[0], left + size[1]) if size else (-bottom or PAST_THE_END, -right or PAST_THE_END)
+    ends = (top + size[0], left + size[1]) if size else (-bottom or INT64_MAX, -right or INT64_MAX)
     bounds = [out.constant(each, "int64") for each in ((top, left), ends, (2, 3))]
-    out.become(node, op_type="Slice", inputs=[node.inputs[0], *bounds], attributes={})
+    out.replace(node, op_type="Slice", inputs=[node.inputs[0], *bounds], attributes={})
 
 
 def _require_attribute(node: Node, name: str) -> Any:

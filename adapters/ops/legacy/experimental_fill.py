@@ -14,25 +14,25 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-WHOLE = {6: ("int32", -(2**31), 2**31 - 1), 7: ("int64", -(2**63), 2**63 - 1), 9: ("bool", 0, 1)}
+INTEGER_TYPES = {6: ("int32", -(2**31), 2**31 - 1), 7: ("int64", -(2**63), 2**63 - 1), 9: ("bool", 0, 1)}
 """Values of `dtype` other than float: the element type, its smallest and its largest number."""
 
-FLOATS = ("float16", "float", "double")
+FLOAT_TYPES = ("float16", "float", "double")
 """Element types of GivenTensorFill."""
 
 
 @adapter("ConstantFill", 1, 9)
-def fill_is_constant_of_shape(node: Node, out: Rewriter) -> None:
+def convert_constant_fill(node: Node, out: Rewriter) -> None:
     """Rewrite as ConstantOfShape, with the shape as an input."""
     _require_one_shape(node)
     value = _fill_value(node)
     attribute = node.attribute("shape")
     shape = _shape_from_input(node, out) if node.input(0) else out.constant(attribute, "int64")
-    out.become(node, op_type="ConstantOfShape", inputs=[shape], attributes={"value": value})
+    out.replace(node, op_type="ConstantOfShape", inputs=[shape], attributes={"value": value})
 
 
 @adapter("GivenTensorFill", 1, 10)
-def fill_is_constant(node: Node, out: Rewriter) -> None:
+def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
     """Rewrite as Constant if the shape is an attribute, otherwise as Reshape of the numbers."""
     _require_one_shape(node)
     values = tuple(node.attribute("values", ()))
@@ -44,7 +44,7 @@ def fill_is_constant(node: Node, out: Rewriter) -> None:
                 f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
             )
         value = Tensor(element_type, dims, values)
-        out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
+        out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
         return
     if not values:
         raise CannotConvert(
@@ -52,7 +52,7 @@ def fill_is_constant(node: Node, out: Rewriter) -> None:
             remedy="set the attribute shape to the empty shape, and remove the input",
         )
     flat = out.constant(values, element_type)
-    out.become(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
+    out.replace(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
 
 
 def _require_one_shape(node: Node) -> None:
@@ -86,12 +86,12 @@ def _fill_value(node: Node) -> Tensor:
     value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
     if dtype == 1:
         return Tensor("float", (1,), (value,))
-    if dtype not in WHOLE:
+    if dtype not in INTEGER_TYPES:
         raise CannotConvert(
             f"dtype is {dtype}, which ConstantFill does not support",
             remedy="use 1 (float), 6 (int32), 7 (int64) or 9 (bool)",
         )
-    element_type, smallest, largest = WHOLE[dtype]
+    element_type, smallest, largest = INTEGER_TYPES[dtype]
     if not (float(value).is_integer() and smallest <= value <= largest):
         raise CannotConvert(
             f"value is {value}, and its conversion to {element_type} is not defined",
@@ -104,4 +104,4 @@ def _element_type(node: Node, out: Rewriter) -> str:
     """Return the type of the output: that of a floating-point input, else float, as in Caffe2."""
     output = node.outputs[0]
     known = out.element_type(output) if node.input(0) else out.known_element_type(output)
-    return known if known in FLOATS else "float"
+    return known if known in FLOAT_TYPES else "float"

@@ -8,36 +8,36 @@ from collections.abc import Callable
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.model.element_types import WIDTHS
+from opshift.model.element_types import INTEGER_BITS
 from opshift.model.node import Node
 
-LOGIC: dict[str, Callable[[int, int], int]] = {
+BITWISE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "BitwiseAnd": operator.and_,
     "BitwiseOr": operator.or_,
     "BitwiseXor": operator.xor,
 }
 
-DIGIT = 4
+DIGIT_BITS = 4
 """Number of bits per table lookup; a table has 2 ** (2 * DIGIT) entries."""
 
 
 @adapter("BitShift", 28, 11)
-def counts_stay_within_the_width(node: Node, out: Rewriter) -> None:
+def replace_undefined_shift(node: Node, out: Rewriter) -> None:
     """Keep shifts of unsigned integers by constant counts below the width; replace all others by arithmetic.
 
     Below version 28 other counts are undefined, and signed integers are not supported.
     """
-    width = WIDTHS[out.element_type(node.inputs[0])]
+    width = INTEGER_BITS[out.element_type(node.inputs[0])]
     counts = out.constant_value(node.inputs[1])
     is_defined = counts is not None and all(0 <= count < width for count in counts.values)
     if is_defined and _is_unsigned(out.element_type(node.inputs[0])):
-        out.become(node)
+        out.replace(node)
         return
-    shifts_multiply_and_divide(node, out)
+    replace_shift_by_arithmetic(node, out)
 
 
 @adapter("BitShift", 11, 10)
-def shifts_multiply_and_divide(node: Node, out: Rewriter) -> None:
+def replace_shift_by_arithmetic(node: Node, out: Rewriter) -> None:
     """Replace a shift by n by a multiplication with, or a division by, 2 ** n."""
     element_type = out.element_type(node.inputs[0])
     wide = "uint64" if _is_unsigned(element_type) else "int64"
@@ -46,7 +46,7 @@ def shifts_multiply_and_divide(node: Node, out: Rewriter) -> None:
     if node.attribute("direction") == b"LEFT":
         value = out.emit("Mul", [value, _power(_left_factors(element_type), count, wide, out)])
     else:
-        for powers in _right_divisors(WIDTHS[element_type]):
+        for powers in _right_divisors(INTEGER_BITS[element_type]):
             value = _floor_divide(value, _power(powers, count, wide, out), wide, out)
     cast(value, element_type, out, node.outputs)
 
@@ -54,7 +54,7 @@ def shifts_multiply_and_divide(node: Node, out: Rewriter) -> None:
 def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     """Emit the counts as indices into a table of powers; negative and large counts become the width."""
     # Read as unsigned, a negative count is larger than any width.
-    width = WIDTHS[element_type]
+    width = INTEGER_BITS[element_type]
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
     return cast(clipped, "int64", out)
@@ -62,7 +62,7 @@ def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
 
 def _left_factors(element_type: str) -> list[int]:
     """Return the factor for each count; the last one, 0, is for larger counts, which shift out all bits."""
-    width = WIDTHS[element_type]
+    width = INTEGER_BITS[element_type]
     powers = [1 << count for count in range(width)]
     if element_type == "int64":
         powers[-1] = -powers[-1]  # 2 ** 63 wraps to -2 ** 63 in int64
@@ -87,16 +87,18 @@ def _floor_divide(value: str, power: str, wide: str, out: Rewriter) -> str:
     return out.emit("Div", [value, power])
 
 
-@adapter(tuple(LOGIC), 18, 17)
-def digits_are_looked_up(node: Node, out: Rewriter) -> None:
+@adapter(tuple(BITWISE_FUNCTIONS), 18, 17)
+def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
     """Split the integers into digits of four bits, and look up the result of each pair in a table."""
     element_type = out.element_type(node.inputs[0])
     columns = [_unsigned_column(name, element_type, out) for name in node.inputs]
-    width = WIDTHS[element_type]
+    width = INTEGER_BITS[element_type]
     total = ""
     # Sum up at most 32 bits at a time: ReduceSum of onnxruntime adds integers as floats.
     for start in range(0, width, 32):
-        part = _look_up(columns, range(start, min(start + 32, width), DIGIT), LOGIC[node.op_type], out)
+        part = _look_up(
+            columns, range(start, min(start + 32, width), DIGIT_BITS), BITWISE_FUNCTIONS[node.op_type], out
+        )
         scaled = out.emit("Mul", [part, out.constant(1 << start, "uint64")])
         total = out.emit("Add", [total, scaled]) if total else scaled
     cast(total, element_type, out, node.outputs)
@@ -110,7 +112,7 @@ def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
 
 def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
     """Emit the result for the digits at some bit positions, shifted down to begin at bit 0."""
-    base = 1 << DIGIT
+    base = 1 << DIGIT_BITS
     powers = out.constant([1 << position for position in positions], "uint64")
     first, second = (
         out.emit("Mod", [out.emit("Div", [column, powers]), out.constant(base, "uint64")])
@@ -125,7 +127,7 @@ def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], i
 
 
 @adapter("BitwiseNot", 18, 17)
-def inverse_is_a_difference(node: Node, out: Rewriter) -> None:
+def replace_not_by_subtraction(node: Node, out: Rewriter) -> None:
     """Replace BitwiseNot of x by -1 - x, its value in two's complement."""
     value = node.inputs[0]
     inverse = out.emit("Sub", [out.constant(-1, "int64"), cast(value, "int64", out)])

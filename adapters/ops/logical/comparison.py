@@ -6,29 +6,29 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.cast import cast
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
-FLOATS = ("float16", "float", "double")
+FLOAT_TYPES = ("float16", "float", "double")
 
 
 @adapter("Equal", 11, 7)
-def equal_is_neither_less_nor_greater(node: Node, out: Rewriter) -> None:
+def replace_equal_by_less_and_greater(node: Node, out: Rewriter) -> None:
     """Replace Equal of floats by "neither less nor greater, and not NaN"; compare uint64 as int64."""
     element_type = out.element_type(node.inputs[0])
-    if element_type in FLOATS:
+    if element_type in FLOAT_TYPES:
         less, greater = (out.emit(op_type, node.inputs) for op_type in ("Less", "Greater"))
         neither = out.emit("Not", [out.emit("Or", [less, greater])])
         first, second = (_is_number(name, element_type, out) for name in node.inputs)
         out.emit("And", [neither, out.emit("And", [first, second])], node.outputs)
     elif element_type == "uint64":
         signed = [out.emit("Cast", [name], to=BY_NAME["int64"].number) for name in node.inputs]
-        out.become(node, inputs=signed)
+        out.replace(node, inputs=signed)
     else:
-        require_types(node, out)
-        out.become(node)
+        require_supported_types(node, out)
+        out.replace(node)
 
 
 def _is_number(name: str, element_type: str, out: Rewriter) -> str:
@@ -37,7 +37,7 @@ def _is_number(name: str, element_type: str, out: Rewriter) -> str:
     return out.emit("Or", [less, out.emit("Greater", [name, out.constant(0.0, element_type)])])
 
 
-class Halves(NamedTuple):
+class IntegerHalves(NamedTuple):
     """A 64-bit integer as two that double represents exactly; the lower one has the sign of the integer."""
 
     upper: str
@@ -45,12 +45,12 @@ class Halves(NamedTuple):
 
 
 @adapter(("Less", "Greater"), 9, 7)
-def integers_are_compared_by_halves(node: Node, out: Rewriter) -> None:
+def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
     """Compare 64-bit integers by their upper halves, and if these are equal by their lower halves."""
     element_type = out.element_type(node.inputs[0])
     if element_type not in ("int64", "uint64"):
-        require_types(node, out)
-        out.become(node)
+        require_supported_types(node, out)
+        out.replace(node)
         return
     first, second = (_split(name, element_type, out) for name in node.inputs)
     upper = _compare_as_double(node.op_type, first.upper, second.upper, out)
@@ -59,7 +59,7 @@ def integers_are_compared_by_halves(node: Node, out: Rewriter) -> None:
     out.emit("Or", [upper, out.emit("And", [same, lower])], node.outputs)
 
 
-def _split(name: str, element_type: str, out: Rewriter) -> Halves:
+def _split(name: str, element_type: str, out: Rewriter) -> IntegerHalves:
     value = name if element_type == "int64" else cast(name, "int64", out)
     base = out.constant(1 << 32, "int64")
     upper = out.emit("Div", [value, base])
@@ -69,7 +69,7 @@ def _split(name: str, element_type: str, out: Rewriter) -> Halves:
         # 64 back.
         is_wrapped = _compare_as_double("Less", value, out.constant(0, "int64"), out)
         upper = out.emit("Add", [upper, out.emit("Mul", [cast(is_wrapped, "int64", out), base])])
-    return Halves(upper, lower)
+    return IntegerHalves(upper, lower)
 
 
 def _compare_as_double(op_type: str, first: str, second: str, out: Rewriter) -> str:

@@ -11,12 +11,12 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-FLOATS = ("float16", "float", "double")
+SHRINK_FLOAT_TYPES = ("float16", "float", "double")
 """Element types in which Shrink is computed without a cast."""
 
 
 @adapter("Celu", 12, 11)
-def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
+def expand_celu(node: Node, out: Rewriter) -> None:
     """Rewrite as `alpha * Elu(x / alpha)`, or as a plain Elu if `alpha` is 1."""
     alpha = node.attribute("alpha", 1.0)
     if not alpha > 0:
@@ -25,7 +25,7 @@ def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
             remedy="use a positive alpha",
         )
     if alpha == 1:
-        out.become(node, op_type="Elu", attributes={})
+        out.replace(node, op_type="Elu", attributes={})
         return
     scale = out.constant(alpha, out.element_type(node.inputs[0]))
     elu = out.emit("Elu", [out.emit("Div", [node.inputs[0], scale])])
@@ -33,20 +33,20 @@ def celu_is_a_scaled_elu(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Swish", 24, 23)
-def swish_is_a_gate(node: Node, out: Rewriter) -> None:
+def expand_swish(node: Node, out: Rewriter) -> None:
     """Rewrite as `x * sigmoid(alpha * x)`."""
     out.emit("Mul", [node.inputs[0], _sigmoid(node, out)], node.outputs)
 
 
 @adapter("SwiGLU", 28, 27)
-def gated_unit_is_swish_times_value(node: Node, out: Rewriter) -> None:
+def expand_swiglu(node: Node, out: Rewriter) -> None:
     """Rewrite as `a * sigmoid(alpha * a) * b`."""
     swish = out.emit("Mul", [node.inputs[0], _sigmoid(node, out)])
     out.emit("Mul", [swish, node.inputs[1]], node.outputs)
 
 
 @adapter("Gelu", 20, 19)
-def gelu_is_half_of_a_gate(node: Node, out: Rewriter) -> None:
+def expand_gelu(node: Node, out: Rewriter) -> None:
     """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested."""
     data = node.inputs[0]
     element_type = out.element_type(data)
@@ -58,7 +58,7 @@ def gelu_is_half_of_a_gate(node: Node, out: Rewriter) -> None:
 
 
 @adapter("ThresholdedRelu", 10, 1)
-def threshold_is_a_choice(node: Node, out: Rewriter) -> None:
+def expand_thresholded_relu(node: Node, out: Rewriter) -> None:
     """Rewrite as Where: `x` where it exceeds `alpha`, else 0.
 
     Version 1 is experimental, and runtimes do not implement it.
@@ -71,13 +71,13 @@ def threshold_is_a_choice(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Shrink", 9, 8)
-def shrink_is_two_choices(node: Node, out: Rewriter) -> None:
+def expand_shrink(node: Node, out: Rewriter) -> None:
     """Rewrite as two Where: `x + bias` below `-lambd`, `x - bias` above `lambd`, else 0.
 
     Integers are computed in double.
     """
     element_type = out.element_type(node.inputs[0])
-    if element_type in FLOATS:
+    if element_type in SHRINK_FLOAT_TYPES:
         _shrink(node.inputs[0], node, element_type, node.outputs, out)
         return
     widened = out.emit("Cast", node.inputs, to=BY_NAME["double"].number)

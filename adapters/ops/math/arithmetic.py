@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
-from opshift.adapters.emit.cast import FLOATS, WIDER, cast
+from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
-MOST_FACTORS = 16
+MAX_FACTORS = 16
 """Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""
 
 
 @adapter("Pow", 12, 7)
-def base_and_exponent_are_one_float_type(node: Node, out: Rewriter) -> None:
+def compute_power_in_double(node: Node, out: Rewriter) -> None:
     """Compute mixed and integer types in double, and small powers of int64 as products.
 
     Double represents every 32-bit integer exactly. A Pow of a single float type is kept unchanged.
     """
     base_type, exponent_type = (out.element_type(name) for name in node.inputs)
     if base_type == exponent_type and base_type not in ("int32", "int64"):
-        require_types(node, out)
-        out.become(node)
+        require_supported_types(node, out)
+        out.replace(node)
         return
     factors = _small_integer_exponent(node, out) if base_type == "int64" else None
     if factors is not None:
         _emit_product(node, factors, out)
         return
     if base_type == "int64":
-        out.concede(
+        out.allow(
             "approximate", "a power of a 64-bit integer is computed in double, which rounds above 2**53"
         )
     widened = [out.emit("Cast", [name], to=BY_NAME["double"].number) for name in node.inputs]
     result = out.fresh("pow")
-    out.become(node, inputs=widened, outputs=[result])
+    out.replace(node, inputs=widened, outputs=[result])
     out.emit("Cast", [result], node.outputs, to=BY_NAME[base_type].number)
 
 
 def _small_integer_exponent(node: Node, out: Rewriter) -> int | None:
     """Return a constant integer exponent up to the limit that keeps the shape of the base, or `None`."""
     exponent = out.constant_value(node.inputs[1])
-    if exponent is None or exponent.dims not in ((), (1,)) or not 1 <= exponent.scalar <= MOST_FACTORS:
+    if exponent is None or exponent.dims not in ((), (1,)) or not 1 <= exponent.scalar <= MAX_FACTORS:
         return None
     rank = out.known_rank(node.inputs[0])
     # A list of one element broadcasts with a scalar base to rank 1.
@@ -57,7 +57,7 @@ def _emit_product(node: Node, factors: int, out: Rewriter) -> None:
 
 
 @adapter("Mod", 28, 13)
-def remainder_of_floats_takes_the_sign_of_the_dividend(node: Node, out: Rewriter) -> None:
+def correct_sign_of_float_mod(node: Node, out: Rewriter) -> None:
     """Rewrite Mod of floats with `fmod` 0 as `fmod` 1 and a correction of the sign.
 
     Before version 28 floats required `fmod` 1, for which the result has the sign of the dividend. Where it
@@ -65,12 +65,12 @@ def remainder_of_floats_takes_the_sign_of_the_dividend(node: Node, out: Rewriter
     """
     divisor = node.inputs[1]
     element_type = out.element_type(divisor)
-    if element_type not in FLOATS or node.attribute("fmod", 0):
-        out.become(node)
+    if element_type not in FLOAT_TYPES or node.attribute("fmod", 0):
+        out.replace(node)
         return
     zero = out.constant(0.0, element_type)
     remainder = out.fresh("rest")
-    out.become(node, outputs=[remainder], attributes={"fmod": 1})
+    out.replace(node, outputs=[remainder], attributes={"fmod": 1})
     signs_differ = out.emit("Xor", [out.emit("Less", [remainder, zero]), out.emit("Less", [divisor, zero])])
     needs_correction = out.emit(
         "And", [signs_differ, out.emit("Not", [out.emit("Equal", [remainder, zero])])]
@@ -79,21 +79,21 @@ def remainder_of_floats_takes_the_sign_of_the_dividend(node: Node, out: Rewriter
 
 
 @adapter("Mod", 10, 9)
-def remainder_of_a_quotient(node: Node, out: Rewriter) -> None:
+def expand_mod(node: Node, out: Rewriter) -> None:
     """Rewrite as `x - Div(x, y) * y`, with the sign of the divisor for integers and `fmod` 0.
 
     Div truncates quotients of integers towards zero.
     """
     element_type = out.element_type(node.inputs[0])
-    if element_type in FLOATS:
-        out.concede("approximate", "the remainder of floats is computed from a rounded quotient")
+    if element_type in FLOAT_TYPES:
+        out.allow("approximate", "the remainder of floats is computed from a rounded quotient")
     half_floats = dict.fromkeys(("float16", "bfloat16"), "float")
-    compute_type = {**WIDER, **half_floats}.get(element_type, element_type)
+    compute_type = {**ARITHMETIC_TYPES, **half_floats}.get(element_type, element_type)
     dividend, divisor = (
         name if compute_type == element_type else cast(name, compute_type, out) for name in node.inputs
     )
     quotient = out.emit("Div", [dividend, divisor])
-    if compute_type in FLOATS:
+    if compute_type in FLOAT_TYPES:
         # Truncate the quotient towards zero, as Div of integers does.
         quotient = cast(cast(quotient, "int64", out), compute_type, out)
     remainder = out.emit("Sub", [dividend, out.emit("Mul", [quotient, divisor])])
@@ -117,7 +117,7 @@ def _match_divisor_sign(divisor: str, remainder: str, element_type: str, out: Re
 
 
 @adapter("Round", 11, 10)
-def halves_go_to_the_even_neighbour(node: Node, out: Rewriter) -> None:
+def expand_round(node: Node, out: Rewriter) -> None:
     """Rewrite as Floor, plus 1 if the fraction is above a half, or is a half and the floor is odd."""
     element_type = out.element_type(node.inputs[0])
     compute_type = "double" if element_type == "double" else "float"

@@ -11,26 +11,26 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")
 """Operators that change from version 6 to version 7."""
 
-COMPARISON = ("And", "Or", "Xor", "Equal", "Greater", "Less", "Pow")
+OPERATORS_SINCE_1 = ("And", "Or", "Xor", "Equal", "Greater", "Less", "Pow")
 """Operators that change from version 1 to version 7."""
 
 
-@adapter(ARITHMETIC, 6, 7)
-@adapter(COMPARISON, 1, 7)
-def axis_becomes_trailing_ones(node: Node, out: Rewriter) -> None:
+@adapter(OPERATORS_SINCE_6, 6, 7)
+@adapter(OPERATORS_SINCE_1, 1, 7)
+def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
     """Replace `axis` by trailing dimensions of size 1 on the second input."""
     attributes = node.without("broadcast", "axis")
     axis = node.attribute("axis")
     if not node.attribute("broadcast", 0) or axis is None:
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     first, second = node.inputs
     rank, second_rank = out.rank(first), out.rank(second)
@@ -38,29 +38,29 @@ def axis_becomes_trailing_ones(node: Node, out: Rewriter) -> None:
     trailing = rank - start - second_rank
     if trailing > 0:
         second = out.emit("Unsqueeze", [second], axes=range(second_rank, second_rank + trailing))
-    out.become(node, inputs=(first, second), attributes=attributes)
+    out.replace(node, inputs=(first, second), attributes=attributes)
 
 
 @adapter("PRelu", 6, 7)
-def slope_is_broadcast(node: Node, out: Rewriter) -> None:
+def align_slope_with_channels(node: Node, out: Rewriter) -> None:
     """Unsqueeze a slope per channel: it matched dimension 1, and matches the last one since version 7."""
     data, slope = node.inputs
     shape = out.shape(slope)
     if shape is not None and len(shape) == 1 and out.known_rank(data) == 0:
-        out.become(node, inputs=(data, out.emit("Squeeze", [slope], axes=[0])))
+        out.replace(node, inputs=(data, out.emit("Squeeze", [slope], axes=[0])))
         return
     if shape == (1,) or (shape is not None and len(shape) != 1):
-        out.become(node)
+        out.replace(node)
         return
     rank = out.rank(data)
     # Refuse a slope of unknown rank.
     out.rank(slope)
     if rank > 2:
         slope = out.emit("Unsqueeze", [slope], axes=range(1, rank - 1))
-    out.become(node, inputs=(data, slope))
+    out.replace(node, inputs=(data, slope))
 
 
-TURNED = {
+SWAPPED_OPERATORS = {
     **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
     "Greater": "Less",
     "Less": "Greater",
@@ -68,36 +68,36 @@ TURNED = {
 """The operator that computes the same with its inputs swapped."""
 
 
-@adapter(ARITHMETIC, 7, 6)
-@adapter(COMPARISON, 7, 1)
-def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
+@adapter(OPERATORS_SINCE_6, 7, 6)
+@adapter(OPERATORS_SINCE_1, 7, 1)
+def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
     """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
-    require_types(node, out)
+    require_supported_types(node, out)
     first, second = node.inputs
     shapes = out.shape(first), out.shape(second)
     if first == second:
-        out.become(node)
-    elif broadcast := legacy(*shapes):
+        out.replace(node)
+    elif broadcast := find_legacy_broadcast(*shapes):
         _broadcast_second(node, node.op_type, (first, second), broadcast, out)
-    elif (swapped := legacy(shapes[1], shapes[0])) and node.op_type in TURNED:
-        _broadcast_second(node, TURNED[node.op_type], (second, first), swapped, out)
+    elif (swapped := find_legacy_broadcast(shapes[1], shapes[0])) and node.op_type in SWAPPED_OPERATORS:
+        _broadcast_second(node, SWAPPED_OPERATORS[node.op_type], (second, first), swapped, out)
     else:
-        out.become(node, inputs=to_one_shape(node.inputs, out))
+        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
 
 
 def _broadcast_second(
-    node: Node, op_type: str, inputs: tuple[str, str], broadcast: Legacy, out: Rewriter
+    node: Node, op_type: str, inputs: tuple[str, str], broadcast: LegacyBroadcast, out: Rewriter
 ) -> None:
     first, second = inputs
     if broadcast.shape is not None:
-        second = out.emit("Reshape", [second, out.constant(broadcast.shape, "int64")], opset=OPSET)
-    out.become(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
+        second = out.emit("Reshape", [second, out.constant(broadcast.shape, "int64")], opset=LEGACY_OPSET)
+    out.replace(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
 
 
 @adapter("PRelu", 7, 6)
-def slope_is_one_or_one_a_channel(node: Node, out: Rewriter) -> None:
+def restrict_slope(node: Node, out: Rewriter) -> None:
     """Keep a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
-    require_types(node, out)
+    require_supported_types(node, out)
     data, slope = node.inputs
     shape, rank = out.shape(slope), out.known_rank(data)
     if shape is None:
@@ -105,7 +105,7 @@ def slope_is_one_or_one_a_channel(node: Node, out: Rewriter) -> None:
     non_unit = [i for i, dim in enumerate(shape) if dim != 1]
     channel = len(shape) + 1 - rank if rank is not None and rank > 1 else None
     if not non_unit or non_unit == [channel]:
-        out.become(node, inputs=[data, _flatten_slope(slope, shape, out)])
+        out.replace(node, inputs=[data, _flatten_slope(slope, shape, out)])
     else:
         negative = out.emit("Relu", [out.emit("Neg", [data])], opset=7)
         below = out.emit("Mul", [negative, slope], opset=7)
@@ -117,12 +117,12 @@ def _flatten_slope(slope: str, shape: tuple[int | None, ...], out: Rewriter) -> 
 
 
 @adapter(("Sum", "Mean"), 8, 6)
-def addends_are_added_in_turn(node: Node, out: Rewriter) -> None:
+def expand_into_additions(node: Node, out: Rewriter) -> None:
     """Rewrite as Add nodes, which broadcast; before version 8 Sum and Mean do not."""
     if _have_equal_shapes(node, out):
-        out.become(node)
+        out.replace(node)
         return
-    require_types(node, out)
+    require_supported_types(node, out)
     total, *rest = node.inputs
     for name in rest[:-1]:
         total = out.emit("Add", [total, name], opset=7)
@@ -134,15 +134,15 @@ def addends_are_added_in_turn(node: Node, out: Rewriter) -> None:
 
 
 @adapter(("Max", "Min"), 8, 6)
-def inputs_are_of_one_shape(node: Node, out: Rewriter) -> None:
+def equalize_input_shapes(node: Node, out: Rewriter) -> None:
     """Tile the inputs to one shape; if shapes are unknown, add zeros of the broadcast shape."""
-    require_types(node, out)
+    require_supported_types(node, out)
     if _have_equal_shapes(node, out):
-        out.become(node)
-    elif common_shape([out.shape(name) for name in node.inputs]) is None:
-        out.become(node, inputs=_broadcast_by_adding_zeros(node.inputs, out))
+        out.replace(node)
+    elif broadcast_shape([out.shape(name) for name in node.inputs]) is None:
+        out.replace(node, inputs=_broadcast_by_adding_zeros(node.inputs, out))
     else:
-        out.become(node, inputs=to_one_shape(node.inputs, out))
+        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
 
 
 def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
@@ -161,11 +161,11 @@ def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]
 
 
 @adapter(("Max", "Min"), 12, 8)
-def wide_integers_are_compared(node: Node, out: Rewriter) -> None:
+def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
     """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float represents them all."""
     if out.element_type(node.inputs[0]) not in ("int64", "uint64"):
-        require_types(node, out)
-        out.become(node)
+        require_supported_types(node, out)
+        out.replace(node)
         return
     comparison = "Greater" if node.op_type == "Max" else "Less"
     selected, *rest = node.inputs
@@ -185,41 +185,41 @@ def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
 
 Shape = tuple[int | None, ...]
 
-OPSET = 6
+LEGACY_OPSET = 6
 """Opset of the emitted helper nodes: the last one without NumPy broadcasting."""
 
 
-class Legacy(NamedTuple):
+class LegacyBroadcast(NamedTuple):
     """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape)."""
 
     attributes: dict[str, int]
     shape: tuple[int, ...] | None
 
 
-def legacy(first: Shape | None, second: Shape | None) -> Legacy | None:
+def find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
     """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
 
     Without the ones at either end, its dimensions must be consecutive dimensions of the first.
     """
     if second == ():
-        return Legacy({"broadcast": 1}, None)
+        return LegacyBroadcast({"broadcast": 1}, None)
     if first is None or second is None or len(second) > len(first):
         return None
     if first == second and None not in first:
-        return Legacy({}, None)
+        return LegacyBroadcast({}, None)
     non_unit = [i for i, dim in enumerate(second) if dim != 1]
     if not non_unit:
-        return Legacy({"broadcast": 1}, None)
+        return LegacyBroadcast({"broadcast": 1}, None)
     # Refuse unknown dimensions, and dimensions of size 0, which Reshape would copy from its input.
     core = tuple(dim for dim in second[non_unit[0] : non_unit[-1] + 1] if dim)
     start = len(first) - len(second) + non_unit[0]
     if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:
         return None
     axis = {} if start + len(core) == len(first) else {"axis": start}
-    return Legacy({"broadcast": 1, **axis}, None if core == second else core)
+    return LegacyBroadcast({"broadcast": 1, **axis}, None if core == second else core)
 
 
-def common_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
+def broadcast_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
     """Return the NumPy broadcast of shapes, or `None` if a dimension is unknown."""
     known = [static for shape in shapes if (static := _static_shape(shape)) is not None]
     if len(known) != len(shapes):
@@ -234,14 +234,14 @@ def _static_shape(shape: Shape | None) -> tuple[int, ...] | None:
     return known if shape is not None and len(known) == len(shape) else None
 
 
-def to_one_shape(names: Sequence[str], out: Rewriter) -> list[str]:
+def tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
     """Tile values to the shape that they broadcast to.
 
     Raises:
         CannotConvert: a dimension is unknown.
     """
     shapes = [out.shape(name) for name in names]
-    common = common_shape(shapes)
+    common = broadcast_shape(shapes)
     if common is None:
         raise CannotConvert(
             f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
@@ -249,20 +249,20 @@ def to_one_shape(names: Sequence[str], out: Rewriter) -> list[str]:
             remedy="add a value_info for each",
         )
     return [
-        repeated(name, _static_shape(shape) or (), common, out)
+        tile_to_shape(name, _static_shape(shape) or (), common, out)
         for name, shape in zip(names, shapes, strict=True)
     ]
 
 
-def repeated(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
+def tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
     """Tile a value of a known shape to another shape."""
     if shape == full:
         return name
     ones = (1,) * (len(full) - len(shape)) + shape
     if len(shape) != len(full):
-        name = out.emit("Unsqueeze", [name], opset=OPSET, axes=range(len(full) - len(shape)))
+        name = out.emit("Unsqueeze", [name], opset=LEGACY_OPSET, axes=range(len(full) - len(shape)))
     if ones == full:
         return name
     # Avoid a division by zero: a dimension of size 0 needs no repetition.
     counts = [target // size if size else 1 for target, size in zip(full, ones, strict=True)]
-    return out.emit("Tile", [name, out.constant(counts, "int64")], opset=OPSET)
+    return out.emit("Tile", [name, out.constant(counts, "int64")], opset=LEGACY_OPSET)

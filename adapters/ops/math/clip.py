@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.element_types import BY_NAME, FLOAT_MAX
 from opshift.model.node import Node, Tensor
 
 
 @adapter("Clip", 6, 11)
-def bounds_become_inputs(node: Node, out: Rewriter) -> None:
+def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     """Move the bounds to inputs; leave out a bound only if it has no effect on float.
 
     The default bounds of version 6 are the limits of float, those of version 11 the limits of the type of the
@@ -27,37 +27,37 @@ def bounds_become_inputs(node: Node, out: Rewriter) -> None:
         inputs.append("" if is_limit else out.constant(bound, element_type))
     while not inputs[-1]:
         inputs.pop()
-    out.become(node, inputs=inputs, attributes=node.without("min", "max"))
+    out.replace(node, inputs=inputs, attributes=node.without("min", "max"))
 
 
-SMALL = ("int8", "uint8", "int16", "uint16")
+SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")
 """Integer types that float represents exactly."""
 
-LIMITS = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
+LARGEST_FINITE = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
 """Largest finite number of each type; it and its negative are the default bounds since version 11."""
 
-STRETCHED = 8
+BROADCASTING_OPSET = 8
 """First opset in which Max and Min broadcast a bound to the shape of the data."""
 
-Bound = tuple[str, str, str, str]
+BoundSpec = tuple[str, str, str, str]
 
-BOUNDS: tuple[Bound, Bound] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
+BOUND_SPECS: tuple[BoundSpec, BoundSpec] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
 """For each bound: attribute, operator that applies it, comparison with values beyond it, input position."""
 
 
 @adapter("Clip", 12, 11)
-def integers_are_kept_in_bounds(node: Node, out: Rewriter) -> None:
+def clip_integers(node: Node, out: Rewriter) -> None:
     """Clip small integers as floats, 32-bit ones by Max and Min, and 64-bit ones by Where."""
     element_type = out.element_type(node.inputs[0])
-    if element_type in SMALL:
+    if element_type in SMALL_INTEGER_TYPES:
         _clip_as_float(node, element_type, out)
     elif element_type in ("int32", "uint32"):
         _apply_bounds(node, out, lambda value, bound, spec: out.emit(spec[1], [value, bound], opset=12))
     elif element_type in ("int64", "uint64"):
         _apply_bounds(node, out, lambda value, bound, spec: _select(value, bound, spec[2], out))
     else:
-        require_types(node, out)
-        out.become(node)
+        require_supported_types(node, out)
+        out.replace(node)
 
 
 def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
@@ -69,14 +69,14 @@ def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
         else:
             names.append(out.emit("Cast", [name], to=BY_NAME["float"].number) if name else "")
     clipped = out.fresh("clip")
-    out.become(node, inputs=names, outputs=[clipped])
+    out.replace(node, inputs=names, outputs=[clipped])
     out.emit("Cast", [clipped], node.outputs, to=BY_NAME[element_type].number)
 
 
-def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, Bound], str]) -> None:
+def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, BoundSpec], str]) -> None:
     """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
     value = node.inputs[0]
-    for spec in BOUNDS:
+    for spec in BOUND_SPECS:
         bound = node.input(int(spec[3]))
         value = apply_bound(value, bound, spec) if bound else value
     out.emit("Identity", [value], node.outputs)
@@ -87,13 +87,13 @@ def _select(value: str, bound: str, comparison: str, out: Rewriter) -> str:
 
 
 @adapter("Clip", 11, 6)
-def bounds_become_attributes(node: Node, out: Rewriter) -> None:
+def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     """Move constant bounds to float attributes; apply other bounds by Max and Min."""
-    require_types(node, out)
+    require_supported_types(node, out)
     element_type = out.element_type(node.inputs[0])
-    largest = LIMITS[element_type]
+    largest = LARGEST_FINITE[element_type]
     attributes = {}
-    for spec in BOUNDS:
+    for spec in BOUND_SPECS:
         name, bound = spec[0], node.input(int(spec[3]))
         default = largest if name == "max" else -largest
         value = out.constant_value(bound)
@@ -104,19 +104,19 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
         # The defaults of version 6 are the limits of float: leave them out.
         if value is not None or element_type != "float":
             attributes[name] = value.scalar if value is not None else default
-    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
-    largest = LIMITS[element_type]
+    largest = LARGEST_FINITE[element_type]
     value = node.inputs[0]
-    for name, limiter, comparison, position in BOUNDS:
+    for name, limiter, comparison, position in BOUND_SPECS:
         bound = node.input(int(position)) or out.constant(
             largest if name == "max" else -largest, element_type
         )
-        if out.default_opset < STRETCHED:
+        if out.default_opset < BROADCASTING_OPSET:
             is_beyond = out.emit(comparison, [value, bound], opset=9)
             value = out.emit("Where", [is_beyond, bound, value], opset=9)
         else:
-            value = out.emit(limiter, [value, bound], opset=STRETCHED)
+            value = out.emit(limiter, [value, bound], opset=BROADCASTING_OPSET)
     out.emit("Identity", [value], node.outputs)

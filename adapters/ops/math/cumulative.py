@@ -8,18 +8,18 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import computed_dimension
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.node import Node, Tensor
 
 
 @adapter("CumSum", 11, 10)
-def sums_over_doubled_distances(node: Node, out: Rewriter) -> None:
+def expand_cumsum(node: Node, out: Rewriter) -> None:
     """Repeatedly add partial sums shifted by 1, 2, 4, ... positions, up to the size of the axis."""
     _accumulate(node, "Add", 0, out)
 
 
 @adapter("CumProd", 26, 25)
-def products_over_doubled_distances(node: Node, out: Rewriter) -> None:
+def expand_cumprod(node: Node, out: Rewriter) -> None:
     """Repeatedly multiply partial products shifted by 1, 2, 4, ... positions, up to the size of the axis."""
     _accumulate(node, "Mul", 1, out)
 
@@ -53,7 +53,7 @@ def _accumulate_along(axis: int, node: Node, op_type: str, neutral: int, out: Re
     size = shape[axis] if shape is not None else None
     if size is None:
         # The number of rounds depends on the size: a Loop handles an unknown one.
-        return accumulated_in_turn(axis, node, op_type, neutral, out)
+        return accumulate_in_loop(axis, node, op_type, neutral, out)
     dimension = _Dimension(axis, size, bool(node.attribute("reverse", 0)), out)
     # An exclusive scan is an inclusive one of the input shifted by one position.
     if node.attribute("exclusive", 0) and size:
@@ -105,7 +105,7 @@ def _full_like(value: str, number: int, element_type: str, out: Rewriter) -> str
     return out.emit("ConstantOfShape", [out.emit("Shape", [value])], value=fill_value)
 
 
-def accumulated_in_turn(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
+def accumulate_in_loop(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
     """Return the running sums or products along one axis, accumulated by a Loop.
 
     Args:
@@ -123,13 +123,13 @@ def accumulated_in_turn(axis: int, node: Node, op_type: str, neutral: int, out: 
     other_axes = [each for each in range(rank) if each != axis]
     dims, element_type = (None,) * len(other_axes), out.element_type(value)
 
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     previous = body.input(element_type, dims)
-    index = body.turn
+    index = body.iteration
     if reverse:
         count = out.emit("Reshape", [size, out.constant([], "int64")])
         last = out.emit("Sub", [count, out.constant(1, "int64")])
-        index = body.emit("Sub", [last, body.turn])
+        index = body.emit("Sub", [last, body.iteration])
     total = body.emit(op_type, [previous, body.emit("Gather", [value, index], axis=axis)])
     body.output(total, element_type, dims)
     body.output(body.emit("Identity", [previous if exclusive else total]), element_type, dims)
@@ -138,7 +138,7 @@ def accumulated_in_turn(axis: int, node: Node, op_type: str, neutral: int, out: 
     shape = out.emit("Gather", [out.emit("Shape", [value]), out.constant(other_axes, "int64")], axis=0)
     start = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (neutral,)))
     names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
-    _, rows, indices = body.run(size, [start], out, names)
+    _, rows, indices = body.emit_loop(size, [start], out, names)
     if reverse:
         # The Loop stacks its results from the last element to the first: gathering by the reversed indices
         # restores their order.

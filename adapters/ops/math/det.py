@@ -10,22 +10,22 @@ from opshift.adapters.emit.cast import cast
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-LARGEST = 4
+MAX_MATRIX_SIZE = 4
 """Largest matrix that is expanded: the number of products is the factorial of the size."""
 
 
 @adapter("Det", 11, 10)
-def permutations_are_summed(node: Node, out: Rewriter) -> None:
+def expand_det(node: Node, out: Rewriter) -> None:
     """Expand into the sum over all permutations, with products of odd permutations subtracted."""
     data = node.inputs[0]
     shape = out.shape(data)
     size = shape[-1] if shape else None
-    if shape is None or size is None or not 0 < size <= LARGEST:
+    if shape is None or size is None or not 0 < size <= MAX_MATRIX_SIZE:
         raise CannotConvert(
-            f"the size of the matrices in {data!r} must be known and between 1 and {LARGEST}",
+            f"the size of the matrices in {data!r} must be known and between 1 and {MAX_MATRIX_SIZE}",
             remedy="compute the determinant outside the model, or convert to opset 11 or later",
         )
-    out.concede(
+    out.allow(
         "approximate",
         "the determinant is a sum over permutations, which rounds differently from a factorization",
     )

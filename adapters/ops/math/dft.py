@@ -8,8 +8,8 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.indices import shifted_if_negative
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.indices import add_to_negative_indices
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -19,14 +19,14 @@ INT64 = BY_NAME["int64"].number
 
 
 @adapter("DFT", 17, 20)
-def axis_becomes_an_input(node: Node, out: Rewriter) -> None:
+def move_axis_to_input(node: Node, out: Rewriter) -> None:
     """Move `axis` to an input and always write it: its default changed from 1 to -2 in version 20."""
     axis = out.constant(node.attribute("axis", 1), "int64")
-    out.become(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
+    out.replace(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
 
 
 @adapter("DFT", 20, 17)
-def axis_becomes_an_attribute(node: Node, out: Rewriter) -> None:
+def move_axis_to_attribute(node: Node, out: Rewriter) -> None:
     """Move the axis to an attribute; for a computed axis, emit one DFT for each possible value."""
     inputs = node.inputs[:2] if node.input(1) else node.inputs[:1]
     without_axis = node.with_(inputs=inputs)
@@ -34,7 +34,7 @@ def axis_becomes_an_attribute(node: Node, out: Rewriter) -> None:
     if axis is None and node.input(2):
         computed_axis = out.emit("Cast", node.inputs[2:3], to=INT64)
         rank = out.constant(out.rank(inputs[0]), "int64")
-        _emit_loops(shifted_if_negative(computed_axis, rank, "int64", out), without_axis, out)
+        _emit_loops(add_to_negative_indices(computed_axis, rank, "int64", out), without_axis, out)
     else:
         _emit_dft(-2 if axis is None else int(axis.scalar), without_axis, out)
 
@@ -63,21 +63,21 @@ def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
     candidates = _possible_axes(node, out)
     for candidate in candidates:
         is_axis = out.emit("Equal", [axis, out.constant(candidate, "int64")])
-        body = LoopBody(out)
+        body = LoopBuilder(out)
         body.input(element_type)
         result = out.fresh("dft")
         _emit_dft(candidate, node.with_(outputs=[result]), body)
         body.output(result, element_type)
         outputs = node.outputs if candidate == candidates[-1] else 1
-        (value,) = body.run(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)
+        (value,) = body.emit_loop(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)
 
 
-LARGEST = 1 << 23
+MAX_MATRIX_ELEMENTS = 1 << 23
 """Limit of elements of the constant matrix, which grows with the square of the signal length."""
 
 
 @adapter("DFT", 17, 16)
-def transform_is_a_product(node: Node, out: Rewriter) -> None:
+def expand_dft(node: Node, out: Rewriter) -> None:
     """Multiply by a constant matrix of cosines and sines.
 
     The axis is moved next to the dimension of real and imaginary parts, and both are flattened into one.
@@ -112,7 +112,7 @@ def transform_is_a_product(node: Node, out: Rewriter) -> None:
 
 
 @adapter("STFT", 17, 16)
-def frames_are_transformed(node: Node, out: Rewriter) -> None:
+def expand_stft(node: Node, out: Rewriter) -> None:
     """Gather the frames, multiply them by the window, and transform them by DFT."""
     signal, window = node.inputs[0], node.input(2)
     if node.input(3):
@@ -186,9 +186,9 @@ class _Transform(NamedTuple):
         """
         output_parts = 1 if self.is_real else 2
         dims = self.input_count * self.input_parts, self.output_count * output_parts
-        if math.prod(dims) > LARGEST:
+        if math.prod(dims) > MAX_MATRIX_ELEMENTS:
             raise CannotConvert(
-                f"the transform requires a matrix of {dims[0]} x {dims[1]} elements, more than {LARGEST}"
+                f"the transform requires a matrix of {dims[0]} x {dims[1]} elements, more than {MAX_MATRIX_ELEMENTS}"
             )
         turn = 2 * math.pi / self.length if self.length else 0.0
         cosines, sines = (

@@ -8,23 +8,23 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.cast import FLOATS, WIDER, cast
-from opshift.adapters.emit.shapes import Size, dimension, reshaped
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
+from opshift.adapters.emit.shapes import Dimension, dimension, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-HALVES = dict.fromkeys(("float16", "bfloat16"), "float")
+HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types, and the type that they are computed in."""
 
-DOTS = "..."
+ELLIPSIS = "..."
 """Ellipsis of an equation: any number of unnamed dimensions."""
 
 
 @adapter("Einsum", 12, 11)
-def terms_are_multiplied_and_summed(node: Node, out: Rewriter) -> None:
+def expand_einsum(node: Node, out: Rewriter) -> None:
     """Multiply the operands one by one; sum over a label once no later operand and not the result has it."""
     element_type = out.element_type(node.inputs[0])
-    compute_type = {**WIDER, **HALVES}.get(element_type, element_type)
+    compute_type = {**ARITHMETIC_TYPES, **HALF_PRECISION_COMPUTE_TYPES}.get(element_type, element_type)
     terms, result = _parse_equation(node, out)
     if compute_type != element_type:
         terms = [term._replace(value=cast(term.value, compute_type, out)) for term in terms]
@@ -32,8 +32,8 @@ def terms_are_multiplied_and_summed(node: Node, out: Rewriter) -> None:
     product = terms[0]
     for next_index, term in enumerate(terms[1:], start=2):
         needed = {*result, *(label for later in terms[next_index:] for label in later.labels)}
-        product = _multiply(product, term, needed, compute_type in FLOATS, out)
-    product = arranged(summed(product, set(result), out), result, out)
+        product = _multiply(product, term, needed, compute_type in FLOAT_TYPES, out)
+    product = transpose_to_labels(sum_out(product, set(result), out), result, out)
     if compute_type == element_type:
         out.emit("Identity", [product.value], node.outputs)
     else:
@@ -49,8 +49,8 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     left, arrow, right = node.attribute("equation").decode().replace(" ", "").partition("->")
     terms = []
     for name, text in zip(node.inputs, left.split(","), strict=True):
-        letters = len(text.replace(DOTS, ""))
-        ellipsis_rank = out.rank(name) - letters if DOTS in text else 0
+        letters = len(text.replace(ELLIPSIS, ""))
+        ellipsis_rank = out.rank(name) - letters if ELLIPSIS in text else 0
         labels = _labels(text, ellipsis_rank)
         terms.append(Term(name, labels, {label: (name, axis) for axis, label in enumerate(labels)}))
     max_ellipsis_rank = max(sum(label.isdigit() for label in term.labels) for term in terms)
@@ -59,11 +59,11 @@ def _parse_equation(node: Node, out: Rewriter) -> tuple[list[Term], tuple[str, .
     # Without an arrow the result has the labels that occur once, in alphabetical order.
     letters_only = re.sub("[^A-Za-z]", "", left)
     unique = sorted(label for label in set(letters_only) if letters_only.count(label) == 1)
-    return terms, _labels(DOTS + "".join(unique), max_ellipsis_rank)
+    return terms, _labels(ELLIPSIS + "".join(unique), max_ellipsis_rank)
 
 
 def _labels(text: str, ellipsis_rank: int) -> tuple[str, ...]:
-    before, dots, after = text.partition(DOTS)
+    before, dots, after = text.partition(ELLIPSIS)
     middle = [str(digit) for digit in reversed(range(ellipsis_rank))] if dots else []
     return (*before, *middle, *after)
 
@@ -84,7 +84,7 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
         )
     labels = tuple(term.labels[axis] for axis in other_axes)
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
-    flattened = reshaped(moved, [size * size, *sizes_of(term, labels, out)], out)
+    flattened = reshape(moved, [size * size, *sizes_of_labels(term, labels, out)], out)
     # Diagonal elements are `size + 1` apart in the flattened dimensions.
     positions = out.constant(tuple(range(0, size * size, size + 1)), "int64")
     value = out.emit("Gather", [flattened, positions], axis=0)
@@ -93,8 +93,8 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
 
 def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: Rewriter) -> Term:
     """Return the product of two operands, summed over the labels that are not needed."""
-    first = summed(first, needed | set(second.labels), out)
-    second = summed(second, needed | set(first.labels), out)
+    first = sum_out(first, needed | set(second.labels), out)
+    second = sum_out(second, needed | set(first.labels), out)
     shared = [label for label in first.labels if label in second.labels]
     groups = (
         tuple(label for label in shared if label in needed),
@@ -102,11 +102,13 @@ def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: 
         tuple(label for label in second.labels if label not in shared),
         tuple(label for label in shared if label not in needed),
     )
-    if is_float and groups[3] and all(agree(first, second, label, out) for label in groups[3]):
+    if is_float and groups[3] and all(sizes_agree(first, second, label, out) for label in groups[3]):
         return _matrix_product(first, second, groups, out)
     labels = tuple(label for group in groups for label in group)
-    value = out.emit("Mul", [spread(first, labels, out), spread(second, labels, out)])
-    return summed(Term(value, labels, origins_of(first, second)), needed, out)
+    value = out.emit(
+        "Mul", [unsqueeze_to_labels(first, labels, out), unsqueeze_to_labels(second, labels, out)]
+    )
+    return sum_out(Term(value, labels, merge_origins(first, second)), needed, out)
 
 
 def _matrix_product(
@@ -114,25 +116,25 @@ def _matrix_product(
 ) -> Term:
     """Multiply by MatMul, with the dimensions of each group flattened into one."""
     batch, left, right, shared = groups
-    first_term = arranged(first_term, (*batch, *left, *shared), out)
-    second_term = arranged(second_term, (*batch, *shared, *right), out)
+    first_term = transpose_to_labels(first_term, (*batch, *left, *shared), out)
+    second_term = transpose_to_labels(second_term, (*batch, *shared, *right), out)
     # No Reshape is needed: MatMul handles single dimensions and leading batch dimensions itself.
     if len(shared) == len(right) == 1 and (len(left) == 1 or (left and not batch)):
         value = out.emit("MatMul", [first_term.value, second_term.value])
-        return Term(value, (*batch, *left, *right), origins_of(first_term, second_term))
+        return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
     # In Reshape 0 copies a dimension, so its size does not have to be known.
-    copied: list[Size] = [0] * len(batch)
+    copied: list[Dimension] = [0] * len(batch)
     sizes = [
-        sizes_of(first_term, left, out),
-        sizes_of(first_term, shared, out),
-        sizes_of(second_term, right, out),
+        sizes_of_labels(first_term, left, out),
+        sizes_of_labels(first_term, shared, out),
+        sizes_of_labels(second_term, right, out),
     ]
     first, second = (
-        reshaped(term.value, [*copied, *(whole(group, out) for group in pair)], out)
+        reshape(term.value, [*copied, *(product_of_sizes(group, out) for group in pair)], out)
         for term, pair in ((first_term, sizes[:2]), (second_term, sizes[1:]))
     )
-    value = reshaped(out.emit("MatMul", [first, second]), [*copied, *sizes[0], *sizes[2]], out)
-    return Term(value, (*batch, *left, *right), origins_of(first_term, second_term))
+    value = reshape(out.emit("MatMul", [first, second]), [*copied, *sizes[0], *sizes[2]], out)
+    return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
 
 
 class Term(NamedTuple):
@@ -147,12 +149,12 @@ class Term(NamedTuple):
     origins: Mapping[str, tuple[str, int] | None]
 
 
-def sizes_of(term: Term, labels: Sequence[str], out: Rewriter) -> list[Size]:
+def sizes_of_labels(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
     """Return the sizes of the dimensions with some labels."""
     return [_size(term, label, out) for label in labels]
 
 
-def _size(term: Term, label: str, out: Rewriter) -> Size:
+def _size(term: Term, label: str, out: Rewriter) -> Dimension:
     origin = term.origins[label]
     if origin is not None:
         return dimension(*origin, out)
@@ -160,7 +162,7 @@ def _size(term: Term, label: str, out: Rewriter) -> Size:
     return out.emit("Gather", [out.emit("Shape", [term.value]), axis], axis=0)
 
 
-def whole(sizes: list[Size], out: Rewriter) -> Size:
+def product_of_sizes(sizes: list[Dimension], out: Rewriter) -> Dimension:
     """Return the product of sizes: a number if all are known, else the name of a computed value."""
     factor = 1
     computed = []
@@ -177,7 +179,7 @@ def whole(sizes: list[Size], out: Rewriter) -> Size:
     return total
 
 
-def agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
+def sizes_agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
     """Whether both operands have the same nonzero size under a label.
 
     Ellipsis labels do not count, because they may be broadcast. Sizes of named labels are assumed to be equal
@@ -196,7 +198,7 @@ def known_size(term: Term, label: str, out: Rewriter) -> int | None:
     return shape[origin[1]] if origin is not None and shape is not None else None
 
 
-def summed(term: Term, needed: set[str], out: Rewriter) -> Term:
+def sum_out(term: Term, needed: set[str], out: Rewriter) -> Term:
     """Sum over the dimensions that are not needed."""
     axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
     if not axes:
@@ -205,7 +207,7 @@ def summed(term: Term, needed: set[str], out: Rewriter) -> Term:
     return term._replace(value=value, labels=tuple(label for label in term.labels if label in needed))
 
 
-def arranged(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
+def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
     """Transpose to the order of some labels."""
     if term.labels == tuple(labels):
         return term
@@ -213,14 +215,14 @@ def arranged(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
     return term._replace(value=out.emit("Transpose", [term.value], perm=order), labels=tuple(labels))
 
 
-def spread(term: Term, labels: Sequence[str], out: Rewriter) -> str:
+def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str:
     """Return the value with a dimension of size 1 for every label that the operand lacks."""
-    arranged_term = arranged(term, [label for label in labels if label in term.labels], out)
+    arranged_term = transpose_to_labels(term, [label for label in labels if label in term.labels], out)
     axes = [axis for axis, label in enumerate(labels) if label not in term.labels]
     return out.emit("Unsqueeze", [arranged_term.value], axes=axes) if axes else arranged_term.value
 
 
-def origins_of(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
+def merge_origins(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
     """Return the origins of the sizes of a product."""
     shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
     return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}

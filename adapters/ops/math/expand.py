@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.cast import WIDER, cast
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-PRODUCTS = frozenset({"float16", "float", "double", "int32", "int64", "uint32", "uint64", *WIDER})
+MULTIPLIABLE_TYPES = frozenset(
+    {"float16", "float", "double", "int32", "int64", "uint32", "uint64", *ARITHMETIC_TYPES}
+)
 """Element types that Mul supports before opset 14, directly or after a cast to a wider type."""
 
 
 @adapter("Expand", 8, 7)
-def repeated_as_often_as_needed(node: Node, out: Rewriter) -> None:
+def expand_by_tiling(node: Node, out: Rewriter) -> None:
     """Repeat dimensions of size 1 by Tile; if ranks are unknown, use Mul with ones, or And with True."""
     data, shape = node.inputs
     rank, length = out.known_rank(data), out.shape(shape)
@@ -23,8 +25,8 @@ def repeated_as_often_as_needed(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(data)
     if element_type == "bool":
         out.emit("And", [data, _full(shape, "bool", True, out)], node.outputs)
-    elif element_type in PRODUCTS:
-        compute_type = WIDER.get(element_type, element_type)
+    elif element_type in MULTIPLIABLE_TYPES:
+        compute_type = ARITHMETIC_TYPES.get(element_type, element_type)
         value = data if compute_type == element_type else cast(data, compute_type, out)
         product = out.emit("Mul", [value, _full(shape, compute_type, 1, out)])
         cast(product, element_type, out, node.outputs)

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("Gemm", 11, 9)
-def addend_is_zero(node: Node, out: Rewriter) -> None:
+def add_zero_addend(node: Node, out: Rewriter) -> None:
     """Add a `C` of 0 if it is absent."""
     if node.input(2):
-        out.become(node)
+        out.replace(node)
         return
     zero = out.constant([0], out.element_type(node.inputs[0]))
-    out.become(node, inputs=(*node.inputs[:2], zero))
+    out.replace(node, inputs=(*node.inputs[:2], zero))
 
 
 @adapter("Gemm", 7, 6)
-def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
+def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
     """Set `broadcast` for a scalar or row `C`; add a column by separate nodes.
 
     Before version 7 `broadcast` expands scalars and rows only.
     """
-    require_types(node, out)
+    require_supported_types(node, out)
     *factors, addend = node.inputs
     shape = out.shape(addend)
     if shape is None or (len(shape) > 1 and None in shape and 1 not in shape):
@@ -34,14 +34,14 @@ def stretching_is_asked_for(node: Node, out: Rewriter) -> None:
             remedy=f"add a value_info for {addend!r}",
         )
     if len(shape) < 2:
-        out.become(node, attributes={**node.attributes, "broadcast": 1})
+        out.replace(node, attributes={**node.attributes, "broadcast": 1})
     elif shape[0] == 1:
         row = out.emit("Reshape", [addend, out.constant([-1], "int64")])
-        out.become(node, inputs=[*factors, row], attributes={**node.attributes, "broadcast": 1})
+        out.replace(node, inputs=[*factors, row], attributes={**node.attributes, "broadcast": 1})
     elif shape[1] == 1:
         _add_column(node, out)
     else:
-        out.become(node)
+        out.replace(node)
 
 
 def _add_column(node: Node, out: Rewriter) -> None:
@@ -49,7 +49,7 @@ def _add_column(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     product = out.fresh("gemm")
     inputs = [*node.inputs[:2], out.constant([0], element_type)]
-    out.become(node, inputs=inputs, outputs=[product], attributes={**node.attributes, "broadcast": 1})
+    out.replace(node, inputs=inputs, outputs=[product], attributes={**node.attributes, "broadcast": 1})
     scale = out.constant(node.attribute("beta", 1.0), element_type)
     column = out.emit("Mul", [node.inputs[2], scale], opset=7)
     out.emit("Add", [product, column], node.outputs, opset=7)

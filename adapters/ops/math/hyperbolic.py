@@ -9,28 +9,28 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.model.node import Node
 
-INVERSE = "near zero the logarithm loses digits that {} keeps"
+INVERSE_REASON = "near zero the logarithm loses digits that {} keeps"
 """Reason why an inverse function is approximate; takes the operator."""
 
 
 @adapter("Sinh", 9, 8)
-def half_the_difference(node: Node, out: Rewriter) -> None:
+def expand_sinh(node: Node, out: Rewriter) -> None:
     """Rewrite as `(e^x - e^-x) / 2`."""
-    out.concede("approximate", "near zero the difference of two exponentials loses digits that Sinh keeps")
+    out.allow("approximate", "near zero the difference of two exponentials loses digits that Sinh keeps")
     _emit_formula(node, lambda formula: formula.half(formula.apply("Sub", *formula.exponentials())), out)
 
 
 @adapter("Cosh", 9, 8)
-def half_the_sum(node: Node, out: Rewriter) -> None:
+def expand_cosh(node: Node, out: Rewriter) -> None:
     """Rewrite as `(e^x + e^-x) / 2`."""
-    out.concede("approximate", "the exponentials overflow at slightly smaller inputs than Cosh")
+    out.allow("approximate", "the exponentials overflow at slightly smaller inputs than Cosh")
     _emit_formula(node, lambda formula: formula.half(formula.apply("Add", *formula.exponentials())), out)
 
 
 @adapter("Asinh", 9, 8)
-def logarithm_of_both_legs(node: Node, out: Rewriter) -> None:
+def expand_asinh(node: Node, out: Rewriter) -> None:
     """Rewrite as `log(|x| + sqrt(x^2 + 1))`, with the sign of `x`."""
-    out.concede("approximate", INVERSE.format("Asinh"))
+    out.allow("approximate", INVERSE_REASON.format("Asinh"))
 
     def inverse(formula: _Formula) -> str:
         magnitude = formula.apply("Abs", formula.x)
@@ -43,9 +43,9 @@ def logarithm_of_both_legs(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Acosh", 9, 8)
-def logarithm_of_a_leg_and_the_longest(node: Node, out: Rewriter) -> None:
+def expand_acosh(node: Node, out: Rewriter) -> None:
     """Rewrite as `log(x + sqrt((x - 1)(x + 1)))`."""
-    out.concede("approximate", "near one the logarithm loses digits that Acosh keeps")
+    out.allow("approximate", "near one the logarithm loses digits that Acosh keeps")
 
     def inverse(formula: _Formula) -> str:
         # Near one, (x - 1)(x + 1) loses fewer digits than x^2 - 1.
@@ -60,9 +60,9 @@ def logarithm_of_a_leg_and_the_longest(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Atanh", 9, 8)
-def half_the_logarithm_of_a_quotient(node: Node, out: Rewriter) -> None:
+def expand_atanh(node: Node, out: Rewriter) -> None:
     """Rewrite as `log((1 + x) / (1 - x)) / 2`."""
-    out.concede("approximate", INVERSE.format("Atanh"))
+    out.allow("approximate", INVERSE_REASON.format("Atanh"))
 
     def inverse(formula: _Formula) -> str:
         quotient = formula.apply(
@@ -75,20 +75,20 @@ def half_the_logarithm_of_a_quotient(node: Node, out: Rewriter) -> None:
     _emit_formula(node, inverse, out)
 
 
-COEFFICIENTS = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
+ERF_COEFFICIENTS = (1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592)
 """Polynomial with an error of at most 1.5e-7 (Abramowitz and Stegun 7.1.26), highest power first."""
 
 
 @adapter("Erf", 9, 8)
-def polynomial_and_exponential(node: Node, out: Rewriter) -> None:
+def expand_erf(node: Node, out: Rewriter) -> None:
     """Rewrite as `1 - p(1 / (1 + 0.3275911 |x|)) e^(-x^2)`, with the sign of `x`."""
-    out.concede("approximate", "Erf is approximated by a polynomial with an error of up to 1.5e-7")
+    out.allow("approximate", "Erf is approximated by a polynomial with an error of up to 1.5e-7")
 
     def polynomial(formula: _Formula) -> str:
         scaled = formula.apply("Mul", formula.apply("Abs", formula.x), formula.constant(0.3275911))
         t = formula.apply("Div", formula.constant(1), formula.apply("Add", formula.constant(1), scaled))
         total = formula.constant(0)
-        for coefficient in COEFFICIENTS:
+        for coefficient in ERF_COEFFICIENTS:
             total = formula.apply("Mul", formula.apply("Add", total, formula.constant(coefficient)), t)
         decay = formula.apply("Exp", formula.apply("Neg", formula.apply("Mul", formula.x, formula.x)))
         return formula.with_sign_of_x(

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, finish
+from opshift.adapters.core.rewriter import Rewriter, rename_output
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.quantization import CLIP, PLAIN, RANGES, ROUND
+from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-EXACT = 2**24
+MAX_EXACT_INTEGER = 2**24
 """Float represents every integer up to this one."""
 
-MOST = 255
+MAX_DIFFERENCE = 255
 """Largest difference of an 8-bit integer and its zero point."""
 
-DIGIT = 16
+DIGIT_BASE = 16
 """Base of the digits that the second factor is split into if a sum could exceed the exact integers."""
 
 Product = Callable[[str, str], str]
@@ -26,38 +26,38 @@ Product = Callable[[str, str], str]
 
 
 @adapter("MatMulInteger", 10, 9)
-def whole_numbers_are_multiplied_in_float(node: Node, out: Rewriter) -> None:
+def expand_matmul_integer(node: Node, out: Rewriter) -> None:
     """Multiply the differences from the zero points by MatMul."""
     first = _subtract_zero_point(node.inputs[0], _as_column(node.input(2), out), out)
     second = _subtract_zero_point(node.inputs[1], node.input(3), out)
     total = _exact_product(
         first, second, _matmul_terms(node.inputs[0], node.inputs[1], out), _matmul(out), out
     )
-    finish(total, node, out)
+    rename_output(total, node, out)
 
 
 @adapter("ConvInteger", 10, 9)
-def whole_numbers_are_convolved_in_float(node: Node, out: Rewriter) -> None:
+def expand_conv_integer(node: Node, out: Rewriter) -> None:
     """Convolve the differences from the zero points by Conv."""
     data, weight = node.inputs[:2]
     first = _subtract_zero_point(data, node.input(2), out)
     second = _subtract_zero_point(weight, _per_channel(node.input(3), weight, out), out)
-    finish(_exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out), node, out)
+    rename_output(_exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out), node, out)
 
 
 @adapter("QLinearMatMul", 10, 9)
-def matrices_are_requantized(node: Node, out: Rewriter) -> None:
+def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
     """Multiply as integers, then scale and round."""
     first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
     left = _subtract_zero_point(first, _as_column(first_zero, out), out)
     right = _subtract_zero_point(second, second_zero, out)
     total = _exact_product(left, right, _matmul_terms(first, second, out), _matmul(out), out)
-    factor = out.emit("Mul", [_as_column(first_scale, out), second_scale], opset=PLAIN)
-    _requantize(total, out.emit("Div", [factor, scale], opset=PLAIN), zero, node, out)
+    factor = out.emit("Mul", [_as_column(first_scale, out), second_scale], opset=ARITHMETIC_OPSET)
+    _requantize(total, out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET), zero, node, out)
 
 
 @adapter("QLinearConv", 10, 9)
-def convolution_is_requantized(node: Node, out: Rewriter) -> None:
+def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
     """Convolve as integers, then scale and round."""
     data, data_scale, data_zero, weight, weight_scale, weight_zero, scale, zero = node.inputs[:8]
     first = _subtract_zero_point(data, data_zero, out)
@@ -66,21 +66,21 @@ def convolution_is_requantized(node: Node, out: Rewriter) -> None:
     trailing = [1] * (out.rank(weight) - 2)
     shape = out.constant([-1, *trailing], "int64")
     if node.input(8):
-        bias = out.emit("Reshape", [node.inputs[8], shape], opset=PLAIN)
-        total = out.emit("Add", [total, bias], opset=PLAIN)
-    factor = out.emit("Mul", [data_scale, weight_scale], opset=PLAIN)
-    factor = out.emit("Div", [factor, scale], opset=PLAIN)
+        bias = out.emit("Reshape", [node.inputs[8], shape], opset=ARITHMETIC_OPSET)
+        total = out.emit("Add", [total, bias], opset=ARITHMETIC_OPSET)
+    factor = out.emit("Mul", [data_scale, weight_scale], opset=ARITHMETIC_OPSET)
+    factor = out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET)
     if out.shape(weight_scale) not in ((), (1,)):
-        factor = out.emit("Reshape", [factor, shape], opset=PLAIN)
+        factor = out.emit("Reshape", [factor, shape], opset=ARITHMETIC_OPSET)
     _requantize(total, factor, zero, node, out)
 
 
 @adapter("QLinearMatMul", 21, 10)
-def scales_are_float(node: Node, out: Rewriter) -> None:
+def cast_scales_to_float(node: Node, out: Rewriter) -> None:
     """Cast scales to float; refuse 8-bit floats, which older versions do not support."""
     for position in (0, 3):
         element_type = out.element_type(node.inputs[position])
-        if element_type not in RANGES:
+        if element_type not in INTEGER_RANGES:
             raise CannotConvert(
                 f"{node.inputs[position]!r} is tensor({element_type}), unsupported by QLinearMatMul-10"
             )
@@ -88,36 +88,40 @@ def scales_are_float(node: Node, out: Rewriter) -> None:
     for position in (1, 4, 6):
         if out.element_type(inputs[position]) != "float":
             inputs[position] = _to_float(inputs[position], out)
-    out.become(node, inputs=inputs)
+    out.replace(node, inputs=inputs)
 
 
 def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -> None:
     """Scale, round half to even, add the zero point and saturate."""
     result_type = out.element_type(zero)
-    scaled = out.emit("Mul", [_to_float(total, out), factor], opset=PLAIN)
-    rounded = out.emit("Round", [scaled], opset=ROUND)
-    shifted = out.emit("Add", [rounded, _to_float(zero, out)], opset=PLAIN)
-    low, high = RANGES[result_type]
-    bounded = out.emit("Clip", [shifted], opset=CLIP, min=float(low), max=float(high))
-    out.emit("Cast", [bounded], node.outputs, opset=CLIP, to=BY_NAME[result_type].number)
+    scaled = out.emit("Mul", [_to_float(total, out), factor], opset=ARITHMETIC_OPSET)
+    rounded = out.emit("Round", [scaled], opset=ROUND_OPSET)
+    shifted = out.emit("Add", [rounded, _to_float(zero, out)], opset=ARITHMETIC_OPSET)
+    low, high = INTEGER_RANGES[result_type]
+    bounded = out.emit("Clip", [shifted], opset=CLIP_OPSET, min=float(low), max=float(high))
+    out.emit("Cast", [bounded], node.outputs, opset=CLIP_OPSET, to=BY_NAME[result_type].number)
 
 
 def _exact_product(first: str, second: str, terms: int, product: Product, out: Rewriter) -> str:
     """Return the exact product of two values as int32, computed in parts whose sums float represents."""
     int32 = BY_NAME["int32"].number
-    if terms * MOST * MOST <= EXACT:
-        return out.emit("Cast", [product(first, second)], opset=CLIP, to=int32)
-    if terms * MOST * DIGIT > EXACT:
+    if terms * MAX_DIFFERENCE * MAX_DIFFERENCE <= MAX_EXACT_INTEGER:
+        return out.emit("Cast", [product(first, second)], opset=CLIP_OPSET, to=int32)
+    if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
         raise CannotConvert(
             f"each element is a sum of {terms} products, which float may not represent exactly"
         )
-    base = out.constant(float(DIGIT), "float")
+    base = out.constant(float(DIGIT_BASE), "float")
     # The factor is `high * base + low`: both parts give sums that stay exact.
-    high = out.emit("Floor", [out.emit("Div", [second, base], opset=PLAIN)], opset=CLIP)
-    low = out.emit("Sub", [second, out.emit("Mul", [high, base], opset=PLAIN)], opset=PLAIN)
-    upper, lower = (out.emit("Cast", [product(first, part)], opset=CLIP, to=int32) for part in (high, low))
-    raised = out.emit("Mul", [upper, out.constant(DIGIT, "int32")], opset=PLAIN)
-    return out.emit("Add", [raised, lower], opset=PLAIN)
+    high = out.emit("Floor", [out.emit("Div", [second, base], opset=ARITHMETIC_OPSET)], opset=CLIP_OPSET)
+    low = out.emit(
+        "Sub", [second, out.emit("Mul", [high, base], opset=ARITHMETIC_OPSET)], opset=ARITHMETIC_OPSET
+    )
+    upper, lower = (
+        out.emit("Cast", [product(first, part)], opset=CLIP_OPSET, to=int32) for part in (high, low)
+    )
+    raised = out.emit("Mul", [upper, out.constant(DIGIT_BASE, "int32")], opset=ARITHMETIC_OPSET)
+    return out.emit("Add", [raised, lower], opset=ARITHMETIC_OPSET)
 
 
 def _matmul(out: Rewriter) -> Product:
@@ -130,7 +134,9 @@ def _conv(node: Node, out: Rewriter) -> Product:
 
 def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:
     value = _to_float(name, out)
-    return out.emit("Sub", [value, _to_float(zero_point, out)], opset=PLAIN) if zero_point else value
+    return (
+        out.emit("Sub", [value, _to_float(zero_point, out)], opset=ARITHMETIC_OPSET) if zero_point else value
+    )
 
 
 def _to_float(name: str, out: Rewriter) -> str:
@@ -143,7 +149,11 @@ def _as_column(name: str, out: Rewriter) -> str:
         return name
     out.rank(name)
     # A scale or zero point of rank 2 is a column already.
-    return out.emit("Unsqueeze", [name], opset=CLIP, axes=[out.rank(name)]) if out.rank(name) == 1 else name
+    return (
+        out.emit("Unsqueeze", [name], opset=CLIP_OPSET, axes=[out.rank(name)])
+        if out.rank(name) == 1
+        else name
+    )
 
 
 def _per_channel(name: str, weight: str, out: Rewriter) -> str:
@@ -151,7 +161,7 @@ def _per_channel(name: str, weight: str, out: Rewriter) -> str:
     if not name or out.shape(name) in ((), (1,)):
         return name
     shape = out.constant([-1, *[1] * (out.rank(weight) - 1)], "int64")
-    return out.emit("Reshape", [name, shape], opset=PLAIN)
+    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
 
 
 def _matmul_terms(first: str, second: str, out: Rewriter) -> int:

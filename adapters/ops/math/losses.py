@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import dimension, positions_below, reshaped
+from opshift.adapters.emit.shapes import dimension, index_range, reshape
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
 
 @adapter("NegativeLogLikelihoodLoss", 12, 11)
-def likelihood_is_picked_by_label(node: Node, out: Rewriter) -> None:
+def expand_nll_loss(node: Node, out: Rewriter) -> None:
     """Select the negated score of the label's class, weight it, then sum or average."""
     _emit_loss(node.inputs[0], node, out)
 
 
 @adapter("SoftmaxCrossEntropyLoss", 12, 11)
-def cross_entropy_is_likelihood_of_log_softmax(node: Node, out: Rewriter) -> None:
+def expand_softmax_cross_entropy_loss(node: Node, out: Rewriter) -> None:
     """Apply LogSoftmax, whose result is also the second output, then compute the likelihood loss."""
     log_prob = [node.output(1)] if node.output(1) else 1
     _emit_loss(out.emit("LogSoftmax", node.inputs[:1], log_prob, axis=1, opset=13), node, out)
@@ -32,7 +32,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     label_mask = _label_mask(node, out)
     losses = out.emit(
-        "Neg", [_select_by_label(label_mask, reshaped(scores, (0, 0, -1), out), element_type, out)]
+        "Neg", [_select_by_label(label_mask, reshape(scores, (0, 0, -1), out), element_type, out)]
     )
     weights = _sample_weights(label_mask, node, element_type, out)
     if weights:
@@ -49,7 +49,7 @@ def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
 def _label_mask(node: Node, out: Rewriter) -> str:
     """Return a mask N x C x D of the classes that the labels name, except for the class to ignore."""
     element_type = out.element_type(node.inputs[1])
-    labels = reshaped(node.inputs[1], (0, 1, -1), out)
+    labels = reshape(node.inputs[1], (0, 1, -1), out)
     mask = out.emit("Equal", [labels, _class_indices(node.inputs[0], element_type, out)])
     ignored = node.attribute("ignore_index")
     if ignored is None:
@@ -63,8 +63,8 @@ def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
     count = dimension(scores, 1, out)
     if isinstance(count, int):
         return out.tensor(Tensor(element_type, (1, count, 1), tuple(range(count))))
-    indices = out.emit("Cast", [positions_below(count, out)], to=BY_NAME[element_type].number)
-    return reshaped(indices, (1, -1, 1), out)
+    indices = out.emit("Cast", [index_range(count, out)], to=BY_NAME[element_type].number)
+    return reshape(indices, (1, -1, 1), out)
 
 
 def _select_by_label(label_mask: str, values: str, element_type: str, out: Rewriter) -> str:
@@ -80,7 +80,7 @@ def _sample_weights(label_mask: str, node: Node, element_type: str, out: Rewrite
     """Return the weights of the samples as N x D, or `""` if all are equal."""
     weight = node.input(2)
     if weight:
-        return _select_by_label(label_mask, reshaped(weight, (-1, 1), out), element_type, out)
+        return _select_by_label(label_mask, reshape(weight, (-1, 1), out), element_type, out)
     if "ignore_index" in node.attributes:
         return _select_by_label(label_mask, out.constant(1.0, element_type), element_type, out)
     return ""

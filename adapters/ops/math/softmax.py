@@ -10,41 +10,41 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-ZERO_IS_A_SIZE = 14
+ALLOWZERO_OPSET = 14
 """First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""
 
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 11, 13)
-def normalise_the_flattened_input(node: Node, out: Rewriter) -> None:
+def flatten_at_axis(node: Node, out: Rewriter) -> None:
     """Flatten the dimensions starting at `axis`, normalize them, and restore the shape."""
     data = node.inputs[0]
     axis = node.attribute("axis", 1)
     rank = out.known_rank(data)
     if axis == -1 or (rank is not None and axis == rank - 1):
-        out.become(node, attributes={**node.attributes, "axis": -1})
+        out.replace(node, attributes={**node.attributes, "axis": -1})
         return
     # Reshape could not restore a dimension of size 0, and an empty input needs no normalization.
-    if out.default_opset < ZERO_IS_A_SIZE and 0 in (out.shape(data) or ()):
-        out.become(node, op_type="Identity", inputs=[data], attributes={})
+    if out.default_opset < ALLOWZERO_OPSET and 0 in (out.shape(data) or ()):
+        out.replace(node, op_type="Identity", inputs=[data], attributes={})
         return
     shape = out.emit("Shape", [data])
     flat = out.emit("Flatten", [data], axis=axis)
     normalized = out.fresh(node.op_type.lower())
-    out.become(node, inputs=[flat], outputs=[normalized], attributes={**node.attributes, "axis": -1})
-    if out.default_opset < ZERO_IS_A_SIZE:
+    out.replace(node, inputs=[flat], outputs=[normalized], attributes={**node.attributes, "axis": -1})
+    if out.default_opset < ALLOWZERO_OPSET:
         out.emit("Reshape", [normalized, shape], node.outputs)
     else:
-        out.emit("Reshape", [normalized, shape], node.outputs, opset=ZERO_IS_A_SIZE, allowzero=1)
+        out.emit("Reshape", [normalized, shape], node.outputs, opset=ALLOWZERO_OPSET, allowzero=1)
 
 
 @adapter(("Softmax", "LogSoftmax", "Hardmax"), 13, 11)
-def normalise_the_last_dimension(node: Node, out: Rewriter) -> None:
+def swap_axis_with_last(node: Node, out: Rewriter) -> None:
     """Swap `axis` with the last dimension, where both versions compute the same."""
     data = node.inputs[0]
     axis, rank = node.attribute("axis", -1), out.known_rank(data)
     # Both versions normalize only the last dimension for -1, so the rank is not required.
     if axis == -1 and rank is None:
-        out.become(node, attributes={"axis": -1})
+        out.replace(node, attributes={"axis": -1})
         return
     rank = out.rank(data)
     last, axis = rank - 1, axis + rank if axis < 0 else axis
@@ -53,10 +53,10 @@ def normalise_the_last_dimension(node: Node, out: Rewriter) -> None:
             f"axis {node.attribute('axis', -1)} is out of range for {data!r}, which has {rank} dimensions"
         )
     if axis == last:
-        out.become(node, attributes={"axis": last})
+        out.replace(node, attributes={"axis": last})
         return
     order = [*range(axis), last, *range(axis + 1, last), axis]
     moved = out.emit("Transpose", [data], perm=order)
     normalized = out.fresh(node.op_type.lower())
-    out.become(node, inputs=[moved], outputs=[normalized], attributes={"axis": last})
+    out.replace(node, inputs=[moved], outputs=[normalized], attributes={"axis": last})
     out.emit("Transpose", [normalized], node.outputs, perm=order)

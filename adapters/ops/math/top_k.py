@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
-from opshift.adapters.emit.indices import from_the_front
+from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.indices import nonnegative_axis
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("TopK", 11, 10)
-def smallest_are_the_largest_negatives(node: Node, out: Rewriter) -> None:
+def negate_for_smallest(node: Node, out: Rewriter) -> None:
     """Negate the input to select the smallest elements; sort 64-bit integers by halves.
 
     Equal elements keep their order. Without `sorted`, any order of the results is correct, including that of
@@ -25,14 +25,14 @@ def smallest_are_the_largest_negatives(node: Node, out: Rewriter) -> None:
     if out.known_element_type(data) in ("int64", "uint64") and shape is not None and shape[axis] is not None:
         _sort_by_halves(node, axis % len(shape), shape[axis] or 0, out)
         return
-    require_types(node, out)
-    attributes = {"axis": axis if axis == -1 else from_the_front(axis, data, out)}
+    require_supported_types(node, out)
+    attributes = {"axis": axis if axis == -1 else nonnegative_axis(axis, data, out)}
     if node.attribute("largest", 1):
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     values = out.fresh("negatives")
     negative = out.emit("Neg", [data])
-    out.become(
+    out.replace(
         node, inputs=[negative, node.inputs[1]], outputs=[values, *node.outputs[1:]], attributes=attributes
     )
     if node.outputs[0]:
@@ -40,7 +40,7 @@ def smallest_are_the_largest_negatives(node: Node, out: Rewriter) -> None:
 
 
 @adapter("TopK", 10, 1)
-def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
+def move_k_to_attribute(node: Node, out: Rewriter) -> None:
     """Move a constant `K` to the attribute; for a computed one, sort all elements and slice."""
     data, count = node.inputs
     constant_count = out.constant_value(count)
@@ -51,7 +51,7 @@ def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
                 f"K is {constant_count.scalar}, but before version 10 it must be at least 1",
                 remedy="remove the node",
             )
-        out.become(node, inputs=[data], attributes={**node.attributes, "k": constant_count.scalar})
+        out.replace(node, inputs=[data], attributes={**node.attributes, "k": constant_count.scalar})
         return
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
@@ -59,7 +59,7 @@ def count_becomes_an_attribute(node: Node, out: Rewriter) -> None:
         # Without the size, all elements cannot be sorted: refuse the computed `K`.
         out.require_constant(count, "input K")
     all_sorted = [out.fresh("sorted") for _ in node.outputs]
-    out.become(node, inputs=[data], outputs=all_sorted, attributes={**node.attributes, "k": size})
+    out.replace(node, inputs=[data], outputs=all_sorted, attributes={**node.attributes, "k": size})
     bounds = [out.constant([0], "int64"), count, out.constant([axis % len(shape or ())], "int64")]
     for all_values, selected in zip(all_sorted, node.outputs, strict=True):
         if selected:

@@ -6,51 +6,51 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import LONGEST, as_float, positions_below
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, round_to_float32
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Node, Tensor
 
-Weights = tuple[float, ...]
+CosineWeights = tuple[float, ...]
 """Coefficients of 1, the cosine of one turn over the window, and the cosine of two turns."""
 
-HAMMING = 25 / 46
+HAMMING_COEFFICIENT = 25 / 46
 """Coefficient of the Hamming window in the specification."""
 
-WEIGHTS: dict[str, Weights] = {
+COSINE_WEIGHTS: dict[str, CosineWeights] = {
     "HannWindow": (0.5, -0.5),
-    "HammingWindow": (HAMMING, HAMMING - 1),
+    "HammingWindow": (HAMMING_COEFFICIENT, HAMMING_COEFFICIENT - 1),
     "BlackmanWindow": (0.42, -0.5, 0.08),
 }
 """Coefficients of each operator."""
 
-FLOATS = ("float", "double", "float16", "bfloat16")
+FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 """Output types that are not truncated to integers."""
 
 
-@adapter(tuple(WEIGHTS), 17, 16)
-def window_is_a_sum_of_cosines(node: Node, out: Rewriter) -> None:
+@adapter(tuple(COSINE_WEIGHTS), 17, 16)
+def expand_window(node: Node, out: Rewriter) -> None:
     """Replace by a constant if the size is constant, otherwise by a computed sum of cosines.
 
     Integer output types truncate the values: the last bit of a float decides between 0 and 1.
     """
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
-    weights, periodic = WEIGHTS[node.op_type], bool(node.attribute("periodic", 1))
+    weights, periodic = COSINE_WEIGHTS[node.op_type], bool(node.attribute("periodic", 1))
     size = out.constant_value(node.inputs[0])
-    if size is not None and size.scalar <= LONGEST:
+    if size is not None and size.scalar <= MAX_CONSTANT_ELEMENTS:
         values = _window_values(int(size.scalar), weights, periodic)
-        if element_type not in FLOATS:
+        if element_type not in FLOAT_TYPES:
             # Round to float first, like the computed window, because the last bit decides.
-            values = tuple(int(as_float(value)) for value in values)
+            values = tuple(int(round_to_float32(value)) for value in values)
         value = Tensor(element_type, (len(values),), values)
-        out.become(node, op_type="Constant", inputs=[], attributes={"value": value})
+        out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
         return
     window = _emit_window(node.inputs[0], weights, periodic, out)
-    if element_type not in FLOATS:
+    if element_type not in FLOAT_TYPES:
         window = out.emit("Cast", [window], to=BY_NAME["float"].number)
     out.emit("Cast", [window], node.outputs, to=BY_NAME[element_type].number)
 
 
-def _window_values(size: int, weights: Weights, periodic: bool) -> tuple[float, ...]:
+def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[float, ...]:
     period = size if periodic else size - 1
     # A symmetric window of one element divides 0 by 0, which is NaN at run time as well.
     angles = (2 * math.pi * index / period if period else math.nan for index in range(size))
@@ -59,7 +59,7 @@ def _window_values(size: int, weights: Weights, periodic: bool) -> tuple[float, 
     )
 
 
-def _emit_window(size: str, weights: Weights, periodic: bool, out: Rewriter) -> str:
+def _emit_window(size: str, weights: CosineWeights, periodic: bool, out: Rewriter) -> str:
     """Return the window, computed in double."""
     double = BY_NAME["double"].number
     count = out.emit("Cast", [size], to=BY_NAME["int64"].number)
@@ -67,7 +67,7 @@ def _emit_window(size: str, weights: Weights, periodic: bool, out: Rewriter) -> 
     period = out.emit("Cast", [count], to=double)
     if not periodic:
         period = out.emit("Sub", [period, out.constant(1.0, "double")])
-    position = out.emit("Cast", [positions_below(count, out)], to=double)
+    position = out.emit("Cast", [index_range(count, out)], to=double)
     angle = out.emit("Div", [out.emit("Mul", [position, out.constant(2 * math.pi, "double")]), period])
     total = out.constant(weights[0], "double")
     for order, weight in enumerate(weights[1:], 1):
@@ -77,14 +77,14 @@ def _emit_window(size: str, weights: Weights, periodic: bool, out: Rewriter) -> 
     return total
 
 
-INPUTS = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
 """Names of the inputs in the specification, for messages."""
 
 
 @adapter("MelWeightMatrix", 17, 16)
-def matrix_is_a_constant(node: Node, out: Rewriter) -> None:
+def compute_mel_weight_matrix(node: Node, out: Rewriter) -> None:
     """Replace by a constant; all inputs must be constant."""
-    pairs = zip(node.inputs, INPUTS, strict=True)
+    pairs = zip(node.inputs, MEL_INPUT_NAMES, strict=True)
     values = [out.require_constant(name, f"input {meaning}").values[0] for name, meaning in pairs]
     bins, length, rate, lower, upper = values
     element_type = BY_NUMBER[node.attribute("output_datatype", 1)].name
@@ -97,7 +97,7 @@ def matrix_is_a_constant(node: Node, out: Rewriter) -> None:
         for column in range(columns)
     )
     value = Tensor(element_type, (rows, columns), weights)
-    out.become(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
+    out.replace(node, op_type="Identity", inputs=[out.tensor(value)], attributes={})
 
 
 def _edges(bins: int, length: int, rate: int, lower: float, upper: float) -> list[int]:

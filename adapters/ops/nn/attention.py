@@ -6,19 +6,19 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import Size, computed_dimension, reshaped
-from opshift.adapters.ops.nn.attention_mask import bias
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
+from opshift.adapters.ops.nn.attention_mask import attention_bias
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-LOWEST = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
+LOWEST_FINITE = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
           "bfloat16": -3.3895313892515355e38}  # fmt: skip
 """Lowest finite value by element type."""
 
 
 @adapter("Attention", 23, 22)
-def attention_is_two_products(node: Node, out: Rewriter) -> None:
+def expand_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as MatMul, Softmax and MatMul; split the heads of 3-D inputs first."""
     _require_same_type(node, out)
     query, new_key, new_value = (_split_heads(node, position, out) for position in range(3))
@@ -26,7 +26,7 @@ def attention_is_two_products(node: Node, out: Rewriter) -> None:
     value = _append_to_past(node.input(5), new_value, node.output(2), out)
     scores = _scores(query, _repeat_for_query_heads(key, node, 1, out), node, out)
     capped = _cap_scores(scores, node, out)
-    added = bias(node, out)
+    added = attention_bias(node, out)
     biased = out.emit("Add", [capped, added]) if added else capped
     weights = _softmax(biased, node, out)
     if out.is_used(node.output(3)):
@@ -54,7 +54,7 @@ def _split_heads(node: Node, position: int, out: Rewriter) -> str:
     name = node.inputs[position]
     if out.rank(name) == 4:
         return name
-    split = reshaped(name, (0, 0, _head_count(node, position, out), -1), out)
+    split = reshape(name, (0, 0, _head_count(node, position, out), -1), out)
     return out.emit("Transpose", [split], perm=(0, 2, 1, 3))
 
 
@@ -94,10 +94,10 @@ def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter
     size = _head_size(node, position, value, out)
     unsqueezed = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
     repeats = out.constant([1, 1, heads // shared, 1, 1], "int64")
-    return reshaped(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
+    return reshape(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
 
 
-def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Size:
+def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimension:
     shape = out.shape(node.inputs[position])
     last_dimension = shape[-1] if shape else None
     if last_dimension is None:
@@ -159,7 +159,7 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     """
     # Minus infinity minus itself is NaN, so the maximum is raised to a finite value, and the sum of zeros
     # to one before the division.
-    lowest, one = out.constant(LOWEST[element_type], element_type), out.constant(1.0, element_type)
+    lowest, one = out.constant(LOWEST_FINITE[element_type], element_type), out.constant(1.0, element_type)
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
     exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
     sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)

@@ -13,14 +13,14 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.shapes import (
-    LONGEST,
-    Size,
-    as_list,
+    MAX_CONSTANT_ELEMENTS,
+    Dimension,
+    add_dimensions,
     dimension,
-    listed,
-    positions_below,
-    reshaped,
-    total,
+    dimension_tensor,
+    index_range,
+    reshape,
+    shape_tensor,
 )
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
@@ -38,46 +38,46 @@ class Mask(NamedTuple):
 
 
 @adapter("Attention", 25, 24)
-def windows_become_a_mask(node: Node, out: Rewriter) -> None:
+def convert_windows_to_mask(node: Node, out: Rewriter) -> None:
     """Mask keys more than `left_window_size` before a query or more than `right_window_size` after it."""
     attributes = node.without("left_window_size", "right_window_size")
     left, right = (node.attribute(f"{side}_window_size", UNBOUNDED) for side in ("left", "right"))
     if left == right == UNBOUNDED:
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
-    mask, distances = full_mask(node, out), distance(node, out)
+    mask, distances = full_mask(node, out), relative_positions(node, out)
     if left != UNBOUNDED:
         mask = _restrict(mask, _is_not("Less", distances, -left, out), node, out)
     if right != UNBOUNDED:
         mask = _restrict(mask, _is_not("Greater", distances, right, out), node, out)
-    out.become(node, inputs=_with_mask(node, mask), attributes=attributes)
+    out.replace(node, inputs=_with_mask(node, mask), attributes=attributes)
 
 
 @adapter("Attention", 24, 23)
-def padding_becomes_a_mask(node: Node, out: Rewriter) -> None:
+def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
     """Mask the padding keys beyond `nonpad_kv_seqlen`; causality is aligned with the last unpadded key."""
     mask, attributes = full_mask(node, out), dict(node.attributes)
     lengths = node.input(6)
     if lengths:
-        end = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
-        keys = positions(key_length(node, out), out)
+        end = reshape(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
+        keys = float_positions(key_length(node, out), out)
         mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
         if node.attribute("is_causal", 0):
-            mask = _restrict(mask, _is_not("Greater", distance(node, out), 0, out), node, out)
+            mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
         # In version 23 queries follow the past keys and not the last unpadded key, so the attribute would
         # mask the wrong keys.
         attributes.pop("is_causal", None)
-    out.become(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
+    out.replace(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
 
-def bias(node: Node, out: Rewriter) -> str:
+def attention_bias(node: Node, out: Rewriter) -> str:
     """Return the value that version 23 adds to the scores, or `""` if there is none.
 
     It combines the mask with minus infinity for keys after the position of a causal query.
     """
     mask = _mask_input(node, out)
     if node.attribute("is_causal", 0):
-        mask = _restrict(mask, _is_not("Greater", distance(node, out), 0, out), node, out)
+        mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
     return "" if mask is None else _as_bias(mask, node, out)
 
 
@@ -102,7 +102,7 @@ def full_mask(node: Node, out: Rewriter) -> Mask | None:
         )
     columns = dimension(node.inputs[3], rank - 1, out)
     missing = _subtract(length, columns, out)
-    pads = listed([*[0] * (2 * rank - 1), missing], out)
+    pads = shape_tensor([*[0] * (2 * rank - 1), missing], out)
     masked = out.constant(-math.inf, out.element_type(node.inputs[0]))
     return Mask(out.emit("Pad", [_as_bias(mask, node, out), pads, masked], opset=13), is_boolean=False)
 
@@ -147,16 +147,16 @@ def _is_not(comparison: str, distances: str, limit: int, out: Rewriter) -> str:
     return out.emit("Not", [out.emit(comparison, [distances, out.constant(float(limit), "float")])])
 
 
-def _subtract(size: Size, subtrahend: Size, out: Rewriter) -> Size:
+def _subtract(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimension:
     if isinstance(size, int) and isinstance(subtrahend, int):
         return size - subtrahend
-    return out.emit("Sub", [as_list(size, out), as_list(subtrahend, out)])
+    return out.emit("Sub", [dimension_tensor(size, out), dimension_tensor(subtrahend, out)])
 
 
 FLOAT = BY_NAME["float"].number
 
 
-def distance(node: Node, out: Rewriter) -> str:
+def relative_positions(node: Node, out: Rewriter) -> str:
     """Return the key position minus the query position, as float.
 
     The last two dimensions of the result are queries and keys. With `nonpad_kv_seqlen`, the last query has
@@ -166,42 +166,42 @@ def distance(node: Node, out: Rewriter) -> str:
     if not lengths:
         offset = dimension(past, 2, out) if past else 0
         return out.emit(
-            "Sub", [positions(key_length(node, out), out), _position_column(queries, offset, out)]
+            "Sub", [float_positions(key_length(node, out), out), _position_column(queries, offset, out)]
         )
-    keys = out.emit("Sub", [positions(key_length(node, out), out), _position_column(queries, 0, out)])
-    ends = reshaped(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
+    keys = out.emit("Sub", [float_positions(key_length(node, out), out), _position_column(queries, 0, out)])
+    ends = reshape(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
     first = out.emit("Sub", [ends, _as_float(queries, out)])
     return out.emit("Sub", [keys, first])
 
 
-def key_length(node: Node, out: Rewriter) -> Size:
+def key_length(node: Node, out: Rewriter) -> Dimension:
     """Return the number of keys, past ones included."""
     new, past = _sequence_length(node, 1, out), node.input(4)
-    return total(dimension(past, 2, out), new, out) if past else new
+    return add_dimensions(dimension(past, 2, out), new, out) if past else new
 
 
-def positions(length: Size, out: Rewriter) -> str:
+def float_positions(length: Dimension, out: Rewriter) -> str:
     """Return 0, 1, 2 and so on as float; a constant if the length is known and short."""
-    if isinstance(length, int) and length <= LONGEST:
+    if isinstance(length, int) and length <= MAX_CONSTANT_ELEMENTS:
         return out.constant(tuple(map(float, range(length))), "float")
-    return out.emit("Cast", [positions_below(as_list(length, out), out)], to=FLOAT)
+    return out.emit("Cast", [index_range(dimension_tensor(length, out), out)], to=FLOAT)
 
 
-def _sequence_length(node: Node, position: int, out: Rewriter) -> Size:
+def _sequence_length(node: Node, position: int, out: Rewriter) -> Dimension:
     """Return the number of queries or of new keys."""
     return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
-def _position_column(length: Size, offset: Size, out: Rewriter) -> str:
+def _position_column(length: Dimension, offset: Dimension, out: Rewriter) -> str:
     """Return the positions from an offset onwards, one per row."""
-    if isinstance(length, int) and isinstance(offset, int) and length <= LONGEST:
+    if isinstance(length, int) and isinstance(offset, int) and length <= MAX_CONSTANT_ELEMENTS:
         numbers = tuple(float(offset + index) for index in range(length))
         return out.tensor(Tensor("float", (length, 1), numbers))
-    column = reshaped(positions(length, out), (-1, 1), out)
+    column = reshape(float_positions(length, out), (-1, 1), out)
     return out.emit("Add", [column, _as_float(offset, out)])
 
 
-def _as_float(size: Size, out: Rewriter) -> str:
+def _as_float(size: Dimension, out: Rewriter) -> str:
     if isinstance(size, int):
         return out.constant(float(size), "float")
     return out.emit("Cast", [size], to=FLOAT)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -19,7 +19,7 @@ Before version 21, GroupNormalization computed in the element type of its data.
 
 
 @adapter("BatchNormalization", 6, 7)
-def outputs_tell_training(node: Node, out: Rewriter) -> None:
+def drop_is_test(node: Node, out: Rewriter) -> None:
     """Drop `is_test`: since version 7 the number of outputs distinguishes training from inference."""
     is_test = node.attribute("is_test", 0)
     if bool(is_test) == _is_training(node):
@@ -27,14 +27,14 @@ def outputs_tell_training(node: Node, out: Rewriter) -> None:
             f"is_test is {is_test} with {len(node.outputs)} outputs, which mean the opposite since version 7",
             remedy="set is_test to 1 if the model is for inference",
         )
-    out.become(node, attributes=node.without("is_test"))
+    out.replace(node, attributes=node.without("is_test"))
 
 
 @adapter("BatchNormalization", 7, 9)
-def statistics_of_each_element(node: Node, out: Rewriter) -> None:
+def expand_non_spatial_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite `spatial` 0, which keeps statistics for every element of a sample, as arithmetic."""
     if node.attribute("spatial", 1):
-        out.become(node, attributes=node.without("spatial"))
+        out.replace(node, attributes=node.without("spatial"))
         return
     if _is_training(node):
         raise CannotConvert("the node trains with spatial 0, which no later version supports")
@@ -46,21 +46,21 @@ def statistics_of_each_element(node: Node, out: Rewriter) -> None:
 
 
 @adapter("BatchNormalization", 9, 14)
-def training_is_an_attribute(node: Node, out: Rewriter) -> None:
+def add_training_mode(node: Node, out: Rewriter) -> None:
     """Set `training_mode` if the number of outputs implies training; refuse outputs 4 and 5 in use."""
     if not _is_training(node):
-        out.become(node, outputs=node.outputs[:1])
+        out.replace(node, outputs=node.outputs[:1])
         return
     if any(out.is_used(node.output(position)) for position in (3, 4)):
         raise CannotConvert(
             "the statistics of the batch (outputs 4 and 5) are used, but version 14 does not have them"
         )
     outputs = [node.output(position) or out.fresh("statistics") for position in range(3)]
-    out.become(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
+    out.replace(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 
 
 @adapter("GroupNormalization", 18, 21)
-def scale_and_bias_of_each_channel(node: Node, out: Rewriter) -> None:
+def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
     """Repeat `scale` and `bias`, which had one value per group, for each channel."""
     data, scale, bias = node.inputs
     stash_type = _stash_type(out.element_type(data))
@@ -69,7 +69,7 @@ def scale_and_bias_of_each_channel(node: Node, out: Rewriter) -> None:
     channels = shape[1] if shape and len(shape) > 1 else None
     attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
     repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
-    out.become(node, inputs=[data, *repeated], attributes=attributes)
+    out.replace(node, inputs=[data, *repeated], attributes=attributes)
 
 
 def _stash_type(element_type: str) -> int | None:
@@ -101,7 +101,7 @@ def _is_training(node: Node) -> bool:
 
 
 @adapter("GroupNormalization", 21, 18)
-def groups_are_normalised_as_instances(node: Node, out: Rewriter) -> None:
+def expand_channel_scaled_group_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as InstanceNormalization over the groups, then scale each channel."""
     _, scale, bias = node.inputs
     stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
@@ -109,7 +109,7 @@ def groups_are_normalised_as_instances(node: Node, out: Rewriter) -> None:
 
 
 @adapter("GroupNormalization", 18, 17)
-def values_of_a_group_are_repeated(node: Node, out: Rewriter) -> None:
+def expand_group_scaled_group_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
     data, scale, bias = node.inputs
     shape = out.shape(data)
@@ -156,37 +156,41 @@ def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rew
     out.emit("Reshape", [shifted, shape], node.outputs)
 
 
-HALVES = ("float16", "bfloat16")
+HALF_PRECISION_TYPES = ("float16", "bfloat16")
 """Types for which version 15 computes the statistics of a batch in float32."""
 
 
 @adapter("BatchNormalization", 15, 14)
-def scale_has_the_type_of_the_data(node: Node, out: Rewriter) -> None:
+def unify_parameter_types(node: Node, out: Rewriter) -> None:
     """Cast data, scale and bias to one type; statistics of a batch are computed in at least float32."""
     wider = common_type(node.inputs[:3], out)
-    if wider is None and node.attribute("training_mode", 0) and out.element_type(node.inputs[0]) in HALVES:
+    if (
+        wider is None
+        and node.attribute("training_mode", 0)
+        and out.element_type(node.inputs[0]) in HALF_PRECISION_TYPES
+    ):
         wider = "float"
     if wider is None:
-        out.become(node)
+        out.replace(node)
         return
-    compute_in(wider, (0, 1, 2), (0,), node, out)
+    emit_in_type(wider, (0, 1, 2), (0,), node, out)
 
 
 @adapter("BatchNormalization", 14, 9)
-def training_is_arithmetic(node: Node, out: Rewriter) -> None:
+def expand_training(node: Node, out: Rewriter) -> None:
     """Rewrite training as arithmetic, which runtimes did not compute before version 14; keep inference."""
     wider = common_type(node.inputs, out)
     if wider is not None:
-        compute_in(wider, (0, 1, 2, 3, 4), (0, 1, 2), node, out)
+        emit_in_type(wider, (0, 1, 2, 3, 4), (0, 1, 2), node, out)
         return
-    require_types(node, out)
+    require_supported_types(node, out)
     attributes = node.without("training_mode")
     if not node.attribute("training_mode", 0):
-        out.become(node, outputs=node.outputs[:1], attributes=attributes)
+        out.replace(node, outputs=node.outputs[:1], attributes=attributes)
         return
     mean, variance = _batch_statistics(node.inputs[0], out)
     inputs = (*node.inputs[:3], mean, variance)
-    out.become(node, inputs=inputs, outputs=node.outputs[:1], attributes=attributes)
+    out.replace(node, inputs=inputs, outputs=node.outputs[:1], attributes=attributes)
     for position, current in ((1, mean), (2, variance)):
         if node.output(position):
             _emit_running_statistic(node, position, current, out)
@@ -212,26 +216,26 @@ def _emit_running_statistic(node: Node, position: int, current: str, out: Rewrit
 
 
 @adapter("BatchNormalization", 7, 6)
-def is_test_is_told(node: Node, out: Rewriter) -> None:
+def add_is_test(node: Node, out: Rewriter) -> None:
     """Set `is_test` from the number of outputs, which distinguishes training from inference in version 7."""
     is_test = int(not any(node.outputs[1:]))
-    out.become(node, attributes={**node.attributes, "is_test": is_test})
+    out.replace(node, attributes={**node.attributes, "is_test": is_test})
 
 
 @adapter("InstanceNormalization", 6, 1)
-def data_has_four_dimensions(node: Node, out: Rewriter) -> None:
+def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
     """Reshape data to rank 4, the only rank that version 1 supports, and the result back."""
     data = node.inputs[0]
     if out.known_rank(data) == 4:
-        out.become(node)
+        out.replace(node)
         return
     image = out.emit("Reshape", [data, out.constant([0, 0, -1, 1], "int64")], opset=5)
     normalized = out.fresh("instance")
-    out.become(node, inputs=(image, *node.inputs[1:]), outputs=[normalized])
+    out.replace(node, inputs=(image, *node.inputs[1:]), outputs=[normalized])
     out.emit("Reshape", [normalized, out.emit("Shape", [data])], node.outputs, opset=5)
 
 
-WIDTHS = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
+WIDTH_ORDER = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
 """Order of the types by width."""
 
 
@@ -240,12 +244,12 @@ def common_type(names: Sequence[str], out: Rewriter) -> str | None:
     types = {out.element_type(name) for name in names}
     if len(types) == 1:
         return None
-    widest = max(types, key=lambda element_type: WIDTHS[element_type])
+    widest = max(types, key=lambda element_type: WIDTH_ORDER[element_type])
     # Neither float16 nor bfloat16 holds the values of the other.
-    return "float" if WIDTHS[widest] == 1 else widest
+    return "float" if WIDTH_ORDER[widest] == 1 else widest
 
 
-def compute_in(
+def emit_in_type(
     element_type: str, inputs: Sequence[int], outputs: Sequence[int], node: Node, out: Rewriter
 ) -> None:
     """Emit the node in its source version, with some inputs cast to a type and some outputs cast back."""
@@ -263,6 +267,6 @@ def compute_in(
         if name and original_type != element_type:
             cast_outputs[position] = out.fresh(f"{name}_wide")
             casts_back.append((cast_outputs[position], name, BY_NAME[original_type].number))
-    out.become(node, inputs=cast_inputs, outputs=cast_outputs, opset=opset)
+    out.replace(node, inputs=cast_inputs, outputs=cast_outputs, opset=opset)
     for wide_name, name, original_number in casts_back:
         out.emit("Cast", [wide_name], [name], opset=opset, to=original_number)

@@ -8,12 +8,12 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-PAST_THE_END = 2**63 - 1
+INT64_MAX = 2**63 - 1
 """Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""
 
 
 @adapter("CausalConvWithState", 27, 26)
-def past_columns_come_first(node: Node, out: Rewriter) -> None:
+def expand_causal_conv(node: Node, out: Rewriter) -> None:
     """Rewrite as Conv over past and new columns; the last columns are the next state."""
     channels, reach = _channels_and_reach(node, out)
     columns = _prepend_past(node, reach, out)
@@ -24,8 +24,8 @@ def past_columns_come_first(node: Node, out: Rewriter) -> None:
         _emit_silu(result, node, out)
     if out.is_used(node.output(1)):
         # A start of -0 would select all columns, but the state is empty.
-        start = out.constant([-reach if reach else PAST_THE_END], "int64")
-        bounds = [start, out.constant([PAST_THE_END], "int64"), out.constant([2], "int64")]
+        start = out.constant([-reach if reach else INT64_MAX], "int64")
+        bounds = [start, out.constant([INT64_MAX], "int64"), out.constant([2], "int64")]
         out.emit("Slice", [columns, *bounds], [node.output(1)])
 
 

@@ -8,17 +8,17 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import positions_below, reshaped
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-MOST_ELEMENTS = 1 << 22
+MAX_INDEX_ELEMENTS = 1 << 22
 """Maximum total length of the index lists, which become constants of the converted model."""
 
 
 @adapter("Col2Im", 18, 17)
-def pixels_gather_their_columns(node: Node, out: Rewriter) -> None:
+def expand_col2im(node: Node, out: Rewriter) -> None:
     """Gather the elements of each pixel by constant indices and add them; in a loop if sizes are unknown."""
     columns = node.inputs[0]
     if out.element_type(columns) in ("bool", "string"):
@@ -27,12 +27,12 @@ def pixels_gather_their_columns(node: Node, out: Rewriter) -> None:
         )
     image, block_shape = _image_shape(node, out), out.constant_value(node.inputs[2])
     if image is None or block_shape is None:
-        add_element_by_element(node, out)
+        add_elements_in_loop(node, out)
         return
     block = block_shape.values
     lists, padding_index = _index_lists(image, block, node)
-    if len(lists) * len(lists[0]) > MOST_ELEMENTS:
-        raise CannotConvert(f"the constant index lists would have more than {MOST_ELEMENTS} elements")
+    if len(lists) * len(lists[0]) > MAX_INDEX_ELEMENTS:
+        raise CannotConvert(f"the constant index lists would have more than {MAX_INDEX_ELEMENTS} elements")
     block_size = 1
     for size in block:
         block_size *= size
@@ -111,13 +111,13 @@ def _element_count(sizes: Sequence[int]) -> int:
 OPSET = 13
 """Opset of the emitted nodes."""
 
-ADDS_SMALL_INTEGERS = 14
+SMALL_INTEGER_ADD_OPSET = 14
 """Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
 
 ZERO = Tensor("int64", (1,), (0,))
 
 
-class Axis(NamedTuple):
+class Col2ImAxis(NamedTuple):
     """Geometry along one axis.
 
     `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
@@ -132,7 +132,7 @@ class Axis(NamedTuple):
     pixels: str
 
 
-def add_element_by_element(node: Node, out: Rewriter) -> None:
+def add_elements_in_loop(node: Node, out: Rewriter) -> None:
     """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
     columns, image = node.inputs[:2]
     axes = _axes(node, out)
@@ -146,17 +146,17 @@ def add_element_by_element(node: Node, out: Rewriter) -> None:
     padding_indices = _binary(
         "Add", out.emit("ConstantOfShape", [image], opset=9, value=ZERO), padding_index, out
     )
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     element_type = out.element_type(columns)
     total = body.input(element_type)
     indices = _element_indices(axes, blocks, padding_index, body)
     term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
-    body.output(body.emit("Add", [total, term], opset=ADDS_SMALL_INTEGERS), element_type)
+    body.output(body.emit("Add", [total, term], opset=SMALL_INTEGER_ADD_OPSET), element_type)
     zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
-    body.run(elements, [zeros], out, node.outputs)
+    body.emit_loop(elements, [zeros], out, node.outputs)
 
 
-def _axes(node: Node, out: Rewriter) -> list[Axis]:
+def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
     image, block = node.inputs[1:]
     axes = []
     rank = _rank(node, out)
@@ -171,7 +171,7 @@ def _axes(node: Node, out: Rewriter) -> list[Axis]:
         padded_size = _binary("Add", size, _int64(pads[axis] + pads[rank + axis] - 1, out), out)
         steps = _binary("Div", _binary("Sub", padded_size, extent, out), _int64(stride, out), out)
         blocks = _binary("Add", steps, _int64(1, out), out)
-        axes.append(Axis(stride, dilation, pads[axis], elements, blocks, positions_below(size, out)))
+        axes.append(Col2ImAxis(stride, dilation, pads[axis], elements, blocks, index_range(size, out)))
     return axes
 
 
@@ -187,9 +187,9 @@ def _rank(node: Node, out: Rewriter) -> int:
     )
 
 
-def _element_indices(axes: list[Axis], blocks: str, padding_index: str, body: LoopBody) -> str:
+def _element_indices(axes: list[Col2ImAxis], blocks: str, padding_index: str, body: LoopBuilder) -> str:
     """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
-    remaining = reshaped(body.turn, (1,), body)
+    remaining = reshape(body.iteration, (1,), body)
     index, is_present = _binary("Mul", remaining, blocks, body), ""
     weights = [
         _product([each.blocks for each in axes[dimension + 1 :]], body) for dimension in range(len(axes))
@@ -202,14 +202,14 @@ def _element_indices(axes: list[Axis], blocks: str, padding_index: str, body: Lo
         block, is_hit = _block(axis, element, body)
         shape = (-1, *[1] * (len(axes) - 1 - dimension))
         index = _binary(
-            "Add", index, reshaped(_binary("Mul", block, weights[dimension], body), shape, body), body
+            "Add", index, reshape(_binary("Mul", block, weights[dimension], body), shape, body), body
         )
-        is_hit = reshaped(is_hit, shape, body)
+        is_hit = reshape(is_hit, shape, body)
         is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
     return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
 
 
-def _block(axis: Axis, element: str, out: Rewriter) -> tuple[str, str]:
+def _block(axis: Col2ImAxis, element: str, out: Rewriter) -> tuple[str, str]:
     """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
     offset = _binary("Mul", element, _int64(-axis.dilation, out), out)
     distance = _binary("Add", axis.pixels, _binary("Add", offset, _int64(axis.pad, out), out), out)

@@ -8,15 +8,22 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.pixel_table import OPSET, Tap, edge_tap, known_dims, rows_at, table_of
+from opshift.adapters.emit.pixel_table import (
+    OPSET,
+    PixelTap,
+    edge_tap,
+    emit_pixel_table,
+    require_shape,
+    weighted_sum,
+)
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-COMPUTED = ("float", "double")
+SUPPORTED_TYPES = ("float", "double")
 """Element types in which the bilinear weights are computed."""
 
 
-class Form(NamedTuple):
+class DeformConvShapes(NamedTuple):
     """Sizes that determine which pixels are gathered."""
 
     images: int
@@ -24,28 +31,28 @@ class Form(NamedTuple):
     sizes: tuple[int, ...]
     kernel: tuple[int, ...]
     filters: int
-    places: tuple[int, ...]
+    output_sizes: tuple[int, ...]
     """Output sizes."""
-    moved: int
+    offset_groups: int
     """Number of channel groups with separate offsets (`offset_group`)."""
     group: int
 
     @property
-    def taps(self) -> int:
+    def kernel_elements(self) -> int:
         """Return the number of elements of the kernel."""
         return _element_count(self.kernel)
 
 
 @adapter("DeformConv", 19, 18)
-def moved_pixels_are_looked_up(node: Node, out: Rewriter) -> None:
+def expand_deform_conv(node: Node, out: Rewriter) -> None:
     """Gather bilinearly interpolated pixels, zero beyond the edge, and multiply them by the kernel."""
     data, weight = node.inputs[:2]
     element_type = out.element_type(data)
-    if element_type not in COMPUTED:
+    if element_type not in SUPPORTED_TYPES:
         raise CannotConvert(f"the data is {element_type}, but only float and double can be interpolated")
     shapes = _form(node, out)
-    images, group_channels = shapes.images * shapes.moved, shapes.channels // shapes.moved
-    table = table_of(data, images, group_channels, shapes.sizes, element_type, out)
+    images, group_channels = shapes.images * shapes.offset_groups, shapes.channels // shapes.offset_groups
+    table = emit_pixel_table(data, images, group_channels, shapes.sizes, element_type, out)
     coordinates = [
         _sample_coordinates(node, shapes, axis, element_type, out) for axis in range(len(shapes.sizes))
     ]
@@ -53,27 +60,31 @@ def moved_pixels_are_looked_up(node: Node, out: Rewriter) -> None:
         _taps(coordinate, size, element_type, out)
         for coordinate, size in zip(coordinates, shapes.sizes, strict=True)
     ]
-    rows = rows_at(table, axes, out)
+    rows = weighted_sum(table, axes, out)
     if node.input(4):
         shape = out.constant([images, -1, 1], "int64")
         rows = out.emit("Mul", [rows, out.emit("Reshape", [node.input(4), shape], opset=OPSET)], opset=OPSET)
     _convolve(node, out.emit("Transpose", [rows], opset=OPSET, perm=[0, 2, 1]), weight, shapes, out)
 
 
-def _form(node: Node, out: Rewriter) -> Form:
-    dims, weight = known_dims(node.inputs[0], out), known_dims(node.inputs[1], out)
-    offsets = known_dims(node.inputs[2], out)
+def _form(node: Node, out: Rewriter) -> DeformConvShapes:
+    dims, weight = require_shape(node.inputs[0], out), require_shape(node.inputs[1], out)
+    offsets = require_shape(node.inputs[2], out)
     offset_group, group = node.attribute("offset_group", 1), node.attribute("group", 1)
-    return Form(dims[0], dims[1], dims[2:], weight[2:], weight[0], offsets[2:], offset_group, group)
+    return DeformConvShapes(
+        dims[0], dims[1], dims[2:], weight[2:], weight[0], offsets[2:], offset_group, group
+    )
 
 
-def _sample_coordinates(node: Node, shapes: Form, axis: int, element_type: str, out: Rewriter) -> str:
+def _sample_coordinates(
+    node: Node, shapes: DeformConvShapes, axis: int, element_type: str, out: Rewriter
+) -> str:
     """Return where each element of each window is read along an axis.
 
     The shape is (images and offset groups, kernel elements and windows).
     """
-    rank, images = len(shapes.sizes), shapes.images * shapes.moved
-    shape = out.constant([images, shapes.taps, rank, -1], "int64")
+    rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
+    shape = out.constant([images, shapes.kernel_elements, rank, -1], "int64")
     grouped = out.emit("Reshape", [node.inputs[2], shape], opset=OPSET)
     offsets = out.emit("Gather", [grouped, out.constant(axis, "int64")], opset=OPSET, axis=2)
     flattened = out.emit("Reshape", [offsets, out.constant([images, -1], "int64")], opset=OPSET)
@@ -82,18 +93,18 @@ def _sample_coordinates(node: Node, shapes: Form, axis: int, element_type: str, 
     return out.emit("Add", [flattened, base], opset=OPSET)
 
 
-def _regular_coordinates(node: Node, shapes: Form, axis: int) -> list[float]:
+def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> list[float]:
     """Return the coordinates that a convolution without offsets reads."""
     rank = len(shapes.sizes)
     stride = (node.attribute("strides") or (1,) * rank)[axis]
     dilation = (node.attribute("dilations") or (1,) * rank)[axis]
     before = (node.attribute("pads") or (0,) * (2 * rank))[axis]
     elements = [element[axis] * dilation - before for element in product(*map(range, shapes.kernel))]
-    windows = [window[axis] * stride for window in product(*map(range, shapes.places))]
+    windows = [window[axis] * stride for window in product(*map(range, shapes.output_sizes))]
     return [float(element + window) for element in elements for window in windows]
 
 
-def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[Tap]:
+def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[PixelTap]:
     """Return the pixels before and after a coordinate, with their linear weights."""
     one = out.constant(1.0, element_type)
     lower = out.emit("Floor", [coordinate], opset=OPSET)
@@ -103,21 +114,21 @@ def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[
     return [edge_tap(lower, lower_weight, size, out), edge_tap(upper, upper_weight, size, out)]
 
 
-def _convolve(node: Node, columns: str, weight: str, shapes: Form, out: Rewriter) -> None:
+def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:
     """Multiply the kernel by the gathered elements of each window, group by group."""
-    terms = shapes.channels // shapes.group * shapes.taps
-    windows = _element_count(shapes.places)
+    terms = shapes.channels // shapes.group * shapes.kernel_elements
+    windows = _element_count(shapes.output_sizes)
     shape = out.constant([shapes.images, shapes.group, terms, windows], "int64")
     grouped = out.emit("Reshape", [columns, shape], opset=OPSET)
     kernel_shape = out.constant([shapes.group, shapes.filters // shapes.group, terms], "int64")
     kernel = out.emit("Reshape", [weight, kernel_shape], opset=OPSET)
     total = out.emit("MatMul", [kernel, grouped], opset=OPSET)
-    final = out.constant([shapes.images, shapes.filters, *shapes.places], "int64")
+    final = out.constant([shapes.images, shapes.filters, *shapes.output_sizes], "int64")
     if not node.input(3):
         out.emit("Reshape", [total, final], node.outputs, opset=OPSET)
         return
     image = out.emit("Reshape", [total, final], opset=OPSET)
-    column = out.constant([-1, *[1] * len(shapes.places)], "int64")
+    column = out.constant([-1, *[1] * len(shapes.output_sizes)], "int64")
     bias = out.emit("Reshape", [node.input(3), column], opset=OPSET)
     out.emit("Add", [image, bias], node.outputs, opset=OPSET)
 

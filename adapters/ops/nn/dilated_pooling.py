@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from opshift.adapters.core.rewriter import Rewriter, finish
-from opshift.adapters.ops.nn.pooling_windows import Placed, pads_of
+from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.ops.nn.pooling_windows import Placed, pads_attribute
 from opshift.model.node import Node, Tensor
 
 OPSET = 8
 """Opset of the emitted nodes."""
 
 
-def largest(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+def emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the maximum of each window; padding elements are replaced by a data element of the same window."""
     data = node.inputs[0]
     for axis, each in enumerate(placed, 2):
         # One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
-        columns = list(zip(*(_data_elements(each, start) for start in range(each.length)), strict=True))
+        columns = list(zip(*(_data_elements(each, start) for start in range(each.window_count)), strict=True))
         data = _gather_and_combine("Max", data, axis, columns, out)
-    finish(data, node, out)
+    rename_output(data, node, out)
 
 
-def average(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+def emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the sum of each window divided by the number of its elements that count."""
     counts = _element_counts(node, placed)
     total = window_sums(node.inputs[0], placed, out)
     element_type = out.element_type(node.inputs[0])
-    divisor = Tensor(element_type, (1, 1, *(each.length for each in placed)), tuple(counts))
+    divisor = Tensor(element_type, (1, 1, *(each.window_count for each in placed)), tuple(counts))
     # A scalar divisor is smaller and equivalent.
     if len(set(counts)) == 1:
         divisor = Tensor(element_type, (), (counts[0],))
     out.emit("Div", [total, out.tensor(divisor)], node.outputs, opset=OPSET)
 
 
-def norm(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+def emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the p-norm of each window."""
     element_type = out.element_type(node.inputs[0])
     exponent = node.attribute("p", 2)
@@ -48,14 +48,14 @@ def norm(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
 
 def window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
     """Return the sum of each window, with zeros as padding."""
-    pads = pads_of(placed)
+    pads = pads_attribute(placed)
     if any(pads):
         rank = len(placed)
         data = out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
     for axis, each in enumerate(placed, 2):
         window = each.window
         columns = [
-            [start * window.stride + tap * window.dilation for start in range(each.length)]
+            [start * window.stride + tap * window.dilation for start in range(each.window_count)]
             for tap in range(window.kernel)
         ]
         data = _gather_and_combine("Add", data, axis, columns, out)
@@ -84,7 +84,9 @@ def _data_elements(placed: Placed, start: int) -> list[int]:
 def _element_counts(node: Node, placed: Sequence[Placed]) -> list[int]:
     """Return, for each output position, the number of elements of the window that enter the average."""
     with_padding = bool(node.attribute("count_include_pad", 0))
-    counts_by_axis = [[_count(each, start, with_padding) for start in range(each.length)] for each in placed]
+    counts_by_axis = [
+        [_count(each, start, with_padding) for start in range(each.window_count)] for each in placed
+    ]
     counts = []
     for factors in product(*counts_by_axis):
         count = 1
@@ -99,7 +101,7 @@ def _count(placed: Placed, start: int, with_padding: bool) -> int:
     first = start * window.stride - placed.before
     low, high = 0, placed.size
     if with_padding:
-        after = placed.after if window.same else window.after
+        after = placed.after if window.same_mode else window.after
         low, high = -placed.before, placed.size + after
     elements = (first + tap * window.dilation for tap in range(window.kernel))
     return sum(low <= element < high for element in elements)

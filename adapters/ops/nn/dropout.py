@@ -4,38 +4,38 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("Dropout", 6, 7)
-def inference_only(node: Node, out: Rewriter) -> None:
+def drop_is_test(node: Node, out: Rewriter) -> None:
     """Drop `is_test`; refuse training, which versions 7 and 10 do not support."""
     if not node.attribute("is_test", 0):
         raise CannotConvert(
             "is_test is 0, which drops elements at random; Dropout-7 returns its input unchanged",
             remedy="set is_test to 1 if the model is for inference",
         )
-    out.become(node, attributes=node.without("is_test"))
+    out.replace(node, attributes=node.without("is_test"))
 
 
 @adapter("Dropout", 7, 10)
-def mask_is_boolean(node: Node, out: Rewriter) -> None:
+def cast_mask_to_data_type(node: Node, out: Rewriter) -> None:
     """Cast a mask in use to the element type of the data, which it had before version 10."""
     mask = node.output(1)
     if not out.is_used(mask):
-        out.become(node, outputs=node.outputs[:1])
+        out.replace(node, outputs=node.outputs[:1])
         return
     element_type = out.element_type(node.inputs[0])
     boolean = out.fresh("mask")
-    out.become(node, outputs=[node.outputs[0], boolean])
+    out.replace(node, outputs=[node.outputs[0], boolean])
     out.emit("Cast", [boolean], [mask], to=BY_NAME[element_type].number)
 
 
 @adapter("Dropout", 12, 10)
-def ratio_becomes_an_attribute(node: Node, out: Rewriter) -> None:
+def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
     """Move `ratio` to an attribute and drop `seed`; refuse training. A mask in use becomes all true."""
     ratio = out.constant_value(node.input(1))
     training = out.constant_value(node.input(2))
@@ -45,10 +45,10 @@ def ratio_becomes_an_attribute(node: Node, out: Rewriter) -> None:
             remedy="omit training_mode, or set it to a constant false, if the model is for inference",
         )
     # Only the data keeps its type; ratio and mask are rewritten below.
-    require_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
+    require_supported_types(node.with_(inputs=node.inputs[:1], outputs=node.outputs[:1]), out)
     mask = node.output(1)
     attributes = {"ratio": float(ratio.scalar)} if ratio else {}
-    out.become(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
     if out.is_used(mask):
         nonzero = out.emit("Cast", node.inputs[:1], to=BY_NAME["bool"].number)
         # `nonzero or not nonzero` is true everywhere and has the shape of the data.
@@ -56,18 +56,18 @@ def ratio_becomes_an_attribute(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Dropout", 10, 7)
-def mask_has_the_type_of_the_data(node: Node, out: Rewriter) -> None:
+def cast_mask_to_bool(node: Node, out: Rewriter) -> None:
     """Cast a mask in use to boolean, its type since version 10."""
     mask = node.output(1)
     if not out.is_used(mask):
-        out.become(node, outputs=node.outputs[:1])
+        out.replace(node, outputs=node.outputs[:1])
         return
     numeric = out.fresh("mask")
-    out.become(node, outputs=[node.outputs[0], numeric])
+    out.replace(node, outputs=[node.outputs[0], numeric])
     out.emit("Cast", [numeric], [mask], to=BY_NAME["bool"].number)
 
 
 @adapter("Dropout", 7, 6)
-def inference_is_told(node: Node, out: Rewriter) -> None:
+def add_is_test(node: Node, out: Rewriter) -> None:
     """Set `is_test`: versions 7 to 11 are inference only, which version 6 has to declare."""
-    out.become(node, attributes={**node.attributes, "is_test": 1})
+    out.replace(node, attributes={**node.attributes, "is_test": 1})

@@ -6,23 +6,23 @@ from math import prod
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.cast import FLOATS
-from opshift.adapters.emit.shapes import TO_THE_LAST, Size, listed
+from opshift.adapters.emit.cast import FLOAT_TYPES
+from opshift.adapters.emit.shapes import SLICE_END, Dimension, shape_tensor
 from opshift.model.node import Node
 
 
 @adapter("Flatten", 9, 1)
-def others_than_floats_are_reshaped(node: Node, out: Rewriter) -> None:
+def reshape_non_float_data(node: Node, out: Rewriter) -> None:
     """Replace Flatten of non-float data by Reshape, which supports every type."""
     data, axis = node.inputs[0], node.attribute("axis", 1)
-    if out.element_type(data) in FLOATS:
-        out.become(node)
+    if out.element_type(data) in FLOAT_TYPES:
+        out.replace(node)
         return
-    sizes = _product(data, 0, axis, out), _product(data, axis, TO_THE_LAST, out)
-    out.become(node, op_type="Reshape", inputs=[data, listed(sizes, out)], attributes={}, opset=5)
+    sizes = _product(data, 0, axis, out), _product(data, axis, SLICE_END, out)
+    out.replace(node, op_type="Reshape", inputs=[data, shape_tensor(sizes, out)], attributes={}, opset=5)
 
 
-def _product(data: str, start: int, end: int, out: Rewriter) -> Size:
+def _product(data: str, start: int, end: int, out: Rewriter) -> Dimension:
     """Return the product of the dimensions from `start` up to `end`; 1 if there are no such dimensions."""
     shape = out.shape(data)
     dims = (None,) if shape is None and end else (shape or ())[start:end]

@@ -16,7 +16,7 @@ from opshift.model.node import Node
 
 
 @adapter("MeanVarianceNormalization", 1, 9)
-def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
+def normalize_without_epsilon(node: Node, out: Rewriter) -> None:
     """Rewrite as arithmetic: version 9 adds 1e-9 to the standard deviation, version 1 nothing."""
     if "axes" in node.attributes:
         raise CannotConvert(
@@ -34,12 +34,12 @@ def nothing_is_added_to_the_deviation(node: Node, out: Rewriter) -> None:
     out.emit("Div", [deviation, out.emit("Sqrt", [variance])], node.outputs)
 
 
-PLAIN = 8
+ARITHMETIC_OPSET = 8
 """Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
 
 
 @adapter("LayerNormalization", 17, 16)
-def distance_over_deviation(node: Node, out: Rewriter) -> None:
+def expand_layer_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `(x - mean) / sqrt(variance + epsilon) * scale + bias`."""
     data, scale, bias = node.inputs[0], node.inputs[1], node.input(2)
     element_type = out.element_type(data)
@@ -61,7 +61,7 @@ def distance_over_deviation(node: Node, out: Rewriter) -> None:
 
 
 @adapter("RMSNormalization", 23, 22)
-def data_over_root_mean_square(node: Node, out: Rewriter) -> None:
+def expand_rms_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `x / sqrt(mean(x * x) + epsilon) * scale`; the result has the type of the scale."""
     data, scale = node.inputs
     element_type, scale_type = out.element_type(data), out.element_type(scale)
@@ -74,17 +74,17 @@ def data_over_root_mean_square(node: Node, out: Rewriter) -> None:
 
 
 @adapter("MeanVarianceNormalization", 9, 1)
-def any_axes_and_a_deviation_that_is_never_zero(node: Node, out: Rewriter) -> None:
+def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
     data, rank = node.inputs[0], out.known_rank(node.inputs[0])
     axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
-    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=PLAIN)
-    squared = out.emit("Mul", [centered, centered], opset=PLAIN)
-    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=PLAIN)
+    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=ARITHMETIC_OPSET)
+    squared = out.emit("Mul", [centered, centered], opset=ARITHMETIC_OPSET)
+    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=ARITHMETIC_OPSET)
     # The function body adds this constant to avoid a division by zero.
     epsilon = out.constant(1e-9, out.element_type(data))
-    deviation = out.emit("Add", [deviation, epsilon], opset=PLAIN)
-    out.emit("Div", [centered, deviation], node.outputs, opset=PLAIN)
+    deviation = out.emit("Add", [deviation, epsilon], opset=ARITHMETIC_OPSET)
+    out.emit("Div", [centered, deviation], node.outputs, opset=ARITHMETIC_OPSET)
 
 
 def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
@@ -98,7 +98,7 @@ def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
 
 def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
     outputs = [name] if name else 1
-    opset = 11 if min(axes, default=0) < 0 else PLAIN
+    opset = 11 if min(axes, default=0) < 0 else ARITHMETIC_OPSET
     return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
 
 

@@ -10,8 +10,14 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import as_list, computed_dimension, dimension, listed, reshaped
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.shapes import (
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+    reshape,
+    shape_tensor,
+)
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
@@ -29,13 +35,13 @@ class Tokens(NamedTuple):
 
 
 @adapter("LinearAttention", 27, 26)
-def tokens_take_turns(node: Node, out: Rewriter) -> None:
+def expand_linear_attention(node: Node, out: Rewriter) -> None:
     """Rewrite as a loop over the tokens, in float like the function body, and cast the results back."""
     tokens = _tokens(node, out)
-    count = reshaped(as_list(dimension(node.inputs[0], 1, out), out), (), out)
-    state, results = _token_loop(tokens, out).run(count, [_initial_state(node, tokens, out)], out, 2)
+    count = reshape(dimension_tensor(dimension(node.inputs[0], 1, out), out), (), out)
+    state, results = _token_loop(tokens, out).emit_loop(count, [_initial_state(node, tokens, out)], out, 2)
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
-    packed = reshaped(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
+    packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
     out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
     if out.is_used(node.output(1)):
         out.emit("Cast", [state], [node.output(1)], to=_state_type(node, out))
@@ -54,7 +60,7 @@ def _tokens(node: Node, out: Rewriter) -> Tokens:
 
 
 def _split_heads(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
-    return reshaped(_as_float(name, out), sizes, out)
+    return reshape(_as_float(name, out), sizes, out)
 
 
 def _as_float(name: str, out: Rewriter) -> str:
@@ -71,14 +77,14 @@ def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
         return _as_float(node.input(3), out)
     batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
     sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
-    return out.emit("ConstantOfShape", [listed((batch, shared, *sizes), out)], opset=9)
+    return out.emit("ConstantOfShape", [shape_tensor((batch, shared, *sizes), out)], opset=9)
 
 
-def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBody:
+def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBuilder:
     """Return the loop body: decay the state, correct it at the token's key, and read it by the query."""
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     state = body.input("float")
-    token = Tokens(*(name and body.emit("Gather", [name, body.turn], axis=1) for name in tokens))
+    token = Tokens(*(name and body.emit("Gather", [name, body.iteration], axis=1) for name in tokens))
     if token.decay:
         state = body.emit("Mul", [state, token.decay])
     value = token.value

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import reshaped
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-PAST_THE_END = 2**63 - 1
+INT64_MAX = 2**63 - 1
 """Largest int64: as an end of Slice, the end of any dimension."""
 
 
 @adapter("RotaryEmbedding", 23, 22)
-def pairs_are_turned(node: Node, out: Rewriter) -> None:
+def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     """Rewrite as arithmetic on the first `rotary_embedding_dim` elements of each head; 0 means all."""
     packed = out.rank(node.inputs[0]) == 3
     data = _split_heads(node, out) if packed else node.inputs[0]
     width = _rotated_width(node, out)
     rotated = _rotate(_slice_last(data, 0, width, out) if width else data, node, packed, out)
     if width:
-        rotated = out.emit("Concat", [rotated, _slice_last(data, width, PAST_THE_END, out)], axis=3)
+        rotated = out.emit("Concat", [rotated, _slice_last(data, width, INT64_MAX, out)], axis=3)
     shape = [0, 0, -1] if packed else [0, 0, 0, -1]
     out.emit("Reshape", [rotated, out.constant(shape, "int64")], node.outputs)
 
@@ -30,7 +30,7 @@ def _split_heads(node: Node, out: Rewriter) -> str:
     heads = node.attribute("num_heads", 0)
     if not heads:
         raise CannotConvert("num_heads is missing, but 3-D data requires it", remedy="set num_heads")
-    return reshaped(node.inputs[0], (0, 0, heads, -1), out)
+    return reshape(node.inputs[0], (0, 0, heads, -1), out)
 
 
 def _rotated_width(node: Node, out: Rewriter) -> int:
@@ -50,7 +50,7 @@ def _slice_last(data: str, start: int, end: int, out: Rewriter) -> str:
 def _rotate(data: str, node: Node, packed: bool, out: Rewriter) -> str:
     """Rotate pairs: adjacent elements if `interleaved`, otherwise elements of both halves of a head."""
     interleaved = node.attribute("interleaved", 0)
-    pairs = reshaped(data, (0, 0, 0, -1, 2) if interleaved else (0, 0, 0, 2, -1), out)
+    pairs = reshape(data, (0, 0, 0, -1, 2) if interleaved else (0, 0, 0, 2, -1), out)
     axis = 4 if interleaved else 3
     first, second = (out.emit("Gather", [pairs, out.constant(index, "int64")], axis=axis) for index in (0, 1))
     cosine, sine = (_angles(node, position, packed, out) for position in (1, 2))
@@ -61,7 +61,7 @@ def _rotate(data: str, node: Node, packed: bool, out: Rewriter) -> str:
     columns = [
         out.emit("Unsqueeze", [each, out.constant([4], "int64")], opset=13) for each in (real, imaginary)
     ]
-    return reshaped(out.emit("Concat", columns, axis=4), (0, 0, 0, -1), out)
+    return reshape(out.emit("Concat", columns, axis=4), (0, 0, 0, -1), out)
 
 
 def _angles(node: Node, position: int, packed: bool, out: Rewriter) -> str:

@@ -12,46 +12,46 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import as_list, dimension, positions_below, reshaped
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.node import Node, Tensor
 
 OPSET = 9
 """Opset of the emitted nodes."""
 
-CORNERS, CENTRES = ((1, 3), (0, 2)), ((0, 2), (1, 3))
+CORNER_COLUMNS, CENTER_COLUMNS = ((1, 3), (0, 2)), ((0, 2), (1, 3))
 """Columns of a box, for each dimension: its two corners, or its center and its size."""
 
-Ends = tuple[str, str]
+Bounds = tuple[str, str]
 """Lower and upper bounds of boxes along one dimension."""
 
 
 class Boxes(NamedTuple):
     """Bounds of boxes along both dimensions, and their areas."""
 
-    ends: tuple[Ends, Ends]
+    bounds: tuple[Bounds, Bounds]
     area: str
 
 
 @adapter("NonMaxSuppression", 10, 9)
-def boxes_are_taken_one_by_one(node: Node, out: Rewriter) -> None:
+def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
     """Replace NonMaxSuppression by a Loop over pairs of batch and class that appends the selected boxes."""
     boxes, scores = node.inputs[:2]
-    classes, count = (as_list(dimension(scores, axis, out), out) for axis in (1, 2))
-    rows = reshaped(scores, (-1, count), out)
-    pairs = out.emit("Mul", [as_list(dimension(scores, 0, out), out), classes])
+    classes, count = (dimension_tensor(dimension(scores, axis, out), out) for axis in (1, 2))
+    rows = reshape(scores, (-1, count), out)
+    pairs = out.emit("Mul", [dimension_tensor(dimension(scores, 0, out), out), classes])
     max_boxes = _max_boxes(node, count, out)
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     found = body.input("int64", (None, 3))
-    row = body.emit("Reshape", [body.turn, body.constant([1], "int64")])
+    row = body.emit("Reshape", [body.iteration, body.constant([1], "int64")])
     batch = body.emit("Div", [row, classes])
     class_index = body.emit("Sub", [row, body.emit("Mul", [batch, classes])])
-    batch_boxes = _boxes(reshaped(body.emit("Gather", [boxes, batch]), (-1, 4), body), node, body)
-    score = reshaped(body.emit("Gather", [rows, row]), (-1,), body)
+    batch_boxes = _boxes(reshape(body.emit("Gather", [boxes, batch]), (-1, 4), body), node, body)
+    score = reshape(body.emit("Gather", [rows, row]), (-1,), body)
     chosen = _selection_body((batch, class_index), batch_boxes, score, count, node, body)
-    _, found = chosen.run(max_boxes, [_candidates(score, node, body), found], body, 2)
+    _, found = chosen.emit_loop(max_boxes, [_candidates(score, node, body), found], body, 2)
     body.output(found, "int64", (None, 3))
-    body.run(pairs, [out.tensor(Tensor("int64", (0, 3), ()))], out, node.outputs)
+    body.emit_loop(pairs, [out.tensor(Tensor("int64", (0, 3), ()))], out, node.outputs)
 
 
 def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
@@ -59,7 +59,7 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     if not node.input(2):
         return out.constant([0], "int64")
     # min(count, limit) as count - relu(count - limit) in double, because Min has no integers in opset 9.
-    count, limit = (cast(each, "double", out) for each in (count, reshaped(node.input(2), (1,), out)))
+    count, limit = (cast(each, "double", out) for each in (count, reshape(node.input(2), (1,), out)))
     excess = out.emit("Relu", [out.emit("Sub", [count, limit])])
     return cast(out.emit("Sub", [count, excess]), "int64", out)
 
@@ -67,19 +67,21 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
 def _boxes(numbers: str, node: Node, out: Rewriter) -> Boxes:
     columns = [out.emit("Gather", [numbers, out.constant(column, "int64")], axis=1) for column in range(4)]
     if node.attribute("center_point_box", 0):
-        ends = [_bounds_from_center(columns[middle], columns[size], out) for middle, size in CENTRES]
+        ends = [_bounds_from_center(columns[middle], columns[size], out) for middle, size in CENTER_COLUMNS]
     else:
-        ends = [_bounds_from_corners(columns[first], columns[second], out) for first, second in CORNERS]
+        ends = [
+            _bounds_from_corners(columns[first], columns[second], out) for first, second in CORNER_COLUMNS
+        ]
     width, height = (out.emit("Sub", [upper, lower]) for lower, upper in ends)
     return Boxes((ends[0], ends[1]), out.emit("Mul", [width, height]))
 
 
-def _bounds_from_center(center: str, size: str, out: Rewriter) -> Ends:
+def _bounds_from_center(center: str, size: str, out: Rewriter) -> Bounds:
     half = out.emit("Div", [size, out.constant(2.0, "float")])
     return out.emit("Sub", [center, half]), out.emit("Add", [center, half])
 
 
-def _bounds_from_corners(first: str, second: str, out: Rewriter) -> Ends:
+def _bounds_from_corners(first: str, second: str, out: Rewriter) -> Bounds:
     return out.emit("Min", [first, second], opset=8), out.emit("Max", [first, second], opset=8)
 
 
@@ -93,9 +95,9 @@ def _candidates(score: str, node: Node, out: Rewriter) -> str:
 
 def _selection_body(
     batch_and_class: tuple[str, str], boxes: Boxes, score: str, count: str, node: Node, out: Rewriter
-) -> LoopBody:
+) -> LoopBuilder:
     """Build the body of the inner Loop: select the candidate with the highest score, the first if tied."""
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     candidates, found = body.input("bool", (None,)), body.input("int64", (None, 3))
     lowest = body.constant([-math.inf], "float")
     ranked = body.emit("Where", [candidates, score, lowest], opset=OPSET)
@@ -106,10 +108,10 @@ def _selection_body(
     )
     is_candidate = cast(body.emit("Gather", [candidates, best]), "int64", body)
     # Without a candidate left, Tile repeats the row 0 times, so the iteration appends nothing.
-    row = reshaped(body.emit("Concat", [*batch_and_class, best], axis=0), (1, 3), body)
+    row = reshape(body.emit("Concat", [*batch_and_class, best], axis=0), (1, 3), body)
     repeats = body.emit("Concat", [is_candidate, body.constant([1], "int64")], axis=0)
     found = body.emit("Concat", [found, body.emit("Tile", [row, repeats])], axis=0)
-    is_best = body.emit("Equal", [positions_below(count, out), best])
+    is_best = body.emit("Equal", [index_range(count, out), best])
     is_removed = body.emit("Or", [is_best, _overlapping(boxes, best, node.input(3), body)])
     body.output(body.emit("And", [candidates, body.emit("Not", [is_removed])]), "bool", (None,))
     body.output(found, "int64", (None, 3))
@@ -119,7 +121,7 @@ def _selection_body(
 def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
     """Emit which boxes have an intersection over union with the best box above the threshold."""
     sides = []
-    for lower, upper in boxes.ends:
+    for lower, upper in boxes.bounds:
         start = out.emit("Max", [lower, out.emit("Gather", [lower, best])], opset=8)
         end = out.emit("Min", [upper, out.emit("Gather", [upper, best])], opset=8)
         sides.append(out.emit("Relu", [out.emit("Sub", [end, start])]))

@@ -7,15 +7,15 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-MODE = "coordinate_transformation_mode"
+MODE_ATTRIBUTE = "coordinate_transformation_mode"
 
 
 @adapter("RoiAlign", 16, 10)
-def boxes_are_shifted(node: Node, out: Rewriter) -> None:
+def shift_boxes(node: Node, out: Rewriter) -> None:
     """Shift constant boxes by half a pixel; refuse boxes smaller than a pixel, which version 10 enlarges."""
-    attributes = node.without(MODE)
-    if node.attribute(MODE, b"half_pixel") == b"output_half_pixel":
-        out.become(node, attributes=attributes)
+    attributes = node.without(MODE_ATTRIBUTE)
+    if node.attribute(MODE_ATTRIBUTE, b"half_pixel") == b"output_half_pixel":
+        out.replace(node, attributes=attributes)
         return
     data, boxes, batches = node.inputs
     constant = out.require_constant(
@@ -27,4 +27,4 @@ def boxes_are_shifted(node: Node, out: Rewriter) -> None:
         raise CannotConvert("a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel")
     shifted = tuple(corner - 0.5 / scale for corner in corners)
     moved = out.tensor(Tensor(constant.element_type, constant.dims, shifted))
-    out.become(node, inputs=[data, moved, batches], attributes=attributes)
+    out.replace(node, inputs=[data, moved, batches], attributes=attributes)

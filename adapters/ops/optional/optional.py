@@ -9,20 +9,20 @@ from opshift.model.node import Node
 
 
 @adapter("OptionalHasElement", 18, 15)
-def plain_value_is_there(node: Node, out: Rewriter) -> None:
+def replace_has_element_by_constant(node: Node, out: Rewriter) -> None:
     """Replace the check by a constant: true for a tensor or sequence, false for an omitted input."""
     if node.input(0) and _is_optional(node.input(0), out):
-        out.become(node)
+        out.replace(node)
         return
     known = out.constant(bool(node.input(0)), "bool")
     out.emit("Identity", [known], node.outputs)
 
 
 @adapter("OptionalGetElement", 18, 15)
-def plain_value_is_passed_on(node: Node, out: Rewriter) -> None:
+def replace_get_element_by_identity(node: Node, out: Rewriter) -> None:
     """Replace OptionalGetElement of a tensor or sequence by Identity."""
     if _is_optional(node.inputs[0], out):
-        out.become(node)
+        out.replace(node)
         return
     # Identity accepts sequences since opset 14, and optionals since 16.
     out.emit("Identity", node.inputs, node.outputs, opset=16)

@@ -12,7 +12,7 @@ OPSET = 10
 
 
 @adapter("DynamicQuantizeLinear", 11, 10)
-def scale_follows_from_the_range(node: Node, out: Rewriter) -> None:
+def replace_dynamic_quantize_linear(node: Node, out: Rewriter) -> None:
     """Emit the scale, the range extended to include 0 divided by 255, and the zero point.
 
     If all elements are 0 the scale is 1, as in runtimes.

@@ -6,33 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, finish
+from opshift.adapters.core.rewriter import Rewriter, rename_output
 from opshift.adapters.emit.quantization import (
     FIRST_OPSET,
-    Scheme,
-    cast,
-    dequantize,
-    is_single,
-    named_type,
-    quantize,
+    QuantizationScheme,
+    as_scalar,
+    cast_if_needed,
+    element_type_name,
+    emit_dequantize,
+    emit_quantize,
+    is_per_tensor,
     quantized_type,
-    require_type,
-    scalar,
+    require_available_type,
     scheme_of,
 )
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
-from opshift.model.tensors import BITS
+from opshift.model.tensors import PACKED_BITS
 
 
 @adapter("QuantizeLinear", 13, 19)
-def integers_are_divided_as_floats(node: Node, out: Rewriter) -> None:
+def cast_data_to_float(node: Node, out: Rewriter) -> None:
     """Cast integer data to float: since opset 19 the data must have the type of the scale."""
     data = node.inputs[0]
     if out.known_element_type(data) != "float":
         data = out.emit("Cast", [data], to=BY_NAME["float"].number)
-    out.become(node, inputs=[data, *node.inputs[1:]])
+    out.replace(node, inputs=[data, *node.inputs[1:]])
 
 
 @adapter("QuantizeLinear", 28, 25)
@@ -43,25 +43,26 @@ def integers_are_divided_as_floats(node: Node, out: Rewriter) -> None:
 @adapter("QuantizeLinear", 19, 13)
 @adapter("QuantizeLinear", 13, 10)
 @adapter("QuantizeLinear", 10, 9)
-def less_can_be_quantized(node: Node, out: Rewriter) -> None:
+def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     """Cast the inputs to supported types, or emit the arithmetic if the older version has no equivalent."""
     scheme, result, precision = scheme_of(node), _result(node, out), _precision(node, out)
-    require_type(result, node.outputs[0], out)
-    require_type(out.element_type(scheme.scale), scheme.scale, out)
+    require_available_type(result, node.outputs[0], out)
+    require_available_type(out.element_type(scheme.scale), scheme.scale, out)
     if not _has_granularity(scheme, out) or not _supports(result, "y", out):
-        quantize(node, scheme, precision, result, out)
+        emit_quantize(node, scheme, precision, result, out)
         return
     compute_type = precision if _supports(precision, "y_scale", out) and precision != "int32" else "float"
     data, scale = scheme.data, scheme.scale
     if out.opset < 23 or not _supports(out.element_type(scale), "y_scale", out):
         data, scale = (
-            cast(name, out.known_element_type(name) or "", compute_type, out) for name in (data, scale)
+            cast_if_needed(name, out.known_element_type(name) or "", compute_type, out)
+            for name in (data, scale)
         )
     # Without a zero point the result is uint8 unless `output_dtype`, since opset 21, names another type.
     explicit = out.opset >= 21 or result == "uint8"
-    zero_point = scheme.zero or ("" if explicit else _zero_point(scheme, result, out))
+    zero_point = scheme.zero_point or ("" if explicit else _zero_point(scheme, result, out))
     inputs = _as_scalars([data, scale, *([zero_point] if zero_point else [])], out)
-    out.become(node, inputs=inputs, attributes=_common_attributes(node, out))
+    out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
 
 
 @adapter("DequantizeLinear", 28, 25)
@@ -72,61 +73,61 @@ def less_can_be_quantized(node: Node, out: Rewriter) -> None:
 @adapter("DequantizeLinear", 19, 13)
 @adapter("DequantizeLinear", 13, 10)
 @adapter("DequantizeLinear", 10, 9)
-def less_can_be_dequantized(node: Node, out: Rewriter) -> None:
+def downgrade_dequantize_linear(node: Node, out: Rewriter) -> None:
     """Cast the scale to a supported type, or emit the arithmetic if the older version has no equivalent."""
     scheme = _widen_constants(scheme_of(node), out)
     source, scale_type = quantized_type(scheme, out), out.element_type(scheme.scale)
-    result = named_type(node.attribute("output_dtype", 0)) or scale_type
-    require_type(source, scheme.data, out)
-    require_type(scale_type, scheme.scale, out)
+    result = element_type_name(node.attribute("output_dtype", 0)) or scale_type
+    require_available_type(source, scheme.data, out)
+    require_available_type(scale_type, scheme.scale, out)
     if not _has_granularity(scheme, out) or not (
         _supports(source, "x", out) and _supports(result, "x_scale", out)
     ):
-        dequantize(node, scheme, result, out)
+        emit_dequantize(node, scheme, result, out)
         return
     keeps_type = out.opset >= 23 or scale_type == result
-    scale = scheme.scale if keeps_type else cast(scheme.scale, scale_type, "float", out)
-    inputs = _as_scalars([scheme.data, scale, *([scheme.zero] if scheme.zero else [])], out)
+    scale = scheme.scale if keeps_type else cast_if_needed(scheme.scale, scale_type, "float", out)
+    inputs = _as_scalars([scheme.data, scale, *([scheme.zero_point] if scheme.zero_point else [])], out)
     if keeps_type or result == "float":
-        out.become(node, inputs=inputs, attributes=_common_attributes(node, out))
+        out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
         return
     wide = out.fresh("dequantized")
-    out.become(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
-    finish(cast(wide, "float", result, out), node, out)
+    out.replace(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
+    rename_output(cast_if_needed(wide, "float", result, out), node, out)
 
 
-def _widen_constants(scheme: Scheme, out: Rewriter) -> Scheme:
+def _widen_constants(scheme: QuantizationScheme, out: Rewriter) -> QuantizationScheme:
     """Widen constant 4-bit and 2-bit inputs to 8 bits if the target opset lacks their element type."""
     source = quantized_type(scheme, out)
-    if source not in BITS or FIRST_OPSET[source] <= out.opset:
+    if source not in PACKED_BITS or FIRST_OPSET[source] <= out.opset:
         return scheme
-    data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero)
-    if data is None or (scheme.zero and zero is None):
+    data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero_point)
+    if data is None or (scheme.zero_point and zero is None):
         return scheme
     wide = source[:-1] + "8"
     names = [out.tensor(each._replace(element_type=wide)) if each else "" for each in (data, zero)]
-    return scheme._replace(data=names[0], zero=names[1])
+    return scheme._replace(data=names[0], zero_point=names[1])
 
 
 def _result(node: Node, out: Rewriter) -> str:
     """Return the output type: the type of the zero point, else `output_dtype`, else uint8."""
     if node.input(2):
         return out.element_type(node.input(2))
-    return named_type(node.attribute("output_dtype", 0)) or "uint8"
+    return element_type_name(node.attribute("output_dtype", 0)) or "uint8"
 
 
 def _precision(node: Node, out: Rewriter) -> str:
     """Return the type to divide in: `precision`, else the type of the scale."""
-    return named_type(node.attribute("precision", 0)) or out.element_type(node.inputs[1])
+    return element_type_name(node.attribute("precision", 0)) or out.element_type(node.inputs[1])
 
 
-def _has_granularity(scheme: Scheme, out: Rewriter) -> bool:
+def _has_granularity(scheme: QuantizationScheme, out: Rewriter) -> bool:
     """Return whether the older version supports the granularity of the scale: per tensor, axis or block."""
     if out.target is None:
         return False
     if out.opset < 13:
-        return is_single(scheme, out)
-    return not scheme.block or out.opset >= 21
+        return is_per_tensor(scheme, out)
+    return not scheme.block_size or out.opset >= 21
 
 
 def _supports(element_type: str, parameter: str, out: Rewriter) -> bool:
@@ -136,7 +137,7 @@ def _supports(element_type: str, parameter: str, out: Rewriter) -> bool:
     return found is not None and f"tensor({element_type})" in out.target.types_of(found[1])
 
 
-def _zero_point(scheme: Scheme, result: str, out: Rewriter) -> str:
+def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
     """Emit a zero point of zeros, which determines the output type.
 
     Raises:
@@ -153,13 +154,13 @@ def _zero_point(scheme: Scheme, result: str, out: Rewriter) -> str:
     for dim in dims:
         count *= dim
     if result in FIRST_OPSET:
-        return cast(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)
+        return cast_if_needed(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)
     return out.tensor(Tensor(result, dims, (0,) * count))
 
 
 def _as_scalars(inputs: list[str], out: Rewriter) -> list[str]:
     """Turn scale and zero point into scalars below opset 13, which supports only scalars."""
-    return [inputs[0], *(scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
+    return [inputs[0], *(as_scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
 
 
 def _common_attributes(node: Node, out: Rewriter) -> Mapping[str, Any]:

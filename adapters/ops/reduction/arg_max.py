@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.indices import size_of
+from opshift.adapters.emit.indices import dimension_scalar
 from opshift.model.node import Node
 
-TO_THE_FIRST = -(2**31)
+REVERSE_SLICE_END = -(2**31)
 """End of a slice with step -1 through a whole dimension."""
 
 
 @adapter(("ArgMax", "ArgMin"), 12, 11)
-def last_is_first_backward(node: Node, out: Rewriter) -> None:
+def replace_select_last_index(node: Node, out: Rewriter) -> None:
     """Select the first index in reversed data, and count it from the end."""
     attributes = node.without("select_last_index")
     if not node.attribute("select_last_index", 0):
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     data, axis = node.inputs[0], node.attribute("axis", 0)
-    bounds = [out.constant([each], "int64") for each in (-1, TO_THE_FIRST, axis, -1)]
+    bounds = [out.constant([each], "int64") for each in (-1, REVERSE_SLICE_END, axis, -1)]
     reversed_data = out.emit("Slice", [data, *bounds])
     index = out.fresh(node.op_type.lower())
-    out.become(node, inputs=[reversed_data], outputs=[index], attributes=attributes)
-    last = out.emit("Sub", [size_of(data, axis, out), out.constant(1, "int64")])
+    out.replace(node, inputs=[reversed_data], outputs=[index], attributes=attributes)
+    last = out.emit("Sub", [dimension_scalar(data, axis, out), out.constant(1, "int64")])
     out.emit("Sub", [last, index], node.outputs)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.indices import chosen_axes, count_of, require_elements, without_axes
+from opshift.adapters.emit.indices import axis_count, count_axes, require_nonempty, shape_without_axes
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-FLOATS = ("float", "double", "float16", "bfloat16")
+FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 
-WITHOUT_AXES = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "ReduceSumSquare": "Mul"}
+ELEMENTWISE_EQUIVALENTS = {
+    "ReduceL1": "Abs",
+    "ReduceL2": "Abs",
+    "ReduceLogSum": "Log",
+    "ReduceSumSquare": "Mul",
+}
 """Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
 
 
@@ -24,7 +29,7 @@ WITHOUT_AXES = {"ReduceL1": "Abs", "ReduceL2": "Abs", "ReduceLogSum": "Log", "Re
     18,
     13,
 )  # fmt: skip
-def axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant `axes` to the attribute; emit the elementwise equivalent of a reduction over no axes."""
     axes = node.input(1)
     known = out.constant_value(axes)
@@ -37,24 +42,24 @@ def axes_become_an_attribute(node: Node, out: Rewriter) -> None:
     elif node.attribute("noop_with_empty_axes", 0):
         _reduce_no_axes(node, out)
         return
-    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 def _reduce_no_axes(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
-    op_type = WITHOUT_AXES.get(node.op_type, "Identity")
-    if op_type == "Log" and out.element_type(data) not in FLOATS:
+    op_type = ELEMENTWISE_EQUIVALENTS.get(node.op_type, "Identity")
+    if op_type == "Log" and out.element_type(data) not in FLOAT_TYPES:
         raise CannotConvert(
             f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
         )
     inputs = [data, data] if op_type == "Mul" else [data]
-    out.become(node, op_type=op_type, inputs=inputs, attributes={})
+    out.replace(node, op_type=op_type, inputs=inputs, attributes={})
 
 
 COMPUTED_AXES_TYPES = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
 """Element types in which ReduceLogSumExp is computed, with their largest finite number."""
 
-SUMMED = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
+SUM_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
 """Reductions that can be expressed with ReduceSum."""
 
 
@@ -66,7 +71,7 @@ def reduce_over_computed_axes(node: Node, out: Rewriter) -> None:
     Raises:
         CannotConvert: a required type, rank or dimension is unknown, or the element type has no exact form.
     """
-    if node.op_type in SUMMED:
+    if node.op_type in SUM_REDUCTIONS:
         _reduce_by_sum(node, out)
     else:
         _reduce_by_axis(node, out)
@@ -119,7 +124,9 @@ def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
     data, axes = node.inputs
     if element_type not in COMPUTED_AXES_TYPES:
-        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
+        raise CannotConvert(
+            f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
+        )
     if 0 in (out.shape(data) or ()):
         total = _sum(node, out.emit("Exp", [data], opset=13), out.fresh("sum"), out)
         out.emit("Log", [total], node.outputs, opset=13)
@@ -151,7 +158,9 @@ def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
 
 def _require_float(node: Node, element_type: str) -> None:
     if element_type not in ("float16", "bfloat16", *COMPUTED_AXES_TYPES):
-        raise CannotConvert(f"the axes are not constant, and the data is {element_type}", remedy=FOLD)
+        raise CannotConvert(
+            f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
+        )
 
 
 def _reduce_by_axis(node: Node, out: Rewriter) -> None:
@@ -159,7 +168,7 @@ def _reduce_by_axis(node: Node, out: Rewriter) -> None:
     data = node.inputs[0]
     rank = out.rank(data)
     if not rank:
-        out.become(node, op_type="Identity", inputs=[data], attributes={})
+        out.replace(node, op_type="Identity", inputs=[data], attributes={})
         return
     keepdims = node.attribute("keepdims", 1)
     chosen = _reduced_axes(node, rank, out)
@@ -180,10 +189,10 @@ def _reduce_by_axis(node: Node, out: Rewriter) -> None:
 def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
     """Emit 1 for each reduced axis, even if it is listed more than once, and 0 for every other axis."""
     axes, int64 = node.inputs[1], BY_NAME["int64"].number
-    chosen = chosen_axes(axes, rank, out)
-    if count_of(axes, out) != 1:
+    chosen = count_axes(axes, rank, out)
+    if axis_count(axes, out) != 1:
         chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=int64)
-    if count_of(axes, out) or node.attribute("noop_with_empty_axes", 0):
+    if axis_count(axes, out) or node.attribute("noop_with_empty_axes", 0):
         return chosen
     # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
     is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
@@ -194,12 +203,12 @@ def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
     """Remove the reduced dimensions from the shape."""
     data, axes = node.inputs
     shape = out.shape(data)
-    if not count_of(axes, out) or (shape is not None and all(shape)):
-        require_elements(data, axes, out)
-        out.emit("Reshape", [kept, without_axes(kept, chosen, out)], node.outputs)
+    if not axis_count(axes, out) or (shape is not None and all(shape)):
+        require_nonempty(data, axes, out)
+        out.emit("Reshape", [kept, shape_without_axes(kept, chosen, out)], node.outputs)
     else:
         out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
 
 
-FOLD = "make the axes an initializer that is not a graph input"
+CONSTANT_AXES_REMEDY = "make the axes an initializer that is not a graph input"
 """Remedy for computed axes that cannot be converted."""

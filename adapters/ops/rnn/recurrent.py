@@ -7,26 +7,28 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-STATES = (5, 6)
+STATE_INPUTS = (5, 6)
 """Positions of the initial states among the inputs; they have a batch dimension too."""
 
-TUNED = frozenset({b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu"})
+PARAMETRIC_ACTIVATIONS = frozenset(
+    {b"affine", b"leakyrelu", b"thresholdedrelu", b"scaledtanh", b"hardsigmoid", b"elu"}
+)
 """Activations with parameters; GRU defines defaults for them since version 3."""
 
 
 @adapter(("RNN", "GRU", "LSTM"), 14, 7)
-def time_comes_first(node: Node, out: Rewriter) -> None:
+def transpose_batch_first_layout(node: Node, out: Rewriter) -> None:
     """Transpose inputs and outputs if `layout` is 1, which puts the batch before time."""
     attributes = node.without("layout")
     if not node.attribute("layout", 0):
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     inputs = list(node.inputs)
-    for position in (0, *STATES):
+    for position in (0, *STATE_INPUTS):
         if node.input(position):
             inputs[position] = out.emit("Transpose", [node.input(position)], perm=[1, 0, 2])
     outputs = [out.fresh(node.op_type.lower()) if name else "" for name in node.outputs]
-    out.become(node, inputs=inputs, outputs=outputs, attributes=attributes)
+    out.replace(node, inputs=inputs, outputs=outputs, attributes=attributes)
     for position, (transposed, name) in enumerate(zip(outputs, node.outputs, strict=True)):
         if name:
             # Y is (seq, directions, batch, hidden) without layout, Y_h and Y_c are (directions, batch,
@@ -37,23 +39,23 @@ def time_comes_first(node: Node, out: Rewriter) -> None:
 
 @adapter(("RNN", "LSTM"), 7, 1)
 @adapter("GRU", 7, 3)
-def sequence_is_asked_for(node: Node, out: Rewriter) -> None:
+def set_output_sequence(node: Node, out: Rewriter) -> None:
     """Set `output_sequence` to 1 if `Y` is used: below version 7 it enables that output."""
     if node.output(0):
-        out.become(node, attributes={**node.attributes, "output_sequence": 1})
+        out.replace(node, attributes={**node.attributes, "output_sequence": 1})
     else:
-        out.become(node)
+        out.replace(node)
 
 
 @adapter("GRU", 3, 1)
-def reset_comes_before_the_product(node: Node, out: Rewriter) -> None:
+def remove_linear_before_reset(node: Node, out: Rewriter) -> None:
     """Remove `linear_before_reset`, add the required output `Y_h`, and set the direction.
 
     The default direction of version 1 is misspelled in its definition, so the attribute is written out.
     """
     if node.attribute("linear_before_reset", 0):
         raise CannotConvert("linear_before_reset is 1, which GRU-1 does not support")
-    parametric = TUNED & {name.lower() for name in node.attribute("activations", ())}
+    parametric = PARAMETRIC_ACTIVATIONS & {name.lower() for name in node.attribute("activations", ())}
     if parametric and "activation_alpha" not in node.attributes:
         name = min(parametric).decode()
         raise CannotConvert(
@@ -62,4 +64,4 @@ def reset_comes_before_the_product(node: Node, out: Rewriter) -> None:
         )
     attributes = {"direction": b"forward", **node.without("linear_before_reset")}
     outputs = (node.output(0), node.output(1) or out.fresh("last"))
-    out.become(node, outputs=outputs, attributes=attributes)
+    out.replace(node, outputs=outputs, attributes=attributes)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.subgraphs import LoopBody, returned_type
+from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
 
 @adapter("SequenceMap", 17, 16)
-def elements_take_turns(node: Node, out: Rewriter) -> None:
+def replace_sequence_map_by_loop(node: Node, out: Rewriter) -> None:
     """Replace SequenceMap by a Loop over the first input; tensor inputs are passed to every iteration."""
     graph = node.attribute("body")
     is_sequence = [out.element_type(name).startswith("seq(") for name in node.inputs]
-    types = [returned_type("", value, out) for value in graph.output]
-    body = LoopBody(out)
+    types = [body_output_type("", value, out) for value in graph.output]
+    body = LoopBuilder(out)
     states = [body.input(f"seq(tensor({name}))") for name in types]
     for name, inner, indexed in zip(node.inputs, graph.input, is_sequence, strict=True):
         if indexed:
-            body.emit("SequenceAt", [name, body.turn], [inner.name])
+            body.emit("SequenceAt", [name, body.iteration], [inner.name])
         else:
             body.emit("Identity", [name], [inner.name])
-    body.enclose(node.attributes["body"])
+    body.embed(node.attributes["body"])
     for state, value, element_type in zip(states, graph.output, types, strict=True):
         appended = body.emit("SequenceInsert", [state, value.name])
         body.output(appended, f"seq(tensor({element_type}))")
     empty = [out.emit("SequenceEmpty", [], dtype=BY_NAME[name].number) for name in types]
-    body.run(out.emit("SequenceLength", node.inputs[:1]), empty, out, node.outputs)
+    body.emit_loop(out.emit("SequenceLength", node.inputs[:1]), empty, out, node.outputs)

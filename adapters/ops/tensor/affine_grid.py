@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import LONGEST, Size, as_list, positions_below, reshaped
+from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_ELEMENTS,
+    Dimension,
+    dimension_tensor,
+    index_range,
+    reshape,
+)
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("AffineGrid", 20, 19)
-def grid_is_a_sum_of_columns(node: Node, out: Rewriter) -> None:
+def expand_affine_grid(node: Node, out: Rewriter) -> None:
     """Rewrite as each matrix column times the positions along one axis, plus the last column.
 
     The first column belongs to the last axis, the width.
@@ -23,7 +29,7 @@ def grid_is_a_sum_of_columns(node: Node, out: Rewriter) -> None:
         positions = _positions(node, axis, out)
         shape = [1] * (axes + 2)
         shape[1 + axis] = -1
-        column = reshaped(positions, shape, out)
+        column = reshape(positions, shape, out)
         product = out.emit("Mul", [column, _column(theta, axes - 1 - axis, axes, out)])
         grid = out.emit("Add", [product, grid], node.outputs if axis == axes - 1 else 1)
 
@@ -43,7 +49,7 @@ def _axis_count(node: Node, out: Rewriter) -> int:
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
     """Return one column of every matrix, to be broadcast over all points."""
     column = out.emit("Gather", [theta, out.constant(index, "int64")], axis=2)
-    return reshaped(column, (-1, *[1] * axes, axes), out)
+    return reshape(column, (-1, *[1] * axes, axes), out)
 
 
 def _positions(node: Node, axis: int, out: Rewriter) -> str:
@@ -56,13 +62,13 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
             "align_corners is 1, but one point between two corners has no defined position",
             remedy="set align_corners to 0",
         )
-    if isinstance(size, int) and size <= LONGEST:
+    if isinstance(size, int) and size <= MAX_CONSTANT_ELEMENTS:
         step, first = (2 / (size - 1), -1.0) if corners else (2 / size, 1 / size - 1)
         return out.constant(tuple(first + step * index for index in range(size)), element_type)
-    return _computed_positions(as_list(size, out), corners, element_type, out)
+    return _computed_positions(dimension_tensor(size, out), corners, element_type, out)
 
 
-def _size(node: Node, axis: int, out: Rewriter) -> Size:
+def _size(node: Node, axis: int, out: Rewriter) -> Dimension:
     """Return the number of points along an axis; `size` starts with samples and channels."""
     known = out.constant_value(node.inputs[1])
     if known is not None:
@@ -77,7 +83,7 @@ def _computed_positions(count: str, corners: bool, element_type: str, out: Rewri
     """
     two, one = out.constant(2.0, "double"), out.constant(1.0, "double")
     indices, points = (
-        out.emit("Cast", [name], to=BY_NAME["double"].number) for name in (positions_below(count, out), count)
+        out.emit("Cast", [name], to=BY_NAME["double"].number) for name in (index_range(count, out), count)
     )
     doubled = out.emit("Mul", [indices, two])
     if corners:

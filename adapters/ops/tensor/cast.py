@@ -5,20 +5,20 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.model.element_types import BY_NAME, BY_NUMBER, WIDTHS
+from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("BitCast", 26, 25)
-def integers_wrap_round(node: Node, out: Rewriter) -> None:
+def replace_bit_cast_by_cast(node: Node, out: Rewriter) -> None:
     """Replace BitCast between integers of the same width by Cast, which keeps the bits; refuse floats."""
     source = out.element_type(node.inputs[0])
     target = BY_NUMBER[node.attribute("to")].name
-    widths = {**WIDTHS, "bool": 8}
+    widths = {**INTEGER_BITS, "bool": 8}
     if source == target:
         out.emit("Identity", node.inputs, node.outputs)
-    elif target in WIDTHS and widths.get(source) == WIDTHS[target]:
+    elif target in INTEGER_BITS and widths.get(source) == INTEGER_BITS[target]:
         cast(node.inputs[0], target, out, node.outputs)
     else:
         raise CannotConvert(
@@ -28,7 +28,7 @@ def integers_wrap_round(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Cast", 1, 6)
-def name_becomes_number(node: Node, out: Rewriter) -> None:
+def convert_type_name_to_number(node: Node, out: Rewriter) -> None:
     """Replace the type name in `to`, such as `FLOAT`, with the number of the TensorProto.DataType."""
     to = node.attribute("to")
     name = to.decode() if isinstance(to, bytes) else str(to)
@@ -37,18 +37,18 @@ def name_becomes_number(node: Node, out: Rewriter) -> None:
             f"attribute 'to' is {name!r}, which is not an element type",
             remedy="use the name of a TensorProto.DataType, such as FLOAT",
         )
-    out.become(node, attributes={"to": BY_NAME[name.lower()].number})
+    out.replace(node, attributes={"to": BY_NAME[name.lower()].number})
 
 
 @adapter("Cast", 6, 1)
-def number_becomes_name(node: Node, out: Rewriter) -> None:
+def convert_type_number_to_name(node: Node, out: Rewriter) -> None:
     """Replace the number in `to` with the name of the TensorProto.DataType in capitals."""
     name = BY_NUMBER[node.attribute("to")].name.upper()
-    out.become(node, attributes={"to": name.encode()})
+    out.replace(node, attributes={"to": name.encode()})
 
 
 @adapter("CastLike", 15, 14)
-def type_is_named(node: Node, out: Rewriter) -> None:
+def replace_cast_like_with_cast(node: Node, out: Rewriter) -> None:
     """Emit a Cast to the element type of the second input, which must be known."""
     like = out.element_type(node.inputs[1])
-    out.become(node, op_type="Cast", inputs=node.inputs[:1], attributes={"to": BY_NAME[like].number})
+    out.replace(node, op_type="Cast", inputs=node.inputs[:1], attributes={"to": BY_NAME[like].number})

@@ -50,7 +50,7 @@ def _emit_slice_and_pad(
     if any(pads):
         out.emit("Pad", [data, out.constant(pads, "int64")], node.outputs)
     elif not cuts:
-        out.become(node, op_type="Identity", inputs=node.inputs[:1], attributes={})
+        out.replace(node, op_type="Identity", inputs=node.inputs[:1], attributes={})
 
 
 def _rewrite_computed_sizes(node: Node, out: Rewriter) -> None:

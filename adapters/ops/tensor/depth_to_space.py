@@ -16,11 +16,11 @@ OPSET = 5
 
 
 @adapter("DepthToSpace", 11, 1)
-def channels_come_after_positions(node: Node, out: Rewriter) -> None:
+def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
     attributes = node.without("mode")
     if node.attribute("mode", b"DCR") == b"DCR":
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     block = node.attribute("blocksize")
     sizes = _known_image_sizes(node.inputs[0], out)
@@ -28,7 +28,7 @@ def channels_come_after_positions(node: Node, out: Rewriter) -> None:
         channels = _channels(node.inputs[0], out)
         parts = (-1 if channels is None else channels // (block * block), block * block)
         data = _swap_channel_factors(node.inputs[0], parts, out)
-        out.become(node, inputs=[data], attributes=attributes)
+        out.replace(node, inputs=[data], attributes=attributes)
         return
     channels, height, width = sizes
     depth = channels // (block * block)
@@ -38,17 +38,17 @@ def channels_come_after_positions(node: Node, out: Rewriter) -> None:
 
 
 @adapter("SpaceToDepth", 28, 13)
-def positions_come_before_channels(node: Node, out: Rewriter) -> None:
+def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
     attributes = node.without("mode")
     if node.attribute("mode", b"DCR") == b"DCR":
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     block = node.attribute("blocksize")
     sizes = _known_image_sizes(node.inputs[0], out)
     if sizes is None:
         depth = out.fresh("depth")
-        out.become(node, outputs=[depth], attributes=attributes)
+        out.replace(node, outputs=[depth], attributes=attributes)
         channels = _channels(node.inputs[0], out)
         _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
         return

@@ -9,37 +9,37 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
-    LONGEST,
-    ONE,
-    depth_of,
-    flat_elements,
-    flat_tuples,
-    nonnegative,
+    INT64_ONE,
+    MAX_CONSTANT_INDICES,
+    flatten_element_indices,
+    flatten_index_tuples,
+    index_depth,
+    nonnegative_indices,
 )
 from opshift.model.node import Node, Tensor
 
 
 @adapter("GatherND", 12, 11)
-def batch_indices_are_written_out(node: Node, out: Rewriter) -> None:
+def prepend_batch_indices(node: Node, out: Rewriter) -> None:
     """Prepend to each index tuple its own position in the `batch_dims` leading dimensions."""
     batch_dims = node.attribute("batch_dims", 0)
     if not batch_dims:
-        out.become(node, attributes={})
+        out.replace(node, attributes={})
         return
     data, indices = node.inputs
     last_axis = out.rank(indices) - 1
     batch_indices = _batch_indices(indices, batch_dims, last_axis, out)
     tuples = out.emit("Concat", [batch_indices, indices], axis=last_axis)
-    out.become(node, inputs=[data, tuples], attributes={})
+    out.replace(node, inputs=[data, tuples], attributes={})
 
 
 @adapter("GatherND", 11, 10)
-def tuples_become_rows(node: Node, out: Rewriter) -> None:
+def gather_rows(node: Node, out: Rewriter) -> None:
     """Flatten the data to rows, one for each possible index tuple, and gather the rows with Gather."""
     data, indices = node.inputs
-    depth = depth_of(indices, out)
+    depth = index_depth(indices, out)
     rows = out.emit("Flatten", [data], axis=depth, opset=INDICES_OPSET)
-    row_ids = flat_tuples(data, indices, out)
+    row_ids = flatten_index_tuples(data, indices, out)
     gathered = out.emit("Gather", [rows, row_ids], axis=0, opset=INDICES_OPSET)
     bounds = [out.constant([each], "int64") for each in (depth, 2**31 - 1, 0)]
     row_shape = out.emit(
@@ -52,19 +52,19 @@ def tuples_become_rows(node: Node, out: Rewriter) -> None:
 
 
 @adapter("GatherElements", 11, 10)
-def elements_become_flat(node: Node, out: Rewriter) -> None:
+def gather_flat_elements(node: Node, out: Rewriter) -> None:
     """Flatten the data to one dimension and gather single elements with Gather."""
     data, indices = node.inputs
     axis, rank = node.attribute("axis", 0), out.rank(data)
     if rank == 1:
         # Gather and GatherElements are the same operation on one dimension.
-        indices = nonnegative(indices, data, 0, out)
-        out.become(
+        indices = nonnegative_indices(indices, data, 0, out)
+        out.replace(
             node, op_type="Gather", inputs=[data, indices], attributes={"axis": 0}, opset=INDICES_OPSET
         )
         return
     flat_data = out.emit("Reshape", [data, out.constant([-1], "int64")], opset=INDICES_OPSET)
-    flat_indices = flat_elements(data, indices, axis % rank, out)
+    flat_indices = flatten_element_indices(data, indices, axis % rank, out)
     gathered = out.emit("Gather", [flat_data, flat_indices], axis=0, opset=INDICES_OPSET)
     shape = out.emit("Shape", [indices], opset=INDICES_OPSET)
     out.emit("Reshape", [gathered, shape], node.outputs, opset=INDICES_OPSET)
@@ -77,14 +77,14 @@ def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter)
     """
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
-    if len(sizes) == last_axis and prod(sizes) <= LONGEST:
+    if len(sizes) == last_axis and prod(sizes) <= MAX_CONSTANT_INDICES:
         values = (index for position in product(*map(range, sizes)) for index in position[:batch_dims])
         return out.tensor(Tensor("int64", (*sizes, batch_dims), tuple(values)))
     shape = out.emit("Shape", [indices])
     bounds = [out.constant([each], "int64") for each in (0, batch_dims, last_axis)]
     batch_shape = out.emit("Slice", [shape, *bounds[:2], bounds[0]])
     # NonZero of a tensor of ones lists every position of the batch dimensions in row-major order.
-    ones = out.emit("ConstantOfShape", [batch_shape], value=ONE)
+    ones = out.emit("ConstantOfShape", [batch_shape], value=INT64_ONE)
     positions = out.emit("Transpose", [out.emit("NonZero", [ones])], perm=[1, 0])
     trailing = out.constant([*[1] * (last_axis - batch_dims), batch_dims], "int64")
     aligned = out.emit("Reshape", [positions, out.emit("Concat", [batch_shape, trailing], axis=0)])

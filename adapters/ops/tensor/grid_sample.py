@@ -9,82 +9,82 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, finish
+from opshift.adapters.core.rewriter import Rewriter, rename_output
 from opshift.adapters.emit.pixel_table import (
-    COMPUTED_IN,
+    COMPUTE_TYPES,
     OPSET,
-    Tap,
+    PixelTap,
+    as_int64,
     edge_tap,
-    image_dims,
-    rows_at,
-    table_of,
-    whole,
+    emit_pixel_table,
+    require_image_shape,
+    weighted_sum,
 )
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-OLD_NAMES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
+OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
-NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
+NEW_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
-KEYS = -0.75
+CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
 
 
-class Rule(NamedTuple):
+class Interpolation(NamedTuple):
     """Interpolation mode, padding mode and alignment of the grid."""
 
     mode: str
     padding: str
-    aligned: bool
+    align_corners: bool
 
 
 @adapter("GridSample", 20, 16)
-def images_have_two_dimensions(node: Node, out: Rewriter) -> None:
+def rename_modes(node: Node, out: Rewriter) -> None:
     """Rename the modes of 2-D images; rewrite images of other ranks as lookups."""
     if out.rank(node.inputs[0]) != 4:
-        sample(node, out)
+        expand_grid_sample(node, out)
         return
     mode = node.attribute("mode", b"linear").decode()
-    out.become(node, attributes={**node.attributes, "mode": OLD_NAMES.get(mode, mode.encode())})
+    out.replace(node, attributes={**node.attributes, "mode": OLD_MODES.get(mode, mode.encode())})
 
 
 @adapter("GridSample", 16, 15)
-def sample(node: Node, out: Rewriter) -> None:
+def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
     data, grid = node.inputs
     interpolation = _read_interpolation(node)
     if (interpolation.mode, interpolation.padding) == ("cubic", "border"):
-        out.concede(
+        out.allow(
             "approximate",
             "onnxruntime clamps the pixels of cubic interpolation to the border, others the coordinate",
         )
-    batch, (channels, *sizes) = image_dims(data, out)
+    batch, (channels, *sizes) = require_image_shape(data, out)
     element_type = out.element_type(data)
-    compute_type = element_type if interpolation.mode == "nearest" else COMPUTED_IN.get(element_type)
+    compute_type = element_type if interpolation.mode == "nearest" else COMPUTE_TYPES.get(element_type)
     if compute_type is None:
         raise CannotConvert(
             f"the node interpolates {element_type}, but the rounding of the result is undefined"
         )
-    table = table_of(_cast(data, compute_type, out), batch, channels, tuple(sizes), compute_type, out)
+    table = emit_pixel_table(_cast(data, compute_type, out), batch, channels, tuple(sizes), compute_type, out)
     shape = _output_shape(grid, batch, channels, len(sizes), out)
     grid = _cast(grid, "float", out)
     axes = [
         _taps(_coordinate(grid, axis, sizes, interpolation, out), size, interpolation, compute_type, out)
         for axis, size in enumerate(sizes)
     ]
-    transposed = out.emit("Transpose", [rows_at(table, axes, out)], opset=OPSET, perm=[0, 2, 1])
+    transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], opset=OPSET, perm=[0, 2, 1])
     sampled = out.emit("Reshape", [transposed, shape], opset=OPSET)
-    finish(
+    rename_output(
         sampled if compute_type == element_type else _cast_from_float(sampled, element_type, out), node, out
     )
 
 
-def _read_interpolation(node: Node) -> Rule:
+def _read_interpolation(node: Node) -> Interpolation:
     mode = node.attribute("mode", b"linear").decode()
     padding = node.attribute("padding_mode", b"zeros").decode()
-    return Rule(NEW_NAMES.get(mode, mode), padding, bool(node.attribute("align_corners", 0)))
+    return Interpolation(NEW_MODES.get(mode, mode), padding, bool(node.attribute("align_corners", 0)))
 
 
 def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out: Rewriter) -> str:
@@ -97,7 +97,9 @@ def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out
     return out.emit("Concat", [out.constant([0, channels], "int64"), lengths], opset=OPSET, axis=0)
 
 
-def _coordinate(grid: str, axis: int, sizes: Sequence[int], interpolation: Rule, out: Rewriter) -> str:
+def _coordinate(
+    grid: str, axis: int, sizes: Sequence[int], interpolation: Interpolation, out: Rewriter
+) -> str:
     """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
     spatial, size = len(sizes), sizes[axis]
     # The grid lists the last axis first.
@@ -105,12 +107,14 @@ def _coordinate(grid: str, axis: int, sizes: Sequence[int], interpolation: Rule,
     normalized = out.emit("Gather", [grid, index], opset=OPSET, axis=spatial + 1)
     normalized = out.emit("Reshape", [normalized, out.constant([0, -1], "int64")], opset=OPSET)
     shifted = _binary("Add", normalized, 1.0, out)
-    if interpolation.aligned:
+    if interpolation.align_corners:
         return _binary("Mul", _binary("Div", shifted, 2.0, out), float(size - 1), out)
     return _binary("Div", _binary("Sub", _binary("Mul", shifted, float(size), out), 1.0, out), 2.0, out)
 
 
-def _taps(coordinate: str, size: int, interpolation: Rule, element_type: str, out: Rewriter) -> list[Tap]:
+def _taps(
+    coordinate: str, size: int, interpolation: Interpolation, element_type: str, out: Rewriter
+) -> list[PixelTap]:
     if interpolation.mode == "nearest":
         nearest = out.emit("Round", [coordinate], opset=11)
         return [_tap(_bound(nearest, size, interpolation, out), "", size, interpolation, out)]
@@ -127,17 +131,17 @@ def _taps(coordinate: str, size: int, interpolation: Rule, element_type: str, ou
     return taps
 
 
-def _tap(pixel: str, weight: str, size: int, interpolation: Rule, out: Rewriter) -> Tap:
+def _tap(pixel: str, weight: str, size: int, interpolation: Interpolation, out: Rewriter) -> PixelTap:
     """Return a tap whose pixel is clamped to the image; zero padding also marks pixels beyond the edge."""
     if interpolation.padding == "reflection":
         pixel = _reflect(pixel, size, interpolation, out)
     if interpolation.padding == "zeros":
         return edge_tap(pixel, weight, size, out)
     clamped = out.emit("Clip", [pixel], opset=6, min=0.0, max=float(size - 1))
-    return Tap(whole(clamped, out), "", weight)
+    return PixelTap(as_int64(clamped, out), "", weight)
 
 
-def _bound(coordinate: str, size: int, interpolation: Rule, out: Rewriter) -> str:
+def _bound(coordinate: str, size: int, interpolation: Interpolation, out: Rewriter) -> str:
     if interpolation.padding == "reflection":
         return _reflect(coordinate, size, interpolation, out)
     if interpolation.padding == "border" and interpolation.mode != "cubic":
@@ -145,9 +149,9 @@ def _bound(coordinate: str, size: int, interpolation: Rule, out: Rewriter) -> st
     return coordinate
 
 
-def _reflect(coordinate: str, size: int, interpolation: Rule, out: Rewriter) -> str:
+def _reflect(coordinate: str, size: int, interpolation: Interpolation, out: Rewriter) -> str:
     """Reflect a coordinate at the edges, repeatedly if necessary."""
-    low, extent = (0.0, float(size - 1)) if interpolation.aligned else (-0.5, float(size))
+    low, extent = (0.0, float(size - 1)) if interpolation.align_corners else (-0.5, float(size))
     # A single aligned pixel has no extent to divide by.
     if not extent:
         return _binary("Mul", coordinate, 0.0, out)
@@ -188,7 +192,11 @@ def _lower_weight(fraction: str, out: Rewriter) -> str:
 def _cubic_weight(offset: int) -> Callable[[str, Rewriter], str]:
     """Return the weight function of the pixel at an offset from the lower pixel."""
     is_inner = offset in (0, 1)
-    coefficients = (KEYS + 2, -(KEYS + 3), 0.0, 1.0) if is_inner else (KEYS, -5 * KEYS, 8 * KEYS, -4 * KEYS)
+    coefficients = (
+        (CUBIC_COEFFICIENT + 2, -(CUBIC_COEFFICIENT + 3), 0.0, 1.0)
+        if is_inner
+        else (CUBIC_COEFFICIENT, -5 * CUBIC_COEFFICIENT, 8 * CUBIC_COEFFICIENT, -4 * CUBIC_COEFFICIENT)
+    )
 
     def weight(fraction: str, out: Rewriter) -> str:
         signed_distance = _binary("Sub", fraction, float(offset), out) if offset else fraction

@@ -11,10 +11,10 @@ from opshift.model.node import Node
 
 
 @adapter("IsInf", 10, 9)
-def beyond_all_finite_numbers(node: Node, out: Rewriter) -> None:
+def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
     """Compare with the largest finite number of the element type: only infinity exceeds it."""
     value, element_type = _comparable(node.inputs[0], out)
-    largest = LARGEST[element_type]
+    largest = LARGEST_FINITE[element_type]
     # Nothing exceeds infinity, so an infinite limit disables the detection of that sign.
     upper_limit = largest if node.attribute("detect_positive", 1) else math.inf
     lower_limit = largest if node.attribute("detect_negative", 1) else math.inf
@@ -24,7 +24,7 @@ def beyond_all_finite_numbers(node: Node, out: Rewriter) -> None:
 
 
 @adapter("IsNaN", 9, 8)
-def neither_below_nor_above(node: Node, out: Rewriter) -> None:
+def detect_nan_by_comparison(node: Node, out: Rewriter) -> None:
     """Test that a value is neither below infinity nor above zero, which is true only for NaN."""
     value, element_type = _comparable(node.inputs[0], out)
     is_below = out.emit("Less", [value, out.constant(math.inf, element_type)])
@@ -33,7 +33,7 @@ def neither_below_nor_above(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Sign", 9, 8)
-def above_zero_less_below_zero(node: Node, out: Rewriter) -> None:
+def compute_sign_by_comparison(node: Node, out: Rewriter) -> None:
     """Subtract the test for values below zero from the test for values above zero."""
     value, element_type = _comparable(node.inputs[0], out)
     zero = out.constant(0.0, element_type)
@@ -41,7 +41,7 @@ def above_zero_less_below_zero(node: Node, out: Rewriter) -> None:
     cast(out.emit("Sub", flags), out.element_type(node.inputs[0]), out, node.outputs)
 
 
-LARGEST = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
+LARGEST_FINITE = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
 """Largest finite number of each type that comparisons support in every opset."""
 
 
@@ -51,6 +51,6 @@ def _comparable(name: str, out: Rewriter) -> tuple[str, str]:
     Values of other types are cast to float, which keeps sign, infinity and NaN.
     """
     element_type = out.element_type(name)
-    if element_type in LARGEST:
+    if element_type in LARGEST_FINITE:
         return name, element_type
     return cast(name, "float", out), "float"

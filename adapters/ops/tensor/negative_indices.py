@@ -6,43 +6,43 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
-    UNSIGNED,
-    _is_negative,
-    nonnegative,
-    shifted_if_negative,
+    UNSIGNED_INTEGERS,
+    add_to_negative_indices,
+    is_negative,
+    nonnegative_indices,
 )
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
 
 @adapter("Gather", 11, 1)
-def gathered_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+def make_gather_indices_nonnegative(node: Node, out: Rewriter) -> None:
     """Add the size of the dimension to negative indices."""
     data, indices = node.inputs
-    indices = nonnegative(indices, data, node.attribute("axis", 0), out)
-    out.become(node, inputs=[data, indices])
+    indices = nonnegative_indices(indices, data, node.attribute("axis", 0), out)
+    out.replace(node, inputs=[data, indices])
 
 
 @adapter("Scatter", 11, 9)
 @adapter("ScatterElements", 11, 10)
-def scattered_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+def make_scatter_indices_nonnegative(node: Node, out: Rewriter) -> None:
     """Emit Scatter, the former name of ScatterElements, with the size added to negative indices."""
     data, indices, updates = node.inputs
-    indices = nonnegative(indices, data, node.attribute("axis", 0), out)
-    out.become(node, op_type="Scatter", inputs=[data, indices, updates], opset=INDICES_OPSET)
+    indices = nonnegative_indices(indices, data, node.attribute("axis", 0), out)
+    out.replace(node, op_type="Scatter", inputs=[data, indices, updates], opset=INDICES_OPSET)
 
 
 @adapter("OneHot", 11, 9)
-def hot_indices_count_from_the_front(node: Node, out: Rewriter) -> None:
+def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
     """Add `depth` to negative indices; indices below `-depth` remain out of range."""
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
     if axis < -1:
         # Opset 9 allows -1 as its only negative axis; the output has one more dimension than the indices.
         axis += out.rank(indices) + 1
-    if out.element_type(indices) not in UNSIGNED:
+    if out.element_type(indices) not in UNSIGNED_INTEGERS:
         indices, depth = _nonnegative_classes(indices, depth, out)
-    out.become(node, inputs=[indices, depth, values], attributes={"axis": axis})
+    out.replace(node, inputs=[indices, depth, values], attributes={"axis": axis})
 
 
 def _to_int64(indices: str, out: Rewriter) -> str:
@@ -70,8 +70,8 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
     depth = (
         _as_scalar(depth, out) if known_depth is None else out.constant(int(known_depth.values[0]), "int64")
     )
-    indices = shifted_if_negative(indices, depth, "int64", out)
-    below_range = _is_negative(indices, "int64", out)
+    indices = add_to_negative_indices(indices, depth, "int64", out)
+    below_range = is_negative(indices, "int64", out)
     missing = out.emit(
         "Mul", [below_range, out.emit("Sub", [depth, indices], opset=INDICES_OPSET)], opset=INDICES_OPSET
     )

@@ -5,14 +5,14 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import Size, computed_dimension, dimension
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
 
 @adapter("NonZero", 9, 8)
-def places_are_collected(node: Node, out: Rewriter) -> None:
+def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     """Collect the flat positions of nonzero elements in a Loop, and split them into one row per dimension."""
     data = node.inputs[0]
     rank = out.rank(data)
@@ -31,7 +31,7 @@ def places_are_collected(node: Node, out: Rewriter) -> None:
     out.emit("Concat", lists, node.outputs, axis=0)
 
 
-def _at_least_one(size: Size, out: Rewriter) -> str:
+def _at_least_one(size: Dimension, out: Rewriter) -> str:
     """Return a size as a divisor, with 0 replaced by 1."""
     # Runtimes reject a divisor of 0 even if the dividend is empty.
     if isinstance(size, int):
@@ -42,12 +42,12 @@ def _at_least_one(size: Size, out: Rewriter) -> str:
 
 def _nonzero_positions(flags: str, out: Rewriter) -> str:
     """Return the positions of the ones in a list of ones and zeros."""
-    body = LoopBody(out)
+    body = LoopBuilder(out)
     found = body.input("int64", (None,))
-    position = body.emit("Reshape", [body.turn, body.constant([1], "int64")])
+    position = body.emit("Reshape", [body.iteration, body.constant([1], "int64")])
     # Repeating a position 0 times or once appends it only if its flag is set.
     repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
     body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
     empty = out.tensor(Tensor("int64", (0,), ()))
-    (positions,) = body.run(computed_dimension(flags, 0, out), [empty], out)
+    (positions,) = body.emit_loop(computed_dimension(flags, 0, out), [empty], out)
     return positions

@@ -9,26 +9,31 @@ from collections.abc import Sequence
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import wider_type
-from opshift.adapters.ops.tensor.padding_indices import around, gather_padded, pair, steps
+from opshift.adapters.ops.tensor.padding_indices import (
+    gather_padded,
+    padded_positions,
+    pads_of_axis,
+    wrapped_indices,
+)
 from opshift.model.element_types import BY_NAME, FLOAT_MAX
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-FLOATS = ("float16", "float", "double")
+PADDABLE_TYPES = ("float16", "float", "double")
 """The element types that Pad supports before opset 11."""
 
-WIDER = ("tensor(float)", "tensor(double)")
+WIDER_TYPES = ("tensor(float)", "tensor(double)")
 """The types to cast other element types to before opset 11."""
 
 
 @adapter("Pad", 18, 13)
-def pads_of_every_dimension(node: Node, out: Rewriter) -> None:
+def expand_pads_to_all_axes(node: Node, out: Rewriter) -> None:
     """Drop `axes`, and add pads of 0 for all other dimensions."""
     data, pads, axes = node.input(0), node.input(1), node.input(3)
     inputs = node.inputs[:3] if node.input(2) else node.inputs[:2]
     if axes:
         inputs = (data, _pads_of_all_axes(data, pads, axes, out), *inputs[2:])
-    out.become(node, inputs=inputs)
+    out.replace(node, inputs=inputs)
 
 
 def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
@@ -58,11 +63,11 @@ def _zeros(data: str, out: Rewriter) -> str:
 
 
 @adapter("Pad", 11, 2)
-def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
+def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
     """Move pads and value to attributes if they are constant and float32 holds the value; else use Gather."""
     pads = out.constant_value(node.input(1))
     element_type = out.element_type(node.inputs[0])
-    wider = element_type if element_type in FLOATS else wider_type(element_type, WIDER, "order")
+    wider = element_type if element_type in PADDABLE_TYPES else wider_type(element_type, WIDER_TYPES, "order")
     is_filled = node.attribute("mode", b"constant") == b"constant" and bool(node.input(2))
     number = _float32_value(out.constant_value(node.input(2))) if is_filled else 0.0
     if pads is None or wider is None or number is None:
@@ -71,11 +76,11 @@ def pads_and_value_become_attributes(node: Node, out: Rewriter) -> None:
     value = {"value": number} if is_filled else {}
     attributes = {**node.attributes, "pads": pads.values, **value}
     if wider == element_type:
-        out.become(node, inputs=node.inputs[:1], attributes=attributes)
+        out.replace(node, inputs=node.inputs[:1], attributes=attributes)
         return
     wide = out.emit("Cast", [node.inputs[0]], opset=10, to=BY_NAME[wider].number)
     padded = out.fresh("pad")
-    out.become(node, inputs=[wide], outputs=[padded], attributes=attributes)
+    out.replace(node, inputs=[wide], outputs=[padded], attributes=attributes)
     out.emit("Cast", [padded], node.outputs, opset=10, to=BY_NAME[element_type].number)
 
 
@@ -90,21 +95,21 @@ def _float32_value(value: Tensor | None) -> float | None:
 
 
 @adapter("Pad", 2, 1)
-def pads_are_called_paddings(node: Node, out: Rewriter) -> None:
+def rename_pads_to_paddings(node: Node, out: Rewriter) -> None:
     """Rename `pads` to `paddings`; negative pads, which crop, are refused."""
     pads: Sequence[int] = node.attribute("pads")
     if any(pad < 0 for pad in pads):
         raise CannotConvert(
             f"pads is {list(pads)}; Pad-1 does not support negative pads", remedy="crop with a Slice"
         )
-    out.become(node, attributes={**node.without("pads"), "paddings": pads})
+    out.replace(node, attributes={**node.without("pads"), "paddings": pads})
 
 
 @adapter("Pad", 19, 18)
-def wrapped_positions_are_gathered(node: Node, out: Rewriter) -> None:
+def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
     """For the mode `wrap`, gather along each padded axis with indices modulo its size."""
     if node.attribute("mode", b"constant") != b"wrap":
-        out.become(node)
+        out.replace(node)
         return
     axes = _padded_axes(node, out)
     pads = out.constant_value(node.inputs[1])
@@ -140,7 +145,7 @@ def _indices_along(node: Node, axis: int, axis_pads: tuple[int, int], out: Rewri
     size = shape[axis] if shape else None
     if size is None:
         lists = [out.constant([pad], "int64") for pad in axis_pads]
-        return around(steps(node.inputs[0], lists[0], lists[1], axis, out), out)
+        return wrapped_indices(padded_positions(node.inputs[0], lists[0], lists[1], axis, out), out)
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
         raise CannotConvert(f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat")
@@ -151,7 +156,7 @@ def _indices_along(node: Node, axis: int, axis_pads: tuple[int, int], out: Rewri
 
 def _gather_with_computed_pads(value: str, pads: str, axes: tuple[int, ...], out: Rewriter) -> str:
     for position, axis in enumerate(axes):
-        before, after = pair(pads, position, len(axes), out)
-        indices = around(steps(value, before, after, axis, out), out)
+        before, after = pads_of_axis(pads, position, len(axes), out)
+        indices = wrapped_indices(padded_positions(value, before, after, axis, out), out)
         value = out.emit("Gather", [value, indices], axis=axis)
     return value

@@ -7,11 +7,11 @@ from typing import NamedTuple
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.node import Node
 
-OPSET = 11
+PADDING_OPSET = 11
 """Opset of the emitted nodes: the first with Range."""
 
 
-class Steps(NamedTuple):
+class PaddedPositions(NamedTuple):
     """Positions along a padded axis, as names of int64 lists.
 
     Attributes:
@@ -21,19 +21,19 @@ class Steps(NamedTuple):
         length: Number of elements that are not cropped; one element.
     """
 
-    numbers: str
+    positions: str
     first: str
     length: str
 
 
-def pair(pads: str, position: int, count: int, out: Rewriter) -> tuple[str, str]:
+def pads_of_axis(pads: str, position: int, count: int, out: Rewriter) -> tuple[str, str]:
     """Return the pads before and after one of `count` axes, each as a list of one element."""
     indices = (out.constant([each], "int64") for each in (position, count + position))
-    before, after = (out.emit("Gather", [pads, index], opset=OPSET, axis=0) for index in indices)
+    before, after = (out.emit("Gather", [pads, index], opset=PADDING_OPSET, axis=0) for index in indices)
     return before, after
 
 
-def steps(value: str, before: str, after: str, axis: int, out: Rewriter) -> Steps:
+def padded_positions(value: str, before: str, after: str, axis: int, out: Rewriter) -> PaddedPositions:
     """Return the positions along a padded axis of a value.
 
     Args:
@@ -43,68 +43,74 @@ def steps(value: str, before: str, after: str, axis: int, out: Rewriter) -> Step
         axis: Axis to pad, not negative.
         out: The rewriter to emit with.
     """
-    first, last = (if_positive(_negate(pad, out), out) for pad in (before, after))
-    size = out.emit("Gather", [_shape(value, out), out.constant([axis], "int64")], opset=OPSET, axis=0)
-    count = minus(minus(size, first, out), last, out)
-    start = _negate(if_positive(before, out), out)
-    limit = plus(count, if_positive(after, out), out)
-    scalars = [out.emit("Squeeze", [each], opset=OPSET, axes=[0]) for each in (start, limit)]
-    numbers = out.emit("Range", [*scalars, out.constant(1, "int64")], opset=OPSET)
-    return Steps(numbers, first, count)
+    first, last = (max_with_zero(_negate(pad, out), out) for pad in (before, after))
+    size = out.emit(
+        "Gather", [_shape(value, out), out.constant([axis], "int64")], opset=PADDING_OPSET, axis=0
+    )
+    count = subtract(subtract(size, first, out), last, out)
+    start = _negate(max_with_zero(before, out), out)
+    limit = add(count, max_with_zero(after, out), out)
+    scalars = [out.emit("Squeeze", [each], opset=PADDING_OPSET, axes=[0]) for each in (start, limit)]
+    numbers = out.emit("Range", [*scalars, out.constant(1, "int64")], opset=PADDING_OPSET)
+    return PaddedPositions(numbers, first, count)
 
 
-def around(padded: Steps, out: Rewriter) -> str:
+def wrapped_indices(padded: PaddedPositions, out: Rewriter) -> str:
     """Return the indices for the mode `wrap`: positions modulo the number of kept elements."""
-    return plus(out.emit("Mod", [padded.numbers, padded.length], opset=OPSET), padded.first, out)
+    return add(out.emit("Mod", [padded.positions, padded.length], opset=PADDING_OPSET), padded.first, out)
 
 
-def held(padded: Steps, out: Rewriter) -> str:
+def edge_indices(padded: PaddedPositions, out: Rewriter) -> str:
     """Return the indices for the mode `edge`: positions clamped to the kept elements."""
-    last = minus(padded.length, out.constant([1], "int64"), out)
-    clamped = minus(last, if_positive(minus(last, if_positive(padded.numbers, out), out), out), out)
-    return plus(clamped, padded.first, out)
+    last = subtract(padded.length, out.constant([1], "int64"), out)
+    clamped = subtract(
+        last, max_with_zero(subtract(last, max_with_zero(padded.positions, out), out), out), out
+    )
+    return add(clamped, padded.first, out)
 
 
-def there_and_back(padded: Steps, out: Rewriter) -> str:
+def reflected_indices(padded: PaddedPositions, out: Rewriter) -> str:
     """Return the indices for the mode `reflect`: positions mirrored at the first and last kept element."""
     one = out.constant([1], "int64")
-    last = minus(padded.length, one, out)
+    last = subtract(padded.length, one, out)
     # The period is 2 * last, but at least 1: a single kept element must not lead to Mod by 0.
-    period = plus(if_positive(minus(plus(last, last, out), one, out), out), one, out)
-    offset = minus(last, out.emit("Mod", [padded.numbers, period], opset=OPSET), out)
-    return plus(minus(last, out.emit("Abs", [offset], opset=OPSET), out), padded.first, out)
+    period = add(max_with_zero(subtract(add(last, last, out), one, out), out), one, out)
+    offset = subtract(last, out.emit("Mod", [padded.positions, period], opset=PADDING_OPSET), out)
+    return add(subtract(last, out.emit("Abs", [offset], opset=PADDING_OPSET), out), padded.first, out)
 
 
-def inside(padded: Steps, out: Rewriter) -> str:
+def inside_mask(padded: PaddedPositions, out: Rewriter) -> str:
     """Return whether each position is a kept element and not padding."""
-    is_before = out.emit("Less", [padded.numbers, out.constant([0], "int64")], opset=OPSET)
-    is_below_length = out.emit("Less", [padded.numbers, padded.length], opset=OPSET)
-    return out.emit("And", [is_below_length, out.emit("Not", [is_before], opset=OPSET)], opset=OPSET)
+    is_before = out.emit("Less", [padded.positions, out.constant([0], "int64")], opset=PADDING_OPSET)
+    is_below_length = out.emit("Less", [padded.positions, padded.length], opset=PADDING_OPSET)
+    return out.emit(
+        "And", [is_below_length, out.emit("Not", [is_before], opset=PADDING_OPSET)], opset=PADDING_OPSET
+    )
 
 
-def if_positive(value: str, out: Rewriter) -> str:
+def max_with_zero(value: str, out: Rewriter) -> str:
     """Return the maximum of an integer and 0."""
     # (x + |x|) / 2, because Max does not support integers before opset 12.
-    doubled = plus(value, out.emit("Abs", [value], opset=OPSET), out)
-    return out.emit("Div", [doubled, out.constant([2], "int64")], opset=OPSET)
+    doubled = add(value, out.emit("Abs", [value], opset=PADDING_OPSET), out)
+    return out.emit("Div", [doubled, out.constant([2], "int64")], opset=PADDING_OPSET)
 
 
-def plus(first: str, second: str, out: Rewriter) -> str:
+def add(first: str, second: str, out: Rewriter) -> str:
     """Emit an Add."""
-    return out.emit("Add", [first, second], opset=OPSET)
+    return out.emit("Add", [first, second], opset=PADDING_OPSET)
 
 
-def minus(first: str, second: str, out: Rewriter) -> str:
+def subtract(first: str, second: str, out: Rewriter) -> str:
     """Emit a Sub."""
-    return out.emit("Sub", [first, second], opset=OPSET)
+    return out.emit("Sub", [first, second], opset=PADDING_OPSET)
 
 
 def _negate(value: str, out: Rewriter) -> str:
-    return out.emit("Neg", [value], opset=OPSET)
+    return out.emit("Neg", [value], opset=PADDING_OPSET)
 
 
 def _shape(value: str, out: Rewriter) -> str:
-    return out.emit("Shape", [value], opset=OPSET)
+    return out.emit("Shape", [value], opset=PADDING_OPSET)
 
 
 def gather_padded(node: Node, out: Rewriter) -> None:
@@ -117,21 +123,23 @@ def gather_padded(node: Node, out: Rewriter) -> None:
     )
     value = node.inputs[0]
     for axis in range(rank):
-        before, after = pair(node.inputs[1], axis, rank, out)
-        padded = steps(value, before, after, axis, out)
+        before, after = pads_of_axis(node.inputs[1], axis, rank, out)
+        padded = padded_positions(value, before, after, axis, out)
         # The mode `constant` gathers edge elements, which Where then replaces.
-        indices = there_and_back(padded, out) if mode == b"reflect" else held(padded, out)
-        value = out.emit("Gather", [value, indices], opset=OPSET, axis=axis)
+        indices = reflected_indices(padded, out) if mode == b"reflect" else edge_indices(padded, out)
+        value = out.emit("Gather", [value, indices], opset=PADDING_OPSET, axis=axis)
         if mode == b"constant":
-            value = out.emit("Where", [_mask(padded, rank - axis, out), value, fill_value], opset=OPSET)
-    out.emit("Identity", [value], node.outputs, opset=OPSET)
+            value = out.emit(
+                "Where", [_mask(padded, rank - axis, out), value, fill_value], opset=PADDING_OPSET
+            )
+    out.emit("Identity", [value], node.outputs, opset=PADDING_OPSET)
 
 
 def _zero(element_type: str) -> int | float:
     return 0.0 if element_type in ("float16", "float", "double") else 0
 
 
-def _mask(padded: Steps, dimensions: int, out: Rewriter) -> str:
+def _mask(padded: PaddedPositions, dimensions: int, out: Rewriter) -> str:
     """Return which positions are not padding, with `dimensions - 1` dimensions of 1 appended to broadcast."""
     shape = out.constant([-1, *[1] * (dimensions - 1)], "int64")
-    return out.emit("Reshape", [inside(padded, out), shape], opset=OPSET)
+    return out.emit("Reshape", [inside_mask(padded, out), shape], opset=PADDING_OPSET)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.indices import chosen_axes, count_of, require_elements, unchosen, without_axes
-from opshift.adapters.emit.shapes import TO_THE_LAST
+from opshift.adapters.emit.indices import (
+    axis_count,
+    count_axes,
+    kept_axes_mask,
+    require_nonempty,
+    shape_without_axes,
+)
+from opshift.adapters.emit.shapes import SLICE_END
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
 
 @adapter("Identity", 14, 13)
-def element_comes_and_goes(node: Node, out: Rewriter) -> None:
+def insert_and_erase_element(node: Node, out: Rewriter) -> None:
     """Copy a sequence by appending an empty tensor and erasing it; leave Identity of a tensor unchanged."""
     known_type = out.known_element_type(node.inputs[0]) or ""
     if not known_type.startswith("seq("):
-        out.become(node)
+        out.replace(node)
         return
     element_type = known_type.removeprefix("seq(tensor(").removesuffix("))")
     empty = out.tensor(Tensor(element_type, (0,), ()))
@@ -24,17 +30,17 @@ def element_comes_and_goes(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Shape", 15, 13)
-def part_is_cut_out(node: Node, out: Rewriter) -> None:
+def slice_whole_shape(node: Node, out: Rewriter) -> None:
     """Emit the whole shape and a Slice from `start` to `end`."""
     rank = out.known_rank(node.inputs[0])
     start, end = (_nonnegative_bound(node.attribute(name), rank) for name in ("start", "end"))
     if not start and end in (None, rank):
-        out.become(node, attributes={})
+        out.replace(node, attributes={})
         return
     whole = out.fresh("shape")
-    out.become(node, outputs=[whole], attributes={})
+    out.replace(node, outputs=[whole], attributes={})
     # With an unknown rank, Slice resolves negative and large bounds at run time as Shape does.
-    bounds = [out.constant([bound], "int64") for bound in (start or 0, TO_THE_LAST if end is None else end)]
+    bounds = [out.constant([bound], "int64") for bound in (start or 0, SLICE_END if end is None else end)]
     out.emit("Slice", [whole, *bounds, out.constant([0], "int64")], node.outputs)
 
 
@@ -45,17 +51,17 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
     return min(max(bound + rank if bound < 0 else bound, 0), rank)
 
 
-FILLERS = {"string": b"", "bool": False}
+FILL_VALUES = {"string": b"", "bool": False}
 """Temporary elements by element type; all other types use 0."""
 
 
 @adapter("Reshape", 14, 13)
-def zero_copies_a_size(node: Node, out: Rewriter) -> None:
+def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or fill and slice."""
     attributes = node.without("allowzero")
     data, shape = node.inputs
     if not node.attribute("allowzero", 0) or _has_no_zero(data, shape, out):
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     known = out.constant_value(shape)
     if known is None:
@@ -64,7 +70,7 @@ def zero_copies_a_size(node: Node, out: Rewriter) -> None:
     # A constant shape with a 0 means that the result is empty, whatever the data is.
     sizes = tuple(max(size, 0) for size in known.values)
     empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
-    out.become(node, op_type="Identity", inputs=[empty], attributes={})
+    out.replace(node, op_type="Identity", inputs=[empty], attributes={})
 
 
 def _has_no_zero(data: str, shape: str, out: Rewriter) -> bool:
@@ -86,7 +92,7 @@ def _fill_and_slice(node: Node, out: Rewriter) -> None:
     count = out.emit("ReduceProd", [out.emit("Abs", [filled_shape])], axes=[0], keepdims=1)
     missing = out.emit("Mul", [is_empty, count])
     element_type = out.element_type(data)
-    element = out.constant([FILLERS.get(element_type, 0)], element_type)
+    element = out.constant([FILL_VALUES.get(element_type, 0)], element_type)
     filler = out.emit("Expand", [element, missing])
     flat = out.emit("Reshape", [data, out.constant([-1], "int64")])
     filled = out.emit("Reshape", [out.emit("Concat", [flat, filler], axis=0), filled_shape])
@@ -103,27 +109,27 @@ def _equal_as_int64(values: str, number: str, out: Rewriter) -> str:
 
 
 @adapter("Squeeze", 13, 11)
-def squeezed_axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+def move_squeeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant axes to the attribute; for computed axes, emit a Reshape without these dimensions."""
     if _emit_constant_axes(node, out):
         return
     data, axes = node.inputs
-    require_elements(data, axes, out)
-    if not count_of(axes, out):
+    require_nonempty(data, axes, out)
+    if not axis_count(axes, out):
         # Always raises: the axes are not a constant.
         out.require_constant(axes, "input axes")
-    chosen = chosen_axes(axes, out.rank(data), out)
-    out.emit("Reshape", [data, without_axes(data, chosen, out)], node.outputs)
+    chosen = count_axes(axes, out.rank(data), out)
+    out.emit("Reshape", [data, shape_without_axes(data, chosen, out)], node.outputs)
 
 
 @adapter("Unsqueeze", 13, 11)
-def new_axes_become_an_attribute(node: Node, out: Rewriter) -> None:
+def move_unsqueeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant axes to the attribute; for computed axes, emit a Reshape with dimensions of 1 added."""
     if _emit_constant_axes(node, out):
         return
     data, axes = node.inputs
-    require_elements(data, axes, out)
-    count = count_of(axes, out)
+    require_nonempty(data, axes, out)
+    count = axis_count(axes, out)
     if count is None:
         # Always raises: the axes are not a constant, and the rank of the output depends on their count.
         out.require_constant(axes, "input axes")
@@ -132,7 +138,7 @@ def new_axes_become_an_attribute(node: Node, out: Rewriter) -> None:
     if not rank:
         out.emit("Reshape", [data, ones], node.outputs)
         return
-    remaining = unchosen(chosen_axes(axes, rank + (count or 0), out), out)
+    remaining = kept_axes_mask(count_axes(axes, rank + (count or 0), out), out)
     data_axes = out.emit("Reshape", [out.emit("NonZero", [remaining]), out.constant([-1], "int64")])
     shape = out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)
     out.emit("Reshape", [data, shape], node.outputs)
@@ -146,5 +152,5 @@ def _emit_constant_axes(node: Node, out: Rewriter) -> bool:
         return False
     # Some model checkers require axes in ascending order.
     attributes = {} if known is None else {"axes": sorted(known.values)}
-    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
     return True

@@ -10,7 +10,7 @@ from opshift.model.node import Node, Tensor
 
 
 @adapter("ReverseSequence", 10, 9)
-def steps_are_gathered(node: Node, out: Rewriter) -> None:
+def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     """Merge the time and batch dimensions into one, and gather its rows in the reversed order."""
     data, lengths = node.inputs
     time_axis = node.attribute("time_axis", 0)

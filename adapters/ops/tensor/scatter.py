@@ -8,19 +8,30 @@ from math import prod
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.indices import INDICES_OPSET, depth_of, flat_elements, flat_tuples
-from opshift.adapters.emit.shapes import as_list, computed_dimension, dimension, listed, positions_below
-from opshift.adapters.emit.subgraphs import LoopBody
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    flatten_element_indices,
+    flatten_index_tuples,
+    index_depth,
+)
+from opshift.adapters.emit.shapes import (
+    computed_dimension,
+    dimension,
+    dimension_tensor,
+    index_range,
+    shape_tensor,
+)
+from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-LONGEST = 1 << 22
+MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of indices to emit as a constant; more are computed at run time."""
 
 
 @adapter("Scatter", 9, 8)
-def updates_follow_the_data(node: Node, out: Rewriter) -> None:
+def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
     """Concatenate the flattened data and updates, and gather for each output element from one of the two."""
     data, _, updates = node.inputs
     sources = _constant_sources(node, out) or _computed_sources(node, out)
@@ -38,7 +49,7 @@ def _constant_sources(node: Node, out: Rewriter) -> str | None:
     indices = out.constant_value(node.inputs[1])
     sizes = out.shape(node.inputs[0]) or (None,)
     shape = tuple(size for size in sizes if size is not None)
-    if indices is None or len(shape) < len(sizes) or math.prod(shape) > LONGEST:
+    if indices is None or len(shape) < len(sizes) or math.prod(shape) > MAX_CONSTANT_ELEMENTS:
         return None
     strides = [math.prod(shape[position + 1 :]) for position in range(len(shape))]
     axis = node.attribute("axis", 0) % len(shape)
@@ -57,15 +68,17 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     """Return the source index of each output element, computed in a Loop over the updates."""
     data, indices = node.inputs[:2]
     axis = node.attribute("axis", 0) % out.rank(data)
-    targets = flat_elements(data, indices, axis, out)
+    targets = flatten_element_indices(data, indices, axis, out)
     count = out.emit("Reshape", [out.emit("Size", [data]), out.constant([1], "int64")])
-    positions = positions_below(count, out)
-    body = LoopBody(out)
+    positions = index_range(count, out)
+    body = LoopBuilder(out)
     sources = body.input("int64", (None,))
-    is_here = cast(body.emit("Equal", [positions, body.emit("Gather", [targets, body.turn])]), "int64", body)
-    change = body.emit("Sub", [body.emit("Add", [count, body.turn]), sources])
+    is_here = cast(
+        body.emit("Equal", [positions, body.emit("Gather", [targets, body.iteration])]), "int64", body
+    )
+    change = body.emit("Sub", [body.emit("Add", [count, body.iteration]), sources])
     body.output(body.emit("Add", [sources, body.emit("Mul", [is_here, change])]), "int64", (None,))
-    (flat_sources,) = body.run(computed_dimension(targets, 0, out), [positions], out)
+    (flat_sources,) = body.emit_loop(computed_dimension(targets, 0, out), [positions], out)
     return out.emit("Reshape", [flat_sources, out.emit("Shape", [data])])
 
 
@@ -73,10 +86,10 @@ def _flatten(name: str, out: Rewriter) -> str:
     return out.emit("Reshape", [name, out.constant([-1], "int64")])
 
 
-LARGEST = 1 << 20
+MAX_TABLE_ELEMENTS = 1 << 20
 """Limit for the elements of the table of updates and targets: it grows with the product of both."""
 
-COMBINED = {
+COMBINING_OPERATORS = {
     b"add": ("Add", "ReduceSum"),
     b"mul": ("Mul", "ReduceProd"),
     b"max": ("Max", "ReduceMax"),
@@ -84,42 +97,42 @@ COMBINED = {
 }
 """For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
 
-BITS = {"int32": 31, "int64": 63}
+VALUE_BITS = {"int32": 31, "int64": 63}
 """Number of bits of each integer type without the sign."""
 
 FLOATS = ("float", "double", "float16")
 
 
 @adapter(("ScatterND", "ScatterElements"), 18, 16)
-def extremes_are_combined_first(node: Node, out: Rewriter) -> None:
+def combine_max_min_updates(node: Node, out: Rewriter) -> None:
     """Combine the updates of each element by `max` or `min` before applying them to the data."""
     if node.attribute("reduction", b"none") in (b"max", b"min"):
         _combine(node, out)
     else:
-        out.become(node)
+        out.replace(node)
 
 
 @adapter(("ScatterND", "ScatterElements"), 16, 13)
-def updates_are_combined_first(node: Node, out: Rewriter) -> None:
+def combine_add_mul_updates(node: Node, out: Rewriter) -> None:
     """Combine the updates of each element by `add` or `mul` before applying them to the data.
 
     The default reduction, `none`, overwrites elements, as all nodes do before opset 16.
     """
     if node.attribute("reduction", b"none") == b"none":
-        out.become(node, attributes=node.without("reduction"))
+        out.replace(node, attributes=node.without("reduction"))
     else:
         _combine(node, out)
 
 
 @adapter("ScatterND", 11, 10)
-def tuples_become_rows_to_write(node: Node, out: Rewriter) -> None:
+def scatter_rows(node: Node, out: Rewriter) -> None:
     """Flatten the data to rows, one for each possible index tuple, and write the rows with Scatter."""
     data, indices, updates = node.inputs
     rank = out.rank(indices)
-    rows = out.emit("Flatten", [data], axis=depth_of(indices, out), opset=INDICES_OPSET)
+    rows = out.emit("Flatten", [data], axis=index_depth(indices, out), opset=INDICES_OPSET)
     new_rows = out.emit("Flatten", [updates], axis=rank - 1, opset=INDICES_OPSET)
     column = out.constant([-1, 1], "int64")
-    row_indices = out.emit("Reshape", [flat_tuples(data, indices, out), column], opset=INDICES_OPSET)
+    row_indices = out.emit("Reshape", [flatten_index_tuples(data, indices, out), column], opset=INDICES_OPSET)
     # Scatter requires one index for each element of the updates.
     expanded = out.emit(
         "Expand", [row_indices, out.emit("Shape", [new_rows], opset=INDICES_OPSET)], opset=INDICES_OPSET
@@ -138,11 +151,11 @@ def _combine(node: Node, out: Rewriter) -> None:
     data, _, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
-    if element_type not in (*BITS, *FLOATS):
+    if element_type not in (*VALUE_BITS, *FLOATS):
         raise CannotConvert(
             f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
         )
-    combine, reduce = COMBINED[reduction]
+    combine, reduce = COMBINING_OPERATORS[reduction]
     rows, row_length, count = _table_sizes(node, out)
     targets = out.emit("Reshape", [_flat_targets(node, out), out.constant([count, 1, 1], "int64")])
     row_numbers = out.emit("Reshape", [out.constant(range(rows), "int64"), out.constant([rows, 1], "int64")])
@@ -160,13 +173,13 @@ def _flat_targets(node: Node, out: Rewriter) -> str:
     """Return the flat position of the row or element that each update changes."""
     data, indices = node.inputs[:2]
     if node.op_type == "ScatterND":
-        return flat_tuples(data, indices, out)
-    return flat_elements(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+        return flatten_index_tuples(data, indices, out)
+    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
 
 
 def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
     """Return the constant that leaves every other value unchanged in a reduction."""
-    limit = float("inf") if element_type in FLOATS else 2 ** BITS[element_type]
+    limit = float("inf") if element_type in FLOATS else 2 ** VALUE_BITS[element_type]
     lowest, highest = -limit, limit if element_type in FLOATS else limit - 1
     value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
     return out.constant(value, element_type)
@@ -181,24 +194,26 @@ def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
     sizes = [size for shape in (data, indices) for size in shape or (None,)]
     known = [size for size in sizes if size]
     if data is None or indices is None or len(known) < len(sizes):
-        raise CannotConvert("its reduction requires known shapes without empty dimensions", remedy=STATE)
+        raise CannotConvert(
+            "its reduction requires known shapes without empty dimensions", remedy=SHAPE_REMEDY
+        )
     data_shape = known[: len(data)]
     depth = known[-1] if node.op_type == "ScatterND" else len(data)
     count = prod(known[len(data) :]) // (depth if node.op_type == "ScatterND" else 1)
-    if count * prod(data_shape) > LARGEST:
+    if count * prod(data_shape) > MAX_TABLE_ELEMENTS:
         raise CannotConvert(
             f"its reduction combines {count} updates with {prod(data_shape)} elements, "
-            f"more than a table of {LARGEST} holds"
+            f"more than a table of {MAX_TABLE_ELEMENTS} holds"
         )
     return prod(data_shape[:depth]), prod(data_shape[depth:]), count
 
 
-STATE = "add a value_info with the shape of each input"
+SHAPE_REMEDY = "add a value_info with the shape of each input"
 """Remedy for unknown shapes."""
 
 
 @adapter("TensorScatter", 24, 23)
-def places_are_spelled_out(node: Node, out: Rewriter) -> None:
+def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     """Emit ScatterElements with indices that count from the write index of each batch entry."""
     cache, update = node.inputs[:2]
     element_type = out.element_type(cache)
@@ -210,15 +225,15 @@ def places_are_spelled_out(node: Node, out: Rewriter) -> None:
     rank = out.rank(cache)
     axis = node.attribute("axis", -2) % rank
     count = dimension(update, axis, out)
-    offsets = positions_below(as_list(count, out), out) if isinstance(count, str) else _range(count, out)
+    offsets = index_range(dimension_tensor(count, out), out) if isinstance(count, str) else _range(count, out)
     if node.input(2):
         starts = out.emit("Reshape", [node.input(2), out.constant([-1, 1], "int64")])
         offsets = out.emit("Add", [starts, offsets])
     if node.attribute("mode", b"linear") == b"circular":
-        offsets = out.emit("Mod", [offsets, as_list(dimension(cache, axis, out), out)])
+        offsets = out.emit("Mod", [offsets, dimension_tensor(dimension(cache, axis, out), out)])
     # Only the batch dimension (if there are write indices) and the sequence dimension differ from 1.
     shape = [-1 if node.input(2) else 1, *[1] * (axis - 1), count, *[1] * (rank - axis - 1)]
-    offsets = out.emit("Reshape", [offsets, listed(shape, out)])
+    offsets = out.emit("Reshape", [offsets, shape_tensor(shape, out)])
     indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
     out.emit("ScatterElements", [cache, indices, update], node.outputs, axis=axis)
 

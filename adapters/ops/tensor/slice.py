@@ -8,36 +8,41 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.indices import INDICES_OPSET, from_the_front, shifted_if_negative, size_of
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    add_to_negative_indices,
+    dimension_scalar,
+    nonnegative_axis,
+)
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-LONGEST = 1 << 16
+MAX_CONSTANT_INDICES = 1 << 16
 """Largest dimension for which indices are emitted as a constant; for larger ones they are computed."""
 
-FAR = 2.0**62
+BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
 
 
 @adapter("Slice", 11, 10)
-def axes_of_bounds_count_from_the_front(node: Node, out: Rewriter) -> None:
+def make_slice_axes_nonnegative(node: Node, out: Rewriter) -> None:
     """Add the rank to negative `axes`."""
     axes = node.input(3)
     known = out.constant_value(axes)
     if not axes or (known is not None and all(axis >= 0 for axis in known.values)):
-        out.become(node)
+        out.replace(node)
         return
     if known is None:
         rank = out.emit("Size", [out.emit("Shape", [node.inputs[0]])])
-        nonnegative = shifted_if_negative(axes, rank, out.element_type(axes), out)
+        nonnegative = add_to_negative_indices(axes, rank, out.element_type(axes), out)
     else:
-        values = tuple(from_the_front(axis, node.inputs[0], out) for axis in known.values)
+        values = tuple(nonnegative_axis(axis, node.inputs[0], out) for axis in known.values)
         nonnegative = out.tensor(Tensor(known.element_type, known.dims, values))
-    out.become(node, inputs=[*node.inputs[:3], nonnegative, *node.inputs[4:]])
+    out.replace(node, inputs=[*node.inputs[:3], nonnegative, *node.inputs[4:]])
 
 
 @adapter("Slice", 10, 1)
-def bounds_become_attributes(node: Node, out: Rewriter) -> None:
+def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     """Move constant bounds with a step of 1 to attributes; for all other axes, gather the elements."""
     cuts = _axis_slices(node, out)
     plain = [cut for cut in cuts if cut.step == 1 and isinstance(cut.start, int) and isinstance(cut.end, int)]
@@ -49,27 +54,27 @@ def bounds_become_attributes(node: Node, out: Rewriter) -> None:
         data = out.fresh("slice") if others else node.outputs[0]
         axes, starts, ends, _ = zip(*plain, strict=True) if plain else ((),) * 4
         bounds = {"axes": axes, "starts": starts, "ends": ends}
-        out.become(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
+        out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
     _gather_slices(data, others, indices, node, out)
 
 
 def _gather_slices(
-    data: str, cuts: list[Cut], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
+    data: str, cuts: list[AxisSlice], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
 ) -> None:
     """Emit one Gather per axis, with constant indices where they are known and computed ones elsewhere."""
     for cut, known in zip(cuts, indices, strict=True):
         outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
         if known is None:
-            data = pick_by_place(data, node.inputs[0], cut, outputs, out)
+            data = gather_axis_slice(data, node.inputs[0], cut, outputs, out)
         else:
             data = out.emit("Gather", [data, out.constant(known, "int64")], outputs, axis=cut.axis)
 
 
-def _known_indices(cut: Cut, data: str, out: Rewriter) -> tuple[int, ...] | None:
+def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] | None:
     """Return the indices that an axis slice selects, or `None` if they are unknown or too many."""
     shape = out.shape(data)
     size = shape[cut.axis] if shape is not None else None
-    if size is None or size > LONGEST or any(isinstance(bound, str) for bound in cut[1:]):
+    if size is None or size > MAX_CONSTANT_INDICES or any(isinstance(bound, str) for bound in cut[1:]):
         return None
     _, start, end, step = map(int, cut)
     if step < 0:
@@ -78,7 +83,7 @@ def _known_indices(cut: Cut, data: str, out: Rewriter) -> tuple[int, ...] | None
     return tuple(range(*slice(start, end, step).indices(size)))
 
 
-def _axis_slices(node: Node, out: Rewriter) -> list[Cut]:
+def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
     """Return the slice of each axis.
 
     Raises:
@@ -90,11 +95,11 @@ def _axis_slices(node: Node, out: Rewriter) -> list[Cut]:
     if axes and known is None:
         return _slices_of_computed_axes(node, out)
     if known is not None:
-        numbers = tuple(from_the_front(axis, node.inputs[0], out) for axis in known.values)
+        numbers = tuple(nonnegative_axis(axis, node.inputs[0], out) for axis in known.values)
     else:
         numbers = tuple(range(_bound_count(starts, out)))
     return [
-        Cut(
+        AxisSlice(
             axis,
             _bound(starts, position, out),
             _bound(ends, position, out),
@@ -104,7 +109,7 @@ def _axis_slices(node: Node, out: Rewriter) -> list[Cut]:
     ]
 
 
-def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[Cut]:
+def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[AxisSlice]:
     """Return a slice for every axis of the data: its bounds if `axes` contains it, else all elements."""
     data, starts, ends, axes = node.inputs[:4]
     cuts = []
@@ -114,11 +119,11 @@ def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[Cut]:
         start, end, step = (_masked_bound(each, mask, out) for each in (starts, ends, node.input(4)))
         # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
         is_whole = out.emit("Sub", [out.constant(1.0, "double"), _sum(mask, out)], opset=INDICES_OPSET)
-        far_end = out.emit("Mul", [is_whole, out.constant(FAR, "double")], opset=INDICES_OPSET)
+        far_end = out.emit("Mul", [is_whole, out.constant(BEYOND_ANY_SIZE, "double")], opset=INDICES_OPSET)
         end, step = (
             out.emit("Add", pair, opset=INDICES_OPSET) for pair in ((end, far_end), (step, is_whole))
         )
-        cuts.append(Cut(axis, start, end, step))
+        cuts.append(AxisSlice(axis, start, end, step))
     return cuts
 
 
@@ -155,11 +160,11 @@ def _bound_count(bounds: str, out: Rewriter) -> int:
 Bound = int | str
 """A number, or the name of a double scalar."""
 
-OPSET = 13
+ARITHMETIC_OPSET = 13
 """Opset of the emitted nodes, except Range, which is written for opset 11."""
 
 
-class Cut(NamedTuple):
+class AxisSlice(NamedTuple):
     """The slice of one axis."""
 
     axis: int
@@ -168,7 +173,7 @@ class Cut(NamedTuple):
     step: Bound
 
 
-class Reach(NamedTuple):
+class SliceReach(NamedTuple):
     """The size of an axis, and the lowest and highest end that a slice of it can have, as double scalars."""
 
     size: str
@@ -176,7 +181,9 @@ class Reach(NamedTuple):
     highest: str
 
 
-def pick_by_place(data: str, whole: str, cut: Cut, outputs: Sequence[str] | int, out: Rewriter) -> str:
+def gather_axis_slice(
+    data: str, whole: str, cut: AxisSlice, outputs: Sequence[str] | int, out: Rewriter
+) -> str:
     """Gather the elements that a slice of one axis selects.
 
     Args:
@@ -186,24 +193,28 @@ def pick_by_place(data: str, whole: str, cut: Cut, outputs: Sequence[str] | int,
         outputs: Names of the outputs, or their number.
         out: The rewriter to emit with.
     """
-    reach = _slice_reach(cast(size_of(whole, cut.axis, out), "double", out), cut.step, out)
+    reach = _slice_reach(cast(dimension_scalar(whole, cut.axis, out), "double", out), cut.step, out)
     start, end = (_nonnegative_bound(bound, reach.size, out) for bound in (cut.start, cut.end))
     start = _clamp(out.constant(0.0, "double"), start, reach.highest, out)
     end = _clamp(reach.lowest, end, reach.highest, out)
     indices = out.emit("Range", [start, end, _as_value(cut.step, out)], opset=11)
-    return out.emit("Gather", [data, cast(indices, "int64", out)], outputs, opset=OPSET, axis=cut.axis)
+    return out.emit(
+        "Gather", [data, cast(indices, "int64", out)], outputs, opset=ARITHMETIC_OPSET, axis=cut.axis
+    )
 
 
-def _slice_reach(size: str, step: Bound, out: Rewriter) -> Reach:
+def _slice_reach(size: str, step: Bound, out: Rewriter) -> SliceReach:
     """Return the range of ends: 0 to the size for a forward slice, -1 to the size - 1 for a backward one."""
     if isinstance(step, int):
         if step > 0:
-            return Reach(size, out.constant(0.0, "double"), size)
-        return Reach(
+            return SliceReach(size, out.constant(0.0, "double"), size)
+        return SliceReach(
             size, out.constant(-1.0, "double"), _binary("Sub", size, out.constant(1.0, "double"), out)
         )
     backward = _is_negative(step, out)
-    return Reach(size, out.emit("Neg", [backward], opset=OPSET), _binary("Sub", size, backward, out))
+    return SliceReach(
+        size, out.emit("Neg", [backward], opset=ARITHMETIC_OPSET), _binary("Sub", size, backward, out)
+    )
 
 
 def _nonnegative_bound(bound: Bound, size: str, out: Rewriter) -> str:
@@ -217,8 +228,10 @@ def _nonnegative_bound(bound: Bound, size: str, out: Rewriter) -> str:
 def _clamp(lowest: str, value: str, highest: str, out: Rewriter) -> str:
     """Return the value limited to the range from `lowest` to `highest`."""
     # Relu, because some runtimes implement it for doubles but not Min and Max.
-    above = out.emit("Relu", [_binary("Sub", value, lowest, out)], opset=OPSET)
-    below = out.emit("Relu", [_binary("Sub", highest, _binary("Add", lowest, above, out), out)], opset=OPSET)
+    above = out.emit("Relu", [_binary("Sub", value, lowest, out)], opset=ARITHMETIC_OPSET)
+    below = out.emit(
+        "Relu", [_binary("Sub", highest, _binary("Add", lowest, above, out), out)], opset=ARITHMETIC_OPSET
+    )
     return _binary("Sub", highest, below, out)
 
 
@@ -232,4 +245,4 @@ def _as_value(bound: Bound, out: Rewriter) -> str:
 
 
 def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
-    return out.emit(op_type, [first, second], opset=OPSET)
+    return out.emit(op_type, [first, second], opset=ARITHMETIC_OPSET)

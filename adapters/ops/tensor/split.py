@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_types
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 
 @adapter("Split", 1, 2)
-def sizes_become_an_attribute(node: Node, out: Rewriter) -> None:
+def move_split_input_to_attribute(node: Node, out: Rewriter) -> None:
     """Move the input `split`, which version 1 has in addition to the attribute, to the attribute."""
     sizes = node.input(1)
     attributes = {"axis": 0, **node.attributes}
     if sizes:
         # The input has the element type of the data, so it can hold floats.
         attributes["split"] = tuple(map(int, out.require_constant(sizes, "input split").values))
-    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 @adapter("Split", 13, 18)
-def parts_are_counted(node: Node, out: Rewriter) -> None:
+def add_num_outputs(node: Node, out: Rewriter) -> None:
     """Without sizes, set `num_outputs` to the number of outputs."""
     if node.input(1):
-        out.become(node)
+        out.replace(node)
         return
     attributes = {**node.attributes, "num_outputs": len(node.outputs)}
-    out.become(node, inputs=node.inputs[:1], attributes=attributes)
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
 
 
 @adapter("Split", 18, 13)
-def number_of_parts_becomes_sizes(node: Node, out: Rewriter) -> None:
+def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     """Drop `num_outputs` if all outputs have the same size; otherwise replace it with the sizes."""
     attributes = node.without("num_outputs")
     if node.input(1):
-        out.become(node, attributes=attributes)
+        out.replace(node, attributes=attributes)
         return
     data, axis, parts = node.inputs[0], node.attribute("axis", 0), len(node.outputs)
     shape = out.shape(data)
     size = shape[axis] if shape is not None else None
     if size is None:
-        out.become(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
+        out.replace(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
         return
     # In Split-18 the sizes are rounded up, so the last output is the smallest.
     part = -(-size // parts)
@@ -49,17 +49,17 @@ def number_of_parts_becomes_sizes(node: Node, out: Rewriter) -> None:
     if last < 0:
         raise CannotConvert(f"{size} elements in parts of {part} fill fewer than {parts} outputs")
     inputs = [data] if part == last else [data, out.constant([*[part] * (parts - 1), last], "int64")]
-    out.become(node, inputs=inputs, attributes=attributes)
+    out.replace(node, inputs=inputs, attributes=attributes)
 
 
 @adapter("Split", 13, 11)
-def sizes_are_written_out(node: Node, out: Rewriter) -> None:
+def move_sizes_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant sizes to the attribute; for computed sizes, emit one Slice for each output."""
     data, sizes = node.inputs[0], node.input(1)
     known = out.constant_value(sizes)
     if not sizes or known is not None:
         split = {} if known is None else {"split": known.values}
-        out.become(node, inputs=[data], attributes={**node.attributes, **split})
+        out.replace(node, inputs=[data], attributes={**node.attributes, **split})
         return
     axis = out.constant([node.attribute("axis", 0)], "int64")
     end = out.constant([0], "int64")
@@ -72,10 +72,10 @@ def sizes_are_written_out(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Split", 2, 1)
-def axis_is_stated(node: Node, out: Rewriter) -> None:
+def add_default_axis(node: Node, out: Rewriter) -> None:
     """Add the default `axis` of 0, which version 1 does not define."""
-    require_types(node, out)
-    out.become(node, attributes={"axis": 0, **node.attributes})
+    require_supported_types(node, out)
+    out.replace(node, attributes={"axis": 0, **node.attributes})
 
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:

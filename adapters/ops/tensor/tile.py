@@ -10,12 +10,12 @@ from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
-FLOATS = ("float16", "float", "double")
+FLOATING_POINT_TYPES = ("float16", "float", "double")
 """The element types that Tile supports before opset 6."""
 
 
 @adapter("Tile", 1, 6)
-def counts_for_every_dimension(node: Node, out: Rewriter) -> None:
+def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
     """Replace `tiles` and `axis` with `repeats`, which is 1 for all other dimensions."""
     data, tiles, axis_name = node.inputs
     axis = int(out.require_constant(axis_name, "input axis").scalar)
@@ -24,26 +24,26 @@ def counts_for_every_dimension(node: Node, out: Rewriter) -> None:
     known = out.constant_value(tiles)
     if known is not None:
         repeats = [1] * axis + [int(known.scalar)] + [1] * (rank - axis - 1)
-        out.become(node, inputs=[data, out.constant(repeats, "int64")])
+        out.replace(node, inputs=[data, out.constant(repeats, "int64")])
         return
     count = out.emit("Cast", [tiles], to=BY_NAME["int64"].number)
     count = out.emit("Reshape", [count, out.constant([1], "int64")])
     parts = [out.constant([1] * axis, "int64"), count, out.constant([1] * (rank - axis - 1), "int64")]
-    out.become(node, inputs=[data, out.emit("Concat", parts, axis=0)])
+    out.replace(node, inputs=[data, out.emit("Concat", parts, axis=0)])
 
 
 @adapter("Tile", 6, 1)
-def one_dimension_after_another(node: Node, out: Rewriter) -> None:
+def tile_one_axis_at_a_time(node: Node, out: Rewriter) -> None:
     """Emit one Tile for each repeated dimension."""
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
-    if element_type not in FLOATS:
+    if element_type not in FLOATING_POINT_TYPES:
         raise CannotConvert(
             f"{data!r} has element type {element_type}; Tile supports only floating point before opset 6"
         )
     counts = out.require_constant(node.inputs[1], "input repeats").values
     repeated = [(axis, count) for axis, count in enumerate(counts) if count != 1]
     if not repeated:
-        out.become(node, op_type="Identity", inputs=[data])
+        out.replace(node, op_type="Identity", inputs=[data])
         return
     for axis, count in repeated:
         outputs: Sequence[str] | int = node.outputs if axis == repeated[-1][0] else 1

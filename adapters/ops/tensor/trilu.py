@@ -7,17 +7,17 @@ import operator
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import as_list, dimension, positions_below
+from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-LONGEST = 1 << 22
+MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of elements of a mask to emit as a constant; larger masks are computed at run time."""
 
 
 @adapter("Trilu", 14, 13)
-def one_side_is_chosen(node: Node, out: Rewriter) -> None:
+def mask_triangle(node: Node, out: Rewriter) -> None:
     """Replace the elements outside the triangle with zeros by Where, or by And for booleans."""
     data = node.inputs[0]
     element_type = out.element_type(data)
@@ -46,10 +46,10 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     # Comparisons support only floating point before opset 9.
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
-    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= LONGEST:
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_ELEMENTS:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
-    across, down = (positions_below(as_list(size, out), out) for size in (columns, rows))
+    across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))
     distance = out.emit("Sub", [across, out.emit("Reshape", [down, out.constant([-1, 1], "int64")])])
     return cast(distance, "float", out)
 
@@ -61,7 +61,7 @@ def _zero(element_type: str) -> int | float | bytes:
 
 
 @adapter("EyeLike", 9, 8)
-def matrix_is_written_out(node: Node, out: Rewriter) -> None:
+def replace_eye_like_with_constant(node: Node, out: Rewriter) -> None:
     """Emit the matrix as a constant; the shape of the input must be known."""
     shape = out.shape(node.inputs[0])
     if shape is None or None in shape:
@@ -75,4 +75,4 @@ def matrix_is_written_out(node: Node, out: Rewriter) -> None:
     values = [column - row == k for row in range(rows or 0) for column in range(columns or 0)]
     number_type = bool if element_type == "bool" else int if "int" in element_type else float
     matrix = Tensor(element_type, (rows or 0, columns or 0), tuple(map(number_type, values)))
-    out.become(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})
+    out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})

@@ -9,19 +9,19 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.cast import FLOATS, WIDER, cast
-from opshift.adapters.emit.shapes import positions_below
+from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
+from opshift.adapters.emit.shapes import index_range
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-LONGEST = 1 << 22
+MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of indices to emit as a constant; more are computed at run time."""
 
 Shape = tuple[int, ...]
 
 
 @adapter("Where", 9, 8)
-def either_is_gathered(node: Node, out: Rewriter) -> None:
+def select_elements(node: Node, out: Rewriter) -> None:
     """Select booleans by And and Or, integers by arithmetic, and values of other types by Gather."""
     condition, first, second = node.inputs
     element_type = out.element_type(first)
@@ -51,7 +51,7 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.constant(count, "int64"), positions
     condition, *values = node.inputs
-    if out.element_type(values[0]) not in FLOATS:
+    if out.element_type(values[0]) not in FLOAT_TYPES:
         raise CannotConvert(
             "the shape of its output is unknown, but a selection by position requires it",
             remedy="add a value_info with the shape of each input, or convert to opset 9 or later",
@@ -63,12 +63,12 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     sizes = out.emit("Shape", [mixed])
     total = out.emit("Size", [mixed])
     listed = out.emit("Reshape", [total, out.constant([1], "int64")])
-    return sizes, total, out.emit("Reshape", [positions_below(listed, out), sizes])
+    return sizes, total, out.emit("Reshape", [index_range(listed, out), sizes])
 
 
 def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit the sum of both values, one multiplied by 1 and the other by 0."""
-    wide = WIDER.get(element_type, element_type)
+    wide = ARITHMETIC_TYPES.get(element_type, element_type)
     weight = cast(node.inputs[0], wide, out)
     other = out.emit("Sub", [out.constant(1, wide), weight])
     pairs = zip(node.inputs[1:], (weight, other), strict=True)
@@ -77,7 +77,7 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 @adapter("OneHot", 9, 8)
-def matches_are_looked_up(node: Node, out: Rewriter) -> None:
+def gather_values_by_match(node: Node, out: Rewriter) -> None:
     """Compare each index with every class, and gather the off or on value by the result."""
     indices, depth, values = node.inputs
     axis = node.attribute("axis", -1)
@@ -96,7 +96,7 @@ def matches_are_looked_up(node: Node, out: Rewriter) -> None:
 
 
 @adapter("Compress", 9, 8)
-def places_are_listed(node: Node, out: Rewriter) -> None:
+def gather_kept_positions(node: Node, out: Rewriter) -> None:
     """Gather the positions at which the condition is true."""
     known = out.constant_value(node.inputs[1])
     if known is None:
@@ -127,7 +127,7 @@ def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
 def _constant_shape(shape: tuple[int | None, ...] | None) -> Shape | None:
     """Return the shape if it is fully known and not too large for a constant, else `None`."""
     sizes = tuple(size for size in shape or () if size is not None)
-    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > LONGEST:
+    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > MAX_CONSTANT_ELEMENTS:
         return None
     return sizes
 
@@ -146,7 +146,7 @@ def _classes(depth: str, trailing: int, out: Rewriter) -> str:
         return out.tensor(Tensor("int64", (count, *[1] * trailing), tuple(range(count))))
     limit = out.emit("Reshape", [cast(depth, "int64", out), out.constant([1], "int64")])
     shape = out.constant([-1, *[1] * trailing], "int64")
-    return out.emit("Reshape", [positions_below(limit, out), shape])
+    return out.emit("Reshape", [index_range(limit, out), shape])
 
 
 def _flatten(name: str, out: Rewriter) -> str:

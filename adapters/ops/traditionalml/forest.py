@@ -217,7 +217,7 @@ class Forest:
         """Yield the votes of all leaves."""
         return (vote for tree in self.trees for leaf in self.leaves(tree) for vote in leaf)
 
-    def sure_targets(self) -> set[int]:
+    def guaranteed_targets(self) -> set[int]:
         """Return the targets that have a vote in every row."""
         found: set[int] = set()
         for tree in self.trees:

@@ -12,11 +12,11 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.model.tensors import tensor_of
+from opshift.model.tensors import require_tensor
 
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
-def places_are_written_out(node: Node, out: Rewriter) -> None:
+def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     """Write the classes and their indices as keys and values.
 
     In version 1 the type of the input determines the direction, since version 2 the two lists do. The
@@ -32,21 +32,21 @@ def places_are_written_out(node: Node, out: Rewriter) -> None:
         lists = {"keys_strings": [*indices], "values_int64s": [*indices.values()]}
     else:
         lists = {"keys_int64s": [*range(len(classes))], "values_strings": [*classes]}
-    out.become(node, attributes={**kept, **lists})
+    out.replace(node, attributes={**kept, **lists})
 
 
-LISTS = {
+LIST_SUFFIXES = {
     "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
     "float": "floats", "double": "floats",
 }  # fmt: skip
 """Suffix of the attribute that lists keys or values of an element type."""
 
-TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
+SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
 """Element type of the lists with each suffix."""
 
 
 @adapter("LabelEncoder", 4, 2, domain="ai.onnx.ml")
-def tensors_become_lists(node: Node, out: Rewriter) -> None:
+def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
     """Move tensors to lists of string, int64 or float; cast values of other types."""
     keys_type, keys = _read_side(node, "keys")
     values_type, values = _read_side(node, "values")
@@ -58,14 +58,17 @@ def tensors_become_lists(node: Node, out: Rewriter) -> None:
         raise CannotConvert("the values are double, and float does not represent them exactly")
     # Since version 4 the last of repeated keys applies. Before, runtimes disagree: write each key once.
     pairs = dict(zip(keys, values, strict=True))
-    lists = {f"keys_{LISTS[keys_type]}": [*pairs], f"values_{LISTS[values_type]}": [*pairs.values()]}
+    lists = {
+        f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],
+        f"values_{LIST_SUFFIXES[values_type]}": [*pairs.values()],
+    }
     kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
     data, result = node.inputs[0], node.outputs[0]
-    if keys_type not in TYPES.values():
+    if keys_type not in SUFFIX_TYPES.values():
         data = cast(data, "int64", out)
-    if values_type not in TYPES.values():
+    if values_type not in SUFFIX_TYPES.values():
         result = out.fresh("values")
-    out.become(
+    out.replace(
         node,
         inputs=[data],
         outputs=[result],
@@ -76,7 +79,7 @@ def tensors_become_lists(node: Node, out: Rewriter) -> None:
 
 
 @adapter("LabelEncoder", 2, 1, domain="ai.onnx.ml")
-def pairs_become_places(node: Node, out: Rewriter) -> None:
+def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     """Convert pairs of strings and indices to a list of classes.
 
     The indices must be 0, 1, 2 and so on, in any order.
@@ -91,7 +94,7 @@ def pairs_become_places(node: Node, out: Rewriter) -> None:
     classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
     kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
     kept.pop("default_float", None)
-    out.become(node, attributes={**kept, "classes_strings": classes})
+    out.replace(node, attributes={**kept, "classes_strings": classes})
 
 
 def _default_names(node: Node) -> Sequence[str]:
@@ -102,9 +105,9 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
     """Return the element type of the keys or values, and the keys or values."""
     attribute = node.attribute(f"{side}_tensor")
     if attribute is not None:
-        tensor = tensor_of(attribute)
+        tensor = require_tensor(attribute)
         return tensor.element_type, tensor.values
-    for suffix, element_type in TYPES.items():
+    for suffix, element_type in SUFFIX_TYPES.items():
         values = node.attribute(f"{side}_{suffix}")
         if values is not None:
             return element_type, values
@@ -116,10 +119,10 @@ def _default_attribute(node: Node, element_type: str) -> dict[str, Any]:
     attribute = node.attribute("default_tensor")
     if attribute is None:
         return {}
-    value = tensor_of(attribute).values[0]
+    value = require_tensor(attribute).values[0]
     if element_type == "double" and _round_to_float(value) != value and not math.isnan(value):
         raise CannotConvert("the default is double, and float does not represent it exactly")
-    return {f"default_{LISTS[element_type].removesuffix('s')}": value}
+    return {f"default_{LIST_SUFFIXES[element_type].removesuffix('s')}": value}
 
 
 def _round_to_float(value: float) -> float:

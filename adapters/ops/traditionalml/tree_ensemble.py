@@ -15,24 +15,24 @@ from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
 from opshift.adapters.ops.traditionalml.tree_scores import (
     AGGREGATES,
     TRANSFORMS,
-    base_stage,
-    cast,
-    emit,
+    apply_stages,
+    base_value_stages,
+    emit_ai_onnx,
+    emit_cast,
     emit_ensemble,
-    in_turn,
-    last_stages,
-    transform_of,
+    final_stages,
+    read_transform,
 )
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.model.tensors import tensor_of
+from opshift.model.tensors import require_tensor
 
-UNVOTED = "give every leaf a weight for every target or class, which may be 0"
+MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which may be 0"
 """Remedy for targets without a vote in some rows."""
 
 
 @adapter("TreeEnsembleRegressor", 3, 5, domain="ai.onnx.ml")
-def base_values_are_added_behind(node: Node, out: Rewriter) -> None:
+def convert_regressor(node: Node, out: Rewriter) -> None:
     """Convert to TreeEnsemble, with nodes for base values, the transform and a Cast to float."""
     forest = read_forest(node, "target", node.attribute("n_targets", 0), out)
     aggregate = AGGREGATES.get(node.attribute("aggregate_function", b"SUM"))
@@ -42,16 +42,16 @@ def base_values_are_added_behind(node: Node, out: Rewriter) -> None:
         )
     transform, ensemble_transform = _target_transforms(node, forest)
     stages = [
-        *base_stage(forest.base, forest.element_type),
-        *last_stages(transform, forest.targets, forest.element_type),
+        *base_value_stages(forest.base, forest.element_type),
+        *final_stages(transform, forest.targets, forest.element_type),
     ]
     scores = out.fresh("scores") if stages else node.outputs[0]
     emit_ensemble(node, forest, scores, out, aggregate, TRANSFORMS[ensemble_transform])
-    in_turn(scores, stages, node.outputs[0], out)
+    apply_stages(scores, stages, node.outputs[0], out)
 
 
 @adapter("TreeEnsembleClassifier", 3, 5, domain="ai.onnx.ml")
-def labels_are_looked_up(node: Node, out: Rewriter) -> None:
+def convert_classifier(node: Node, out: Rewriter) -> None:
     """Convert to TreeEnsemble; ArgMax finds the highest score, and LabelEncoder maps it to the label."""
     classes = len(_labels(node))
     forest = read_forest(node, "class", classes, out)
@@ -70,9 +70,11 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     TreeEnsemble as well.
     """
     _require_base_values(forest, forest.targets)
-    transform = transform_of(node)
-    if any(forest.base) and len(forest.sure_targets()) < forest.targets:
-        raise CannotConvert("onnxruntime omits the base value of a target without a vote", remedy=UNVOTED)
+    transform = read_transform(node)
+    if any(forest.base) and len(forest.guaranteed_targets()) < forest.targets:
+        raise CannotConvert(
+            "onnxruntime omits the base value of a target without a vote", remedy=MISSING_VOTE_REMEDY
+        )
     if forest.targets == 1 and any(len(votes) > 1 for votes in forest.votes):
         raise CannotConvert(
             "a leaf has several weights for the only target", remedy="replace them by their sum"
@@ -93,7 +95,7 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     The specification does not define the label. The threshold is that of onnxruntime: 0.5 if no weight is
     negative, and 0 otherwise.
     """
-    transform = transform_of(node)
+    transform = read_transform(node)
     _require_base_values(forest, 1)
     if transform not in (b"NONE", b"LOGISTIC"):
         raise CannotConvert(
@@ -103,10 +105,10 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     score = _emit_class_scores(node, forest, out.fresh("score"), out)
     if out.is_used(node.output(0)):
         threshold = out.constant(0.5 if is_share else 0.0, forest.element_type)
-        is_second = emit(
-            "Reshape", [emit("Greater", [score, threshold], out), out.constant([-1], "int64")], out
+        is_second = emit_ai_onnx(
+            "Reshape", [emit_ai_onnx("Greater", [score, threshold], out), out.constant([-1], "int64")], out
         )
-        _emit_labels(cast(is_second, "", out, to="int64"), node, out)
+        _emit_labels(emit_cast(is_second, "", out, to="int64"), node, out)
     if out.is_used(node.output(1)):
         _emit_both_scores(score, is_share, transform, forest.element_type, node.output(1), out)
 
@@ -116,39 +118,39 @@ def _emit_both_scores(
 ) -> None:
     """Emit a column for each class: scores without negative weights add up to one, others are opposites."""
     if is_share and transform == b"NONE":
-        other = emit("Sub", [out.constant(1.0, element_type), score], out)
+        other = emit_ai_onnx("Sub", [out.constant(1.0, element_type), score], out)
     else:
-        other = emit("Neg", [score], out)
-    stages = last_stages(transform, 2, element_type)
-    both = emit("Concat", [other, score], out, "" if stages else result, axis=1)
-    in_turn(both, stages, result, out)
+        other = emit_ai_onnx("Neg", [score], out)
+    stages = final_stages(transform, 2, element_type)
+    both = emit_ai_onnx("Concat", [other, score], out, "" if stages else result, axis=1)
+    apply_stages(both, stages, result, out)
 
 
 def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
     """Convert a score for each class; the label has the highest score before the transform."""
     _require_base_values(forest, forest.targets)
-    stages = last_stages(transform_of(node), forest.targets, forest.element_type)
+    stages = final_stages(read_transform(node), forest.targets, forest.element_type)
     _require_agreement(forest, out.is_used(node.output(0)))
     result = node.output(1) if out.is_used(node.output(1)) else ""
     scores = _emit_class_scores(node, forest, result if result and not stages else out.fresh("scores"), out)
     if out.is_used(node.output(0)):
-        _emit_labels(emit("ArgMax", [scores], out, axis=1, keepdims=0), node, out)
+        _emit_labels(emit_ai_onnx("ArgMax", [scores], out, axis=1, keepdims=0), node, out)
     if result:
-        in_turn(scores, stages, result, out)
+        apply_stages(scores, stages, result, out)
 
 
 def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> str:
     """Emit the sums of votes and base values under the name `result`."""
-    base_stages = base_stage(forest.base, forest.element_type)
+    base_stages = base_value_stages(forest.base, forest.element_type)
     votes = out.fresh("votes") if base_stages else result
     emit_ensemble(node, forest, votes, out)
-    in_turn(votes, base_stages, result, out)
+    apply_stages(votes, base_stages, result, out)
     return result
 
 
 def _require_agreement(forest: Forest, has_label: bool) -> None:
     """Refuse scores per class for which onnxruntime differs from the specification."""
-    guaranteed = forest.sure_targets()
+    guaranteed = forest.guaranteed_targets()
     if forest.targets == 2 and has_label:
         raise CannotConvert(
             "for two classes onnxruntime selects the second if its score is above 0, not the higher score",
@@ -158,11 +160,12 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
         raise CannotConvert("onnxruntime does not add base_values to the scores of two classes")
     if forest.targets == 2 and 1 not in guaranteed:
         raise CannotConvert(
-            "onnxruntime invents a score for the second of two classes where it has no vote", remedy=UNVOTED
+            "onnxruntime invents a score for the second of two classes where it has no vote",
+            remedy=MISSING_VOTE_REMEDY,
         )
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
-        raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=UNVOTED)
+        raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=MISSING_VOTE_REMEDY)
 
 
 def _require_base_values(forest: Forest, count: int) -> None:
@@ -185,30 +188,30 @@ def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
     return strings or numbers
 
 
-SUFFIX = "_as_tensor"
+TENSOR_SUFFIX = "_as_tensor"
 """Suffix of the attributes that version 3 added."""
 
-UNUSED = "nodes_hitrates"
+IGNORED_LIST = "nodes_hitrates"
 """Frequency of each node in training. It has no effect on results, so it may be dropped."""
 
 
 @adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
-def tensors_become_lists_of_floats(node: Node, out: Rewriter) -> None:
+def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
     """Move tensors to the lists of the same names, if float represents their numbers."""
-    tensors = [name for name in node.attributes if name.endswith(SUFFIX)]
+    tensors = [name for name in node.attributes if name.endswith(TENSOR_SUFFIX)]
     lists = {}
     for name in tensors:
-        list_name = name.removesuffix(SUFFIX)
-        if list_name == UNUSED:
+        list_name = name.removesuffix(TENSOR_SUFFIX)
+        if list_name == IGNORED_LIST:
             continue
-        values = tensor_of(node.attribute(name)).values
+        values = require_tensor(node.attribute(name)).values
         lists[list_name] = [*values]
         if any(not _fits_float(value) for value in values):
             raise CannotConvert(
                 f"{name} has numbers that float does not represent exactly",
                 remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
             )
-    out.become(node, attributes={**node.without(*tensors), **lists})
+    out.replace(node, attributes={**node.without(*tensors), **lists})
 
 
 def _fits_float(value: float) -> bool:

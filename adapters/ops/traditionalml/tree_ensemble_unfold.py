@@ -13,20 +13,20 @@ from opshift.adapters.ops.traditionalml.forest import LEAF, MODES
 from opshift.adapters.ops.traditionalml.tree_scores import AGGREGATES, TRANSFORMS
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
-from opshift.model.tensors import tensor_of
+from opshift.model.tensors import require_tensor
 
-MEMBER = 6
+MEMBER_MODE = 6
 """Number of BRANCH_MEMBER in `nodes_modes`."""
 
-NAMES = {number: name for name, number in MODES.items() if name != LEAF}
+MODE_NAMES = {number: name for name, number in MODES.items() if name != LEAF}
 """Names of the comparisons by number."""
 
-MOST = 1 << 20
+MAX_NODES = 1 << 20
 """Limit of listed nodes: a node with two parents is listed twice, so trees can grow exponentially."""
 
 
 @adapter("TreeEnsemble", 5, 4, domain="ai.onnx.ml")
-def nodes_and_leaves_share_a_list(node: Node, out: Rewriter) -> None:
+def convert_to_regressor(node: Node, out: Rewriter) -> None:
     """Convert to TreeEnsembleRegressor; a set of members becomes a chain of comparisons."""
     element_type = out.element_type(node.inputs[0])
     transform = _name_of(TRANSFORMS, node.attribute("post_transform", 0))
@@ -37,7 +37,7 @@ def nodes_and_leaves_share_a_list(node: Node, out: Rewriter) -> None:
         )
     if element_type != "float":
         reason = f"TreeEnsembleRegressor returns float, which rounds results of type {element_type}"
-        out.concede("approximate", reason)
+        out.allow("approximate", reason)
     data = cast(node.inputs[0], "float", out) if element_type == "float16" else node.inputs[0]
     attributes = {
         **_TreeLister(node).attributes(),
@@ -68,9 +68,9 @@ class _TreeLister:
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._modes = tensor_of(node.attribute("nodes_modes")).values
-        self._splits = tensor_of(node.attribute("nodes_splits"))
-        self._weights = tensor_of(node.attribute("leaf_weights"))
+        self._modes = require_tensor(node.attribute("nodes_modes")).values
+        self._splits = require_tensor(node.attribute("nodes_splits"))
+        self._weights = require_tensor(node.attribute("leaf_weights"))
         self._tracks = node.attribute("nodes_missing_value_tracks_true", ()) or (0,) * len(self._modes)
         self._member_sets = _member_sets(node, self._modes)
         # A path without a cycle visits each branch and each member of a set at most once.
@@ -117,8 +117,8 @@ class _TreeLister:
         pending = [(start, 0, root, False, 0)]
         while pending:
             position, depth, index, is_leaf, member = pending.pop()
-            if depth > self._max_depth or len(self._entries) > MOST:
-                raise CannotConvert(f"the trees have more than {MOST} nodes or contain a cycle")
+            if depth > self._max_depth or len(self._entries) > MAX_NODES:
+                raise CannotConvert(f"the trees have more than {MAX_NODES} nodes or contain a cycle")
             if is_leaf:
                 self._votes.append((tree, position - start, index))
                 continue
@@ -134,14 +134,14 @@ class _TreeLister:
             (self._column(f"nodes_{side}nodeids")[index], bool(self._column(f"nodes_{side}leafs")[index]), 0)
             for side in ("true", "false")
         ]
-        if self._modes[index] == MEMBER and member + 1 < len(self._member_sets[index]):
+        if self._modes[index] == MEMBER_MODE and member + 1 < len(self._member_sets[index]):
             return [sides[0], (index, False, member + 1)]
         return sides
 
     def _branch(self, tree: int, node_id: int, index: int, member: int, child: int) -> _Entry:
-        is_set = self._modes[index] == MEMBER
+        is_set = self._modes[index] == MEMBER_MODE
         split = self._member_sets[index][member] if is_set else self._splits.values[index]
-        mode = b"BRANCH_EQ" if is_set else NAMES[self._modes[index]]
+        mode = b"BRANCH_EQ" if is_set else MODE_NAMES[self._modes[index]]
         feature = self._column("nodes_featureids")[index]
         return _Entry(tree, node_id, mode, feature, split, self._tracks[index], (child, child + 1))
 
@@ -152,11 +152,11 @@ class _TreeLister:
 
 def _member_sets(node: Node, modes: Sequence[int]) -> dict[int, list[float]]:
     """Return the members of the set of each BRANCH_MEMBER node; NaN separates two sets."""
-    positions = [position for position, mode in enumerate(modes) if mode == MEMBER]
+    positions = [position for position, mode in enumerate(modes) if mode == MEMBER_MODE]
     if not positions:
         return {}
     sets: list[list[float]] = [[]]
-    for value in tensor_of(node.attribute("membership_values")).values:
+    for value in require_tensor(node.attribute("membership_values")).values:
         if math.isnan(value):
             sets.append([])
         else:

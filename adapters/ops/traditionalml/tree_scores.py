@@ -28,7 +28,7 @@ Stage = Callable[[str, str, Rewriter], object]
 """Emits a stage that reads the value of the first name and produces that of the second."""
 
 
-def emit(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
+def emit_ai_onnx(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
     """Emit a node of ai.onnx, written for opset 9, with the output `result` or a fresh name."""
     return out.emit(op_type, inputs, [result] if result else 1, domain="", opset=9, **attributes)
 
@@ -50,14 +50,14 @@ def emit_ensemble(
     }
     data = node.inputs[0]
     if out.element_type(data) != forest.element_type:
-        data = cast(data, "", out, to=forest.element_type)
+        data = emit_cast(data, "", out, to=forest.element_type)
     total = out.fresh("total") if uses_div else name
-    out.become(node, op_type="TreeEnsemble", inputs=[data], outputs=[total], attributes=attributes)
+    out.replace(node, op_type="TreeEnsemble", inputs=[data], outputs=[total], attributes=attributes)
     if uses_div:
-        emit("Div", [total, out.constant(float(trees), forest.element_type)], out, name)
+        emit_ai_onnx("Div", [total, out.constant(float(trees), forest.element_type)], out, name)
 
 
-def in_turn(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
+def apply_stages(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
     """Apply stages to a value in order; the last one produces `result`."""
     for position, stage in enumerate(stages, start=1):
         output = result if position == len(stages) else out.fresh("scores")
@@ -65,18 +65,18 @@ def in_turn(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
         name = output
 
 
-def base_stage(base: tuple[float, ...], element_type: str) -> list[Stage]:
+def base_value_stages(base: tuple[float, ...], element_type: str) -> list[Stage]:
     """Return the stage that adds base values, or none if all are zero."""
 
     def add(name: str, result: str, out: Rewriter) -> None:
-        emit("Add", [name, out.constant(base, element_type)], out, result)
+        emit_ai_onnx("Add", [name, out.constant(base, element_type)], out, result)
 
     return [add] if any(base) else []
 
 
-def last_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
+def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
     """Return the stages that apply the transform and cast to float, the type of all results."""
-    to_float: list[Stage] = [cast] if element_type == "double" else []
+    to_float: list[Stage] = [emit_cast] if element_type == "double" else []
     if transform == b"NONE":
         return to_float
     if transform in _TRANSFORM_OPERATORS:
@@ -84,7 +84,7 @@ def last_stages(transform: bytes, targets: int, element_type: str) -> list[Stage
     return [*to_float, partial(_emit_regressor, transform, targets)]
 
 
-def transform_of(node: Node) -> bytes:
+def read_transform(node: Node) -> bytes:
     """Return the `post_transform` of a node.
 
     Raises:
@@ -96,9 +96,9 @@ def transform_of(node: Node) -> bytes:
     return transform
 
 
-def cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
+def emit_cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
     """Emit a Cast at opset 9."""
-    return emit("Cast", [name], out, result, to=BY_NAME[to].number)
+    return emit_ai_onnx("Cast", [name], out, result, to=BY_NAME[to].number)
 
 
 _TRANSFORM_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})})
@@ -106,7 +106,7 @@ _TRANSFORM_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b
 
 def _emit_operator(transform: bytes, name: str, result: str, out: Rewriter) -> None:
     op_type, attributes = _TRANSFORM_OPERATORS[transform]
-    emit(op_type, [name], out, result, **attributes)
+    emit_ai_onnx(op_type, [name], out, result, **attributes)
 
 
 def _emit_regressor(transform: bytes, targets: int, name: str, result: str, out: Rewriter) -> None:

@@ -12,10 +12,10 @@ def move_alpha_to_input(node: Node, out: Rewriter) -> None:
     """Move `alpha` to an input; the default of 1 is omitted."""
     alpha = node.attribute("alpha", 1.0)
     if alpha == 1:
-        out.become(node, attributes={})
+        out.replace(node, attributes={})
         return
     constant = out.constant(alpha, out.element_type(node.inputs[0]))
-    out.become(node, inputs=[node.inputs[0], constant], attributes={})
+    out.replace(node, inputs=[node.inputs[0], constant], attributes={})
 
 
 @adapter("Elu", 29, 22)
@@ -23,11 +23,11 @@ def move_alpha_to_attribute(node: Node, out: Rewriter) -> None:
     """Move a constant scalar `alpha` to the attribute; apply any other one with Mul and Where."""
     data, alpha = node.inputs[0], node.input(1)
     if not alpha:
-        out.become(node, attributes={})
+        out.replace(node, attributes={})
         return
     constant = out.constant_value(alpha)
     if constant is not None and len(constant.values) == 1:
-        out.become(node, inputs=[data], attributes={"alpha": constant.scalar})
+        out.replace(node, inputs=[data], attributes={"alpha": constant.scalar})
         return
     # Elu with alpha 1 is exp(x) - 1 where x is negative, so a product applies any other alpha.
     scaled = out.emit("Mul", [out.emit("Elu", [data]), alpha])

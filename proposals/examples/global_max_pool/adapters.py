@@ -17,4 +17,4 @@ def replace_with_reduce_max(node: Node, out: Rewriter) -> None:
     if not spatial:
         raise CannotConvert("the input has no spatial axes", remedy="use an input of rank 3 or more")
     axes = out.constant(tuple(spatial), "int64")
-    out.become(node, op_type="ReduceMax", inputs=[node.inputs[0], axes], attributes={"keepdims": 1})
+    out.replace(node, op_type="ReduceMax", inputs=[node.inputs[0], axes], attributes={"keepdims": 1})

@@ -9,15 +9,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from opshift.cli.conversion import Converted, Settings, convert_file
+from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
 from opshift.cli.errors import error_data
 from opshift.cli.options import registry_with, run_adapters
-from opshift.cli.output import counted
+from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
-from opshift.cli.paths import require_file, require_free, without_links
+from opshift.cli.paths import require_file, require_writable, resolve_links
 from opshift.model.errors import OpshiftError, UsageError
 
-PATTERN = "*.onnx"
+MODEL_PATTERN = "*.onnx"
 
 
 class Job(NamedTuple):
@@ -27,7 +27,7 @@ class Job(NamedTuple):
     out: Path
 
 
-class Failed(NamedTuple):
+class FailedFile(NamedTuple):
     """File that was not converted, with the error as in JSON output."""
 
     source: Path
@@ -38,7 +38,7 @@ class Failed(NamedTuple):
         return {"input": self.source, "output": None, **self.error}
 
 
-Outcome = Converted | Failed
+Outcome = ConvertedFile | FailedFile
 
 
 def jobs_for(sources: Sequence[Path], folder: Path, *, force: bool) -> list[Job]:
@@ -57,9 +57,9 @@ def jobs_for(sources: Sequence[Path], folder: Path, *, force: bool) -> list[Job]
             reason = f"{sources_by_output[out]} and {source} have the same output file"
             raise UsageError(reason, place=str(out), remedy="convert them into separate folders")
         sources_by_output[out] = source
-        if without_links(out) in inputs and not (out.exists() and out.samefile(source)):
+        if resolve_links(out) in inputs and not (out.exists() and out.samefile(source)):
             raise UsageError("is also an input file", place=str(out), remedy="name another folder with --out")
-        require_free(source, out, force)
+        require_writable(source, out, force)
     return jobs
 
 
@@ -70,16 +70,20 @@ def _jobs(source: Path, folder: Path) -> Iterator[Job]:
         return
     # if the output folder is inside the input folder, earlier results in it are not inputs
     outputs = folder.resolve()
-    models = [model for model in sorted(source.rglob(PATTERN)) if model.is_file()]
+    models = [model for model in sorted(source.rglob(MODEL_PATTERN)) if model.is_file()]
     is_nested = source.resolve() in outputs.parents
     files = [model for model in models if not (is_nested and outputs in model.resolve().parents)]
     if not files:
-        raise UsageError(f"contains no {PATTERN} files", place=str(source), remedy="name the model files")
+        raise UsageError(
+            f"contains no {MODEL_PATTERN} files", place=str(source), remedy="name the model files"
+        )
     for model in files:
         yield Job(model, folder / model.relative_to(source))
 
 
-def run_jobs(jobs: Sequence[Job], settings: Settings, workers: int, *, quiet: bool) -> list[Outcome]:
+def run_jobs(
+    jobs: Sequence[Job], settings: ConversionSettings, workers: int, *, quiet: bool
+) -> list[Outcome]:
     """Convert all files; return the outcomes in the order of the jobs. Failures do not stop the others."""
     for folder in {job.out.parent for job in jobs}:
         folder.mkdir(parents=True, exist_ok=True)
@@ -87,19 +91,19 @@ def run_jobs(jobs: Sequence[Job], settings: Settings, workers: int, *, quiet: bo
         if workers == 1 or len(jobs) == 1:
             outcomes = []
             for job in jobs:
-                outcomes.append(attempt(job, settings))
+                outcomes.append(try_convert(job, settings))
                 advance(job)
             return outcomes
         return _run_in_processes(jobs, settings, min(workers, len(jobs)), advance)
 
 
 def _run_in_processes(
-    jobs: Sequence[Job], settings: Settings, workers: int, advance: Callable[[Job], None]
+    jobs: Sequence[Job], settings: ConversionSettings, workers: int, advance: Callable[[Job], None]
 ) -> list[Outcome]:
     outcomes: dict[Job, Outcome] = {}
     # not fork: the thread of the progress bar may hold locks
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(attempt, job, settings): job for job in jobs}
+        futures = {pool.submit(try_convert, job, settings): job for job in jobs}
         try:
             for future in as_completed(futures):
                 job = futures[future]
@@ -116,12 +120,12 @@ def _outcome(future: Future[Outcome], job: Job) -> Outcome:
     if error is None:
         return future.result()
     reason = f"the process that converted the file ended: {error}"
-    return Failed(
+    return FailedFile(
         job.source, error_data(OpshiftError(reason, place=str(job.source), remedy="use fewer --jobs"))
     )
 
 
-def attempt(job: Job, settings: Settings) -> Outcome:
+def try_convert(job: Job, settings: ConversionSettings) -> Outcome:
     """Convert one file; errors are part of the outcome."""
     try:
         # registry and adapters are set up per job: a spawned process has none
@@ -129,15 +133,15 @@ def attempt(job: Job, settings: Settings) -> Outcome:
         run_adapters(settings.adapters)
         return convert_file(job.source, job.out, settings, registry, quiet=True)
     except OpshiftError as error:
-        return Failed(job.source, error_data(error))
+        return FailedFile(job.source, error_data(error))
     except OSError as error:
         reported = OpshiftError(error.strerror or str(error), place=str(error.filename or job.source))
-        return Failed(job.source, error_data(reported, type(error).__name__))
+        return FailedFile(job.source, error_data(reported, type(error).__name__))
     except Exception as error:  # a bug must not stop the other files
         reported = OpshiftError(
             f"{type(error).__name__}: {error}", place=str(job.source), remedy="report this as a bug"
         )
-        return Failed(job.source, error_data(reported, "InternalError"))
+        return FailedFile(job.source, error_data(reported, "InternalError"))
 
 
 @contextmanager
@@ -145,7 +149,7 @@ def _progress(count: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
     """Show a progress bar if stderr is a terminal; yield the function to call after each job."""
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from opshift.cli.page import visible
+    from opshift.cli.page import escape_control_characters
     from opshift.cli.terminal import console_for
 
     console = console_for(on_stderr=True)
@@ -154,10 +158,12 @@ def _progress(count: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
         *columns, console=console, transient=True, disable=quiet or not console.is_terminal
     ) as progress:
         bar = progress.add_task("", total=count)
-        yield lambda job: progress.update(bar, advance=1, description=visible(str(job.source)))
+        yield lambda job: progress.update(
+            bar, advance=1, description=escape_control_characters(str(job.source))
+        )
 
 
-COLUMNS = (
+FILE_COLUMNS = (
     Column("model", style="cyan"),
     Column("opsets"),
     Column("kept", is_number=True),
@@ -165,7 +171,7 @@ COLUMNS = (
     Column("result"),
 )
 
-FAILED = (Column("model", style="cyan"), Column("error", style="red"), Column("help"))
+FAILURE_COLUMNS = (Column("model", style="cyan"), Column("error", style="red"), Column("help"))
 
 
 def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -175,20 +181,20 @@ def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     return {"output": folder, "converted": len(files) - len(failed), "failed": len(failed), "files": files}
 
 
-def failures(outcomes: Sequence[Outcome]) -> list[Failed]:
+def failures(outcomes: Sequence[Outcome]) -> list[FailedFile]:
     """Return the files that were not converted."""
-    return [each for each in outcomes if isinstance(each, Failed)]
+    return [each for each in outcomes if isinstance(each, FailedFile)]
 
 
 def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print one row per file, then the numbers of converted and failed files."""
     failed = len(failures(outcomes))
-    page.table(COLUMNS, map(_row, outcomes))
+    page.table(FILE_COLUMNS, map(_row, outcomes))
     page.blank()
-    counts = f"{counted(len(outcomes) - failed, 'model')} converted, {failed} failed"
+    counts = f"{count_text(len(outcomes) - failed, 'model')} converted, {failed} failed"
     page.line(counts, style="red" if failed else "green")
     for each in outcomes:
-        if isinstance(each, Converted) and each.missing:
+        if isinstance(each, ConvertedFile) and each.missing:
             page.prose(
                 f"{each.out} has weights in separate files: copy {', '.join(each.missing)} to its folder."
             )
@@ -198,18 +204,18 @@ def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
     if rows:
-        page.table(FAILED, rows)
+        page.table(FAILURE_COLUMNS, rows)
 
 
 def _row(outcome: Outcome) -> tuple[object, ...]:
-    if isinstance(outcome, Failed):
+    if isinstance(outcome, FailedFile):
         return (outcome.source, "", "", "", f"failed: {_reason(outcome)}")
     report = outcome.report
     opsets = ", ".join(f"{each.domain} {each.source} -> {each.target}" for each in report.opsets)
     return (outcome.source, opsets or "unchanged", report.kept, len(report.changed), _result(outcome))
 
 
-def _result(outcome: Converted) -> str:
+def _result(outcome: ConvertedFile) -> str:
     verification = outcome.verification
     if verification is None:
         return str(outcome.out)
@@ -217,7 +223,7 @@ def _result(outcome: Converted) -> str:
     return f"{outcome.out}, equal{f' within {max_difference:.2g}' if max_difference else ''}"
 
 
-def _reason(failed: Failed) -> str:
+def _reason(failed: FailedFile) -> str:
     """Return place and reason of an error, without the file: it has its own column."""
     place = str(failed.error["place"]).removeprefix(str(failed.source)).removeprefix(": ")
     return ": ".join(filter(None, (place, failed.error["reason"])))

@@ -22,9 +22,9 @@ from opshift.cli.change_options import (
     list_rules,
     policy_named,
 )
-from opshift.cli.errors import FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import counted, emit
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
@@ -32,10 +32,10 @@ from opshift.registry.changes.policies import Mode, Policy
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.changes.findings import Finding, Waiver
+    from opshift.registry.changes.findings import ChangeFinding, Waiver
     from opshift.registry.changes.trees import Tree
 
-FINDING = (
+FINDING_COLUMNS = (
     Column("operator", style="cyan"),
     Column("class"),
     Column("rule"),
@@ -44,7 +44,11 @@ FINDING = (
     Column("waiver", style="yellow"),
 )
 
-CLASSES = (Column("class", style="cyan"), Column("steps", is_number=True), Column("meaning", style="dim"))
+CLASS_COLUMNS = (
+    Column("class", style="cyan"),
+    Column("steps", is_number=True),
+    Column("meaning", style="dim"),
+)
 
 TreeArgument = Annotated[
     Path | None,
@@ -92,7 +96,7 @@ def breaking(
     and new versions that the mode does not allow. Without --against, classifies every step in the history of
     TREE, and reports those that the mode does not allow. Exits with 1 if a finding is not waived.
     """
-    from opshift.registry.changes.findings import load_waivers, unused, waive
+    from opshift.registry.changes.findings import apply_waivers, find_unused_waivers, load_waivers
 
     if rules or explain:
         list_rules(form, explain)
@@ -100,7 +104,7 @@ def breaking(
     chosen = policy_named(policy)
     accepted = load_waivers(waivers) if waivers else ()
     found, steps = _findings(tree or _builtin_tree(), against, chosen, mode)
-    findings = list(waive(found, accepted, date.today()))
+    findings = list(apply_waivers(found, accepted, date.today()))
     open_findings = [each for each in findings if not each.is_waived]
     data = {
         "policy": chosen.name,
@@ -108,11 +112,13 @@ def breaking(
         "classes": {str(each): steps[each] for each in ChangeClass},
         "counts": {"findings": len(open_findings), "waived": len(findings) - len(open_findings)},
         "findings": [each.as_dict() for each in findings],
-        "unused_waivers": [each.model_dump(mode="json") for each in unused(findings, accepted)],
+        "unused_waivers": [each.model_dump(mode="json") for each in find_unused_waivers(findings, accepted)],
     }
-    emit(form, data, lambda page: _write(page, findings, steps, unused(findings, accepted)))
+    print_result(
+        form, data, lambda page: _write(page, findings, steps, find_unused_waivers(findings, accepted))
+    )
     if open_findings:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _builtin_tree() -> Path:
@@ -123,7 +129,7 @@ def _builtin_tree() -> Path:
 
 def _findings(
     folder: Path, against: str | None, policy: Policy, mode: Mode
-) -> tuple[list[Finding], Counter[ChangeClass]]:
+) -> tuple[list[ChangeFinding], Counter[ChangeClass]]:
     """Return the findings and, without another tree, the number of steps in the history per class."""
     from opshift.registry.changes.history import history_findings, history_steps
     from opshift.registry.changes.trees import compare_trees, read_tree
@@ -132,32 +138,35 @@ def _findings(
         raise UsageError("folder does not exist", place=str(folder), remedy="name a folder of definitions")
     tree = read_tree(folder)
     if against is not None:
-        return list(compare_trees(tree_against(against, folder), tree, policy, mode)), Counter()
+        return list(compare_trees(baseline_tree(against, folder), tree, policy, mode)), Counter()
     operators = list(tree.operators.values())
     steps = Counter(step.change_class for step in history_steps(operators))
     return list(history_findings(operators, mode)), steps
 
 
 def _write(
-    page: Page, findings: Sequence[Finding], steps: Counter[ChangeClass], unused_waivers: Sequence[Waiver]
+    page: Page,
+    findings: Sequence[ChangeFinding],
+    steps: Counter[ChangeClass],
+    unused_waivers: Sequence[Waiver],
 ) -> None:
     if steps:
-        page.title(f"{counted(steps.total(), 'step')} in the history")
-        page.table(CLASSES, [(each, steps[each], each.meaning) for each in ChangeClass])
+        page.title(f"{count_text(steps.total(), 'step')} in the history")
+        page.table(CLASS_COLUMNS, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
     if findings:
-        page.table(FINDING, [_row(each) for each in findings])
+        page.table(FINDING_COLUMNS, [_row(each) for each in findings])
         for remedy in dict.fromkeys(each.remedy for each in findings if not each.is_waived):
             page.line(f"help: {remedy}")
     for waiver in unused_waivers:
         page.line(f"unused waiver: {waiver.rule} of {waiver.operator}", style="yellow")
     open_findings = sum(not each.is_waived for each in findings)
-    summary = counted(open_findings, "finding") if open_findings else "no breaking changes"
+    summary = count_text(open_findings, "finding") if open_findings else "no breaking changes"
     waived = f", {len(findings) - open_findings} waived" if len(findings) > open_findings else ""
     page.line(f"{summary}{waived}", style="bold red" if open_findings else "green")
 
 
-def _row(finding: Finding) -> tuple[Any, ...]:
+def _row(finding: ChangeFinding) -> tuple[Any, ...]:
     from opshift.cli.operator_text import change_text
 
     change, waiver = finding.change, finding.waiver
@@ -172,7 +181,7 @@ def _row(finding: Finding) -> tuple[Any, ...]:
     )
 
 
-def tree_against(named: str, folder: Path) -> Tree:
+def baseline_tree(named: str, folder: Path) -> Tree:
     """Return the tree in folder `named` if it exists, else `folder` at the git revision `named`.
 
     Raises:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.options import Format
-from opshift.cli.output import emit
+from opshift.cli.output import print_result
 from opshift.cli.page import Column
 from opshift.model.errors import UsageError
 from opshift.registry.changes.policies import POLICIES, Mode, Policy
@@ -35,7 +35,7 @@ ExplainOption = Annotated[
     typer.Option("--explain", metavar="RULE", help="Explain a rule, and exit."),
 ]
 
-RULES = (Column("rule", style="cyan"), Column("class"), Column("purpose"))
+RULE_COLUMNS = (Column("rule", style="cyan"), Column("class"), Column("purpose"))
 
 
 def policy_named(policy: str) -> Policy:
@@ -67,11 +67,11 @@ def list_rules(form: Format, explain: str | None) -> None:
     }
 
     def write(page: Page) -> None:
-        page.table(RULES, rows)
+        page.table(RULE_COLUMNS, rows)
         page.heading("Policies")
         page.facts({each.name: each.purpose for each in POLICIES.values()})
 
-    emit(form, data, write)
+    print_result(form, data, write)
 
 
 def _explain(form: Format, name: str) -> None:
@@ -80,7 +80,7 @@ def _explain(form: Format, name: str) -> None:
     rule = change_rules().get(name)
     if rule is None:
         raise UsageError(f"unknown rule {name!r}", remedy="list the rules with --rules")
-    allowing = [each.name for each in POLICIES.values() if each.frees(rule.id, rule.change_class)]
+    allowing = [each.name for each in POLICIES.values() if each.allows_rule(rule.id, rule.change_class)]
     data = {
         "rule": rule.id,
         "class": str(rule.change_class),
@@ -99,4 +99,4 @@ def _explain(form: Format, name: str) -> None:
             }
         )
 
-    emit(form, data, write)
+    print_result(form, data, write)

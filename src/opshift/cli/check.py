@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.checker.findings import Finding, Level
-from opshift.cli.errors import FINDINGS, about
-from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import counted, emit, working
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
+from opshift.cli.output import count_text, print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from opshift.checker.rule_table import Rule
     from opshift.cli.page import Page
 
-RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"), Column("source", style="dim"))
+RULE_COLUMNS = (
+    Column("rule", style="cyan"),
+    Column("level"),
+    Column("requirement"),
+    Column("source", style="dim"),
+)
 
 SourcesArgument = Annotated[
     list[Path] | None, typer.Argument(metavar="IN", help="The models to check.", show_default=False)
@@ -38,7 +43,7 @@ def check(
     sources: SourcesArgument = None,
     level: LevelOption = Level.WARNING,
     rules: RulesOption = False,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Check models against ONNX's specification.
@@ -59,11 +64,11 @@ def check(
     registry = registry_with(folders)
     findings_by_model = {}
     for source in sources:
-        with working(f"Checking {source}"), about(source):
+        with show_progress(f"Checking {source}"), add_file_to_errors(source):
             findings_by_model[source] = findings_of(source, registry=registry)
     _report(form, findings_by_model, level)
     if any(each.level is Level.ERROR for each in _all_findings(findings_by_model)):
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _report(form: Format, findings_by_model: dict[Path, tuple[Finding, ...]], lowest_level: Level) -> None:
@@ -86,7 +91,7 @@ def _report(form: Format, findings_by_model: dict[Path, tuple[Finding, ...]], lo
                 page.blank()
             _write(page, source, findings, findings_by_model[source])
 
-    emit(form, {"counts": _counts(_all_findings(findings_by_model)), "models": models}, write)
+    print_result(form, {"counts": _counts(_all_findings(findings_by_model)), "models": models}, write)
 
 
 def _write(page: Page, source: Path, shown: Sequence[Finding], findings: Sequence[Finding]) -> None:
@@ -102,7 +107,7 @@ def _write(page: Page, source: Path, shown: Sequence[Finding], findings: Sequenc
 
 def _summary(findings: Sequence[Finding], shown: int) -> str:
     counts = _counts(findings)
-    numbers = ", ".join(counted(count, level) for level, count in counts.items() if count) or "no findings"
+    numbers = ", ".join(count_text(count, level) for level, count in counts.items() if count) or "no findings"
     hidden = "; --level info shows all" if shown < len(findings) else ""
     return f"{'invalid' if counts['error'] else 'valid'}: {numbers}{hidden}"
 
@@ -129,4 +134,4 @@ def _list_rules(form: Format, rules: Iterable[Rule]) -> None:
         for each in listed
     ]
     rows = [(each.id, each.level, each.title, each.source) for each in listed]
-    emit(form, {"rules": data}, lambda page: page.table(RULES, rows))
+    print_result(form, {"rules": data}, lambda page: page.table(RULE_COLUMNS, rows))

@@ -10,18 +10,18 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from opshift.cli.errors import FINDINGS, WRONG_USAGE, Misused, tell
+from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE, CommandLineError, print_error
 from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
 
-INTERRUPTED = 130
+EXIT_INTERRUPTED = 130
 """Exit code after Ctrl+C: 128 plus the number of SIGINT, as in shells."""
 
-WrongCommandLine: type[Any] = typer.BadParameter.__mro__[1]
+ParserError: type[Any] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
 
-class Commands(TyperGroup):
+class CommandGroup(TyperGroup):
     """Group of all commands. Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
@@ -33,8 +33,8 @@ class Commands(TyperGroup):
         try:
             code = super().main(arguments, *rest, **options)
         except typer.Abort:
-            code = INTERRUPTED
-        except (OpshiftError, Misused, WrongCommandLine, OSError) as error:
+            code = EXIT_INTERRUPTED
+        except (OpshiftError, CommandLineError, ParserError, OSError) as error:
             code = _report(error, form)
         sys.exit(code if isinstance(code, int) else 0)
 
@@ -48,7 +48,7 @@ class Commands(TyperGroup):
                 command.rich_markup_mode = None  # type: ignore[attr-defined]  # typer's commands have it
 
 
-class Subcommands(TyperGroup):
+class SubcommandGroup(TyperGroup):
     """Group of subcommands whose help is formatted like that of its parent group."""
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -66,17 +66,17 @@ def _requests_json(arguments: list[str]) -> bool:
 
 def _report(error: Any, form: Format) -> int:
     """Print an error and return its exit code."""
-    if isinstance(error, Misused):
-        tell(error.error, form)
-        return WRONG_USAGE
+    if isinstance(error, CommandLineError):
+        print_error(error.error, form)
+        return EXIT_WRONG_USAGE
     if isinstance(error, OpshiftError):
-        tell(error, form)
-        return WRONG_USAGE if isinstance(error, UsageError) else FINDINGS
+        print_error(error, form)
+        return EXIT_WRONG_USAGE if isinstance(error, UsageError) else EXIT_FINDINGS
     if isinstance(error, OSError):
-        tell(_system_error(error), form, type(error).__name__)
-        return FINDINGS
+        print_error(_system_error(error), form, type(error).__name__)
+        return EXIT_FINDINGS
     _report_parser_error(error, form)
-    return WRONG_USAGE
+    return EXIT_WRONG_USAGE
 
 
 def _report_parser_error(error: Any, form: Format) -> None:
@@ -84,7 +84,7 @@ def _report_parser_error(error: Any, form: Format) -> None:
     if form is Format.TEXT and error.ctx:
         typer.echo(error.ctx.get_usage(), err=True)
     reported = OpshiftError(error.format_message(), remedy=f"see {command} --help")
-    tell(reported, form, type(error).__name__)
+    print_error(reported, form, type(error).__name__)
 
 
 def _system_error(error: OSError) -> OpshiftError:

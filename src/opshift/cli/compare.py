@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.errors import FINDINGS
+from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import emit, working
+from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
-    from opshift.analysis.comparison.result import Change, Comparison
+    from opshift.analysis.comparison.result import Comparison, ModelChange
     from opshift.cli.page import Page
 
 OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.", show_default=False)]
 
 NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.", show_default=False)]
 
-COLUMNS = (
+CHANGE_COLUMNS = (
     Column("requires", style="yellow"),
     Column("rule", style="cyan"),
     Column("place"),
@@ -41,11 +41,13 @@ def compare(old: OldArgument, new: NewArgument, form: FormatOption = Format.TEXT
 
     for path in (old, new):
         require_file(path)
-    with working(f"Comparing {old} and {new}"):
+    with show_progress(f"Comparing {old} and {new}"):
         result = compare_models(old, new)
-    emit(form, {"old": old, "new": new, **result.as_dict()}, lambda page: _write(page, old, new, result))
+    print_result(
+        form, {"old": old, "new": new, **result.as_dict()}, lambda page: _write(page, old, new, result)
+    )
     if not result.enough:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _write(page: Page, old: Path, new: Path, result: Comparison) -> None:
@@ -62,7 +64,7 @@ def _write(page: Page, old: Path, new: Path, result: Comparison) -> None:
     )
     if result.changes:
         page.blank()
-        page.table(COLUMNS, map(_row, result.changes))
+        page.table(CHANGE_COLUMNS, map(_row, result.changes))
     page.blank()
     if result.enough:
         page.line("The version increment is sufficient.", style="green")
@@ -70,7 +72,7 @@ def _write(page: Page, old: Path, new: Path, result: Comparison) -> None:
         page.line(f"The version must be {result.lowest} or higher.", style="red")
 
 
-def _row(change: Change) -> tuple[object, ...]:
+def _row(change: ModelChange) -> tuple[object, ...]:
     fields = change.as_dict()
     difference = " -> ".join(filter(None, (change.before, change.after)))
     return (fields["rise"], change.rule, change.place, difference, fields["why"])

@@ -7,17 +7,17 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opshift.cli.errors import about
-from opshift.cli.output import working
+from opshift.cli.errors import add_file_to_errors
+from opshift.cli.output import show_progress
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
     from opshift.converter.report import Report
-    from opshift.converter.streaming.external_data import External
+    from opshift.converter.streaming.external_data import ExternalHandling
     from opshift.registry.registry import Registry
 
 
-class Settings(NamedTuple):
+class ConversionSettings(NamedTuple):
     """Options that apply to every converted file."""
 
     target: list[str] | None
@@ -29,12 +29,12 @@ class Settings(NamedTuple):
     tolerance: float | None
     reversible: bool
     check: bool = False
-    external: External = "copy"
+    external: ExternalHandling = "copy"
     force: bool = False
     adapters: list[Path] | None = None
 
 
-class Converted(NamedTuple):
+class ConvertedFile(NamedTuple):
     """Converted file.
 
     Attributes:
@@ -53,7 +53,7 @@ class Converted(NamedTuple):
     imports: dict[str, int]
     sizes: tuple[int, int]
     weights: tuple[str, ...]
-    external: External
+    external: ExternalHandling
     verification: Verification | None
 
     @property
@@ -77,8 +77,8 @@ class Converted(NamedTuple):
 
 
 def convert_file(
-    source: Path, out: Path, settings: Settings, registry: Registry, *, quiet: bool
-) -> Converted:
+    source: Path, out: Path, settings: ConversionSettings, registry: Registry, *, quiet: bool
+) -> ConvertedFile:
     """Convert a model file.
 
     Raises:
@@ -91,7 +91,7 @@ def convert_file(
     imports: dict[str, int] = {}
 
     def change(model: Any) -> Report:
-        with about(source):
+        with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
             return convert(
                 model,
@@ -105,27 +105,27 @@ def convert_file(
             ).report
 
     with ExitStack() as stack:
-        with working(f"Converting {source}", quiet=quiet):
+        with show_progress(f"Converting {source}", quiet=quiet):
             written = stack.enter_context(converting(source, out, change, settings.external, settings.force))
         # compares the temporary file, which replaces `out` only at the end of the block
         verification = _verify(source, written.path, settings, registry, quiet)
-    return Converted(
+    return ConvertedFile(
         source, out, written.report, imports, written.sizes, written.external, settings.external, verification
     )
 
 
 @contextmanager
-def read(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
+def open_model(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
     """Yield a model without its large weights, and its opset imports by domain."""
-    from opshift.converter.streaming.weights import reading
+    from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.operator_ids import opset_imports
 
-    with about(source), reading(source) as model:
+    with add_file_to_errors(source), open_without_weights(source) as model:
         yield model, opset_imports(model.opset_import, model.ir_version)
 
 
 def _verify(
-    source: Path, converted: Path, settings: Settings, registry: Registry, quiet: bool
+    source: Path, converted: Path, settings: ConversionSettings, registry: Registry, quiet: bool
 ) -> Verification | None:
     """Compare the outputs of the original and the converted model, if requested."""
     if not settings.verify:
@@ -133,6 +133,6 @@ def _verify(
     from opshift.analysis.verification.verify import verify
     from opshift.model.files import read_model
 
-    with working(f"Comparing {source} with its conversion", quiet=quiet), about(source):
+    with show_progress(f"Comparing {source} with its conversion", quiet=quiet), add_file_to_errors(source):
         model = read_model(converted)
         return verify(source, model, settings.inputs, tolerance=settings.tolerance, registry=registry)

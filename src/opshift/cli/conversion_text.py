@@ -6,22 +6,22 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from opshift.cli.output import counted
+from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
 from opshift.converter.errors import Refusal
 from opshift.converter.report import Report
 
-NODES = Column("nodes", is_number=True)
+NODES_COLUMN = Column("nodes", is_number=True)
 
-OPERATOR = Column("operator", style="cyan")
+OPERATOR_COLUMN = Column("operator", style="cyan")
 
-BECOMES = Column("becomes", style="green")
+REPLACEMENT_COLUMN = Column("becomes", style="green")
 
-CONCESSIONS = (NODES, Column("kind", style="yellow"), Column("reason"))
+ALLOWANCE_COLUMNS = (NODES_COLUMN, Column("kind", style="yellow"), Column("reason"))
 
-SPECIALISED = (Column("function", style="cyan"), Column("copies", style="green"))
+SPECIALIZATION_COLUMNS = (Column("function", style="cyan"), Column("copies", style="green"))
 
-PLACES = (Column(""), Column("", style="cyan"), Column(""))
+REFUSAL_COLUMNS = (Column(""), Column("", style="cyan"), Column(""))
 
 
 def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int]) -> None:
@@ -29,7 +29,7 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
     page.line(str(source), style="bold")
     write_versions(page, report, imports, {})
     write_changes(page, report)
-    write_concessions(page, report)
+    write_allowances(page, report)
     if report.refusals:
         page.heading("Refusals")
         write_refusals(page, report.refusals)
@@ -54,7 +54,7 @@ def write_replacements(page: Page, report: Report) -> None:
             (count, operator, _joined(replacements))
             for (operator, replacements), count in report.operators().most_common()
         ]
-        page.table((NODES, OPERATOR, BECOMES), rows)
+        page.table((NODES_COLUMN, OPERATOR_COLUMN, REPLACEMENT_COLUMN), rows)
 
 
 def write_changes(page: Page, report: Report) -> None:
@@ -66,22 +66,24 @@ def write_changes(page: Page, report: Report) -> None:
         for (operator, replacements, steps), count in groups.most_common():
             rows.append((count, operator, "becomes", _joined(replacements)))
             rows += [("", "", *_step_columns(step, operator)) for step in steps]
-        page.table((NODES, OPERATOR, Column("", style="dim"), Column("")), rows)
-    write_specialised(page, report)
+        page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("", style="dim"), Column("")), rows)
+    write_specializations(page, report)
 
 
-def write_specialised(page: Page, report: Report) -> None:
+def write_specializations(page: Page, report: Report) -> None:
     """Print the functions that get copies for some of their calls."""
     if report.specialised:
         page.heading("Specialized functions")
-        page.table(SPECIALISED, [(each.function, ", ".join(each.copies)) for each in report.specialised])
+        page.table(
+            SPECIALIZATION_COLUMNS, [(each.function, ", ".join(each.copies)) for each in report.specialised]
+        )
 
 
-def write_concessions(page: Page, report: Report) -> None:
+def write_allowances(page: Page, report: Report) -> None:
     """Print the allowed deviations: inexact rewrites and dropped content."""
     if report.concessions:
         page.heading("Allowed")
-        page.table(CONCESSIONS, [(count, *each) for each, count in Counter(report.concessions).items()])
+        page.table(ALLOWANCE_COLUMNS, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 
 def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
@@ -97,7 +99,7 @@ def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = N
         page.prose(reason, style="red")
         if remedy:
             page.prose(f"help: {remedy}", indent=2)
-        page.table(PLACES, [("", each.operator, each.place) for each in members[:remaining]])
+        page.table(REFUSAL_COLUMNS, [("", each.operator, each.place) for each in members[:remaining]])
         remaining -= len(members)
     shown = min(len(refusals), len(refusals) if most is None else most)
     if shown < len(refusals):
@@ -114,7 +116,7 @@ def _nodes(report: Report) -> str:
     if report.refusals:
         parts.append(f"{len(report.refusals):,} refused")
     if report.constants:
-        parts.append(f"{counted(report.constants, 'constant')} added")
+        parts.append(f"{count_text(report.constants, 'constant')} added")
     return ", ".join(parts)
 
 

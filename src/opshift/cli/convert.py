@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from opshift.cli.conversion import Converted, Settings, convert_file, read
-from opshift.cli.errors import FINDINGS, Misused
+from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file, open_model
+from opshift.cli.errors import EXIT_FINDINGS, CommandLineError
 from opshift.cli.options import (
     AdaptersOption,
     AllowOption,
-    FoldersOption,
+    DefinitionsOption,
     Format,
     FormatOption,
     InputArgument,
@@ -20,8 +20,8 @@ from opshift.cli.options import (
     TargetOption,
     registry_with,
 )
-from opshift.cli.output import emit, emit_error, working
-from opshift.cli.paths import destination, require_file
+from opshift.cli.output import print_on_stderr, print_result, show_progress
+from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
 from opshift.registry.errors import ResolveError
 
@@ -124,7 +124,7 @@ def convert(
     tolerance: ToleranceOption = None,
     jobs: JobsOption = 1,
     external: ExternalOption = "copy",
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     adapters: AdaptersOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
@@ -136,7 +136,7 @@ def convert(
     """
     if not verify and (inputs is not None or tolerance is not None):
         raise UsageError("--inputs and --tolerance require --verify", remedy="add --verify")
-    settings = Settings(
+    settings = ConversionSettings(
         target,
         ir_version,
         allow or [],
@@ -160,10 +160,10 @@ def convert(
         return
     out = _single_output(more or [])
     require_file(source)
-    path = destination(source, out, in_place=in_place, force=force)
+    path = output_file(source, out, in_place=in_place, force=force)
     converted = convert_file(source, path, settings, registry, quiet=quiet)
     if not quiet or form is Format.JSON:
-        emit(form, converted.as_dict(), lambda page: _write(page, converted))
+        print_result(form, converted.as_dict(), lambda page: _write(page, converted))
 
 
 def _single_output(more: list[Path]) -> Path | None:
@@ -180,7 +180,7 @@ def _single_output(more: list[Path]) -> Path | None:
 def _convert_all(
     sources: list[Path],
     folder: Path,
-    settings: Settings,
+    settings: ConversionSettings,
     workers: int,
     *,
     force: bool,
@@ -192,11 +192,11 @@ def _convert_all(
     jobs = jobs_for(sources, folder, force=force)
     outcomes = run_jobs(jobs, settings, workers, quiet=quiet)
     if not quiet or form is Format.JSON:
-        emit(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
+        print_result(form, batch_data(folder, outcomes), lambda page: write_batch(page, outcomes))
     elif failures(outcomes):
-        emit_error(lambda page: write_failures(page, outcomes))
+        print_on_stderr(lambda page: write_failures(page, outcomes))
     if failures(outcomes):
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def plan(
@@ -204,7 +204,7 @@ def plan(
     target: TargetOption = None,
     ir_version: IrVersionOption = None,
     allow: AllowOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -218,15 +218,15 @@ def plan(
 
     require_file(source)
     registry = _registry_for(target, ir_version, folders)
-    with working(f"Planning {source}"), read(source) as (model, imports):
+    with show_progress(f"Planning {source}"), open_model(source) as (model, imports):
         conversion_plan = plan_version(
             model, target or None, allow=allow or (), ir_version=ir_version, registry=registry
         )
     report = Report.of(conversion_plan)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
-    emit(form, data, lambda page: write_plan(page, source, report, imports))
+    print_result(form, data, lambda page: write_plan(page, source, report, imports))
     if report.refusals:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _registry_for(target: list[str] | None, ir_version: str | None, folders: list[Path] | None) -> Registry:
@@ -241,19 +241,19 @@ def _registry_for(target: list[str] | None, ir_version: str | None, folders: lis
     try:
         read_target(target or None, registry, ir_version)
     except ResolveError as error:
-        raise Misused(error) from error
+        raise CommandLineError(error) from error
     return registry
 
 
-def _write(page: Page, converted: Converted) -> None:
-    from opshift.cli.conversion_text import write_concessions, write_replacements, write_versions
+def _write(page: Page, converted: ConvertedFile) -> None:
+    from opshift.cli.conversion_text import write_allowances, write_replacements, write_versions
 
     source, out = converted.source, converted.out
     before, after = converted.sizes
     page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
     write_versions(page, converted.report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
     write_replacements(page, converted.report)
-    write_concessions(page, converted.report)
+    write_allowances(page, converted.report)
     if converted.verification:
         from opshift.cli.verification_text import write_verification
 

@@ -15,10 +15,10 @@ from opshift.cli.change_options import (
     list_rules,
     policy_named,
 )
-from opshift.cli.errors import FINDINGS
-from opshift.cli.operator_text import find, read_name
-from opshift.cli.options import DomainOption, FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import counted, emit
+from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.operator_text import find_version, parse_operator
+from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
@@ -26,11 +26,11 @@ from opshift.registry.changes.policies import Mode, Policy, needs_new_version
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.changes.classify import Classified
+    from opshift.registry.changes.classify import ClassifiedChange
     from opshift.registry.changes.history import Difference
     from opshift.registry.registry import Registry
 
-CHANGES = (Column("class", style="cyan"), Column("rule"), Column("change"))
+CHANGE_COLUMNS = (Column("class", style="cyan"), Column("rule"), Column("change"))
 
 OperatorArgument = Annotated[
     str | None,
@@ -62,7 +62,7 @@ def diff(
     mode: ModeOption = Mode.NONE,
     rules: RulesOption = False,
     explain: ExplainOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show the changes between two operator versions or opsets.
@@ -80,9 +80,9 @@ def diff(
         "mode": str(mode),
         "differences": [_data(each, chosen, mode) for each in differences],
     }
-    emit(form, data, lambda page: _write(page, differences, chosen, mode))
+    print_result(form, data, lambda page: _write(page, differences, chosen, mode))
     if any(not mode.allows(change) for each in differences for change in each.changes):
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _differences(
@@ -106,8 +106,11 @@ def _differences(
         raise UsageError("expected either OPERATOR and OLD, or --opset", remedy=remedy)
     if opset is not None:
         return tuple(opset_differences(registry, domain or "", *opset))
-    named = read_name(operator or "", domain, None)
-    before, after = find(named._replace(opset=old), registry), find(named._replace(opset=new), registry)
+    named = parse_operator(operator or "", domain, None)
+    before, after = (
+        find_version(named._replace(opset=old), registry),
+        find_version(named._replace(opset=new), registry),
+    )
     definition = registry.operator(before.name, before.domain)
     assert definition is not None
     return (operator_difference(definition, before, after),)
@@ -135,13 +138,13 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: 
         page.title(f"{each}: {each.change_class if each.changes else 'no change'}")
         if each.changes:
             rows = [(c.change_class, c.rule, change_text(c.change)) for c in each.changes]
-            page.table(CHANGES, rows)
+            page.table(CHANGE_COLUMNS, rows)
             page.line(_summary(each, policy), style="dim")
     if not differences:
         page.line("no operator changed")
     forbidden = sum(not mode.allows(change) for each in differences for change in each.changes)
     if forbidden:
-        page.line(f"not allowed by --mode {mode}: {counted(forbidden, 'change')}", style="bold red")
+        page.line(f"not allowed by --mode {mode}: {count_text(forbidden, 'change')}", style="bold red")
 
 
 def _summary(each: Difference, policy: Policy) -> str:
@@ -154,5 +157,5 @@ def _summary(each: Difference, policy: Policy) -> str:
     return f"{', '.join(directions)}; {policy.name} {requires} a new version"
 
 
-def _are_compatible(changes: Iterable[Classified], classes: frozenset[Any]) -> bool:
+def _are_compatible(changes: Iterable[ClassifiedChange], classes: frozenset[Any]) -> bool:
     return all(each.change_class in classes for each in changes)

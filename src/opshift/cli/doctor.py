@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.cli.convert import ForceOption, InPlaceOption, OutputArgument, QuietOption
-from opshift.cli.errors import FINDINGS, about
-from opshift.cli.options import FoldersOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import emit, working
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
+from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column
-from opshift.cli.paths import destination, require_file
+from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, Ranges, Stamp
+    from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, OpsetRanges, Stamp
     from opshift.cli.page import Page
 
 FixOption = Annotated[
     bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
 ]
 
-NODES = (
+NODE_COLUMNS = (
     Column("nodes", is_number=True),
     Column("operator", style="cyan"),
     Column("valid at opsets"),
 )
 
-MISFITS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
+MISFIT_COLUMNS = (Column("operator", style="cyan"), Column("node"), Column("reason", style="red"))
 
 
 def doctor(
@@ -39,7 +39,7 @@ def doctor(
     fix: FixOption = False,
     in_place: InPlaceOption = False,
     force: ForceOption = False,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     quiet: QuietOption = False,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -50,34 +50,36 @@ def doctor(
     else. Exits with 1 if a version is wrong and not fixed.
     """
     from opshift.analysis.doctor.diagnose import diagnose
-    from opshift.analysis.doctor.restamp import apply_stamps, require_curable
-    from opshift.converter.streaming.external_data import external_files, require_spared
-    from opshift.converter.streaming.weights import reading
+    from opshift.analysis.doctor.restamp import apply_stamps, require_fixable
+    from opshift.converter.streaming.external_data import external_files, require_not_overwritten
+    from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.files import read_model, write_model
 
     require_file(source)
     if not fix and (out is not None or in_place):
         raise UsageError("OUT and --in-place require --fix", remedy="add --fix")
-    path = destination(source, out, in_place=in_place, force=force) if fix else None
-    with working(f"Reading {source}", quiet=quiet), about(source):
+    path = output_file(source, out, in_place=in_place, force=force) if fix else None
+    with show_progress(f"Reading {source}", quiet=quiet), add_file_to_errors(source):
         model = read_model(source)
         diagnosis = diagnose(model, registry=registry_with(folders))
     if not quiet or form is Format.JSON:
-        emit(
+        print_result(
             form,
             {"input": source, "output": out, **diagnosis.as_dict()},
             lambda page: _write(page, source, diagnosis),
         )
     if path is not None:
-        with reading(source) as skeleton:  # needs external data locations only, not the weights
-            require_spared(external_files(skeleton.SerializeToString(), str(source)), source.parent, path)
-        with about(source):
-            require_curable(diagnosis)
+        with open_without_weights(source) as skeleton:  # needs external data locations only, not the weights
+            require_not_overwritten(
+                external_files(skeleton.SerializeToString(), str(source)), source.parent, path
+            )
+        with add_file_to_errors(source):
+            require_fixable(diagnosis)
         apply_stamps(diagnosis, model)
-        with about(path):
+        with add_file_to_errors(path):
             write_model(model, path)
     elif not diagnosis.fits:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
 def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
@@ -87,10 +89,12 @@ def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     groups = Counter((each.operator, each.opsets) for each in diagnosis.nodes)
     if groups:
         page.blank()
-        page.table(NODES, [(count, name, _ranges_text(opsets)) for (name, opsets), count in groups.items()])
+        page.table(
+            NODE_COLUMNS, [(count, name, _ranges_text(opsets)) for (name, opsets), count in groups.items()]
+        )
     if diagnosis.misfits():
         page.heading("Invalid at the declared opsets")
-        page.table(MISFITS, [(each.operator, each.place, each.reason) for each in diagnosis.misfits()])
+        page.table(MISFIT_COLUMNS, [(each.operator, each.place, each.reason) for each in diagnosis.misfits()])
 
 
 def _name(stamp: Stamp) -> str:
@@ -116,7 +120,7 @@ def _ir_verdict(stamp: IrStamp) -> str:
     return f"{stamp.stated}, does not fit: use {stamp.fitting}"
 
 
-def _ranges_text(opsets: Ranges) -> str:
+def _ranges_text(opsets: OpsetRanges) -> str:
     """Format ranges of opsets: `1 to 12, 15`."""
     parts = (str(low) if low == high else f"{low} to {high}" for low, high in opsets)
     return ", ".join(parts) or "none"

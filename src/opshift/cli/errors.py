@@ -10,19 +10,19 @@ from typing import Any
 
 from opshift.checker.findings import Finding, Level
 from opshift.cli.options import Format
-from opshift.cli.output import counted, emit_json
+from opshift.cli.output import count_text, print_json
 from opshift.cli.page import Column, Page
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.model.errors import InvalidModel, OpshiftError, Place, UsageError
 
-FINDINGS = 1
+EXIT_FINDINGS = 1
 """Exit code after findings, a refused conversion or an unreadable file."""
 
-WRONG_USAGE = 2
+EXIT_WRONG_USAGE = 2
 """Exit code after an invalid command line."""
 
 
-class Misused(Exception):
+class CommandLineError(Exception):
     """Wrong usage of the command line, described by an error that is not a `UsageError`."""
 
     def __init__(self, error: OpshiftError) -> None:
@@ -31,7 +31,7 @@ class Misused(Exception):
 
 
 @contextmanager
-def about(path: Path) -> Iterator[None]:
+def add_file_to_errors(path: Path) -> Iterator[None]:
     """Add the path of the file to errors that only know a place inside the file."""
     try:
         yield
@@ -51,7 +51,7 @@ def about(path: Path) -> Iterator[None]:
         raise InvalidModel("a string in the model is not valid UTF-8", place=str(path)) from error
 
 
-def tell(error: OpshiftError, form: Format, name: str = "") -> None:
+def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
     """Print an error as text on stderr, or as JSON on stdout.
 
     Args:
@@ -63,7 +63,7 @@ def tell(error: OpshiftError, form: Format, name: str = "") -> None:
     from opshift.checker.findings import IllegalModel
 
     if form is Format.JSON:
-        emit_json(error_data(error, name))
+        print_json(error_data(error, name))
         return
     refusals = error.refusals if isinstance(error, ConversionRefused) else ()
     findings = error.findings if isinstance(error, IllegalModel) else ()
@@ -105,7 +105,7 @@ def error_data(error: OpshiftError, name: str = "") -> dict[str, Any]:
 def _print_refusals(page: Page, where: str, refusals: Sequence[Refusal]) -> None:
     from opshift.cli.conversion_text import write_refusals
 
-    nodes = counted(len(refusals), "node")
+    nodes = count_text(len(refusals), "node")
     page.line(f"error: {where}{nodes} cannot be converted; nothing was written", style="bold red")
     write_refusals(page, refusals, most=10)  # `opshift plan` prints all
 
@@ -116,19 +116,19 @@ def _print_findings(page: Page, error: OpshiftError, findings: Sequence[Finding]
     write_findings(page, findings)
 
 
-MOST = 10
+MAX_FINDINGS_PER_RULE = 10
 """Maximum number of findings that are printed per rule."""
 
-STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
+LEVEL_STYLES = {Level.ERROR: "bold red", Level.WARNING: "yellow", Level.INFO: "cyan"}
 """Terminal style of each level, most severe level first."""
 
-PLACES = (Column("", style="cyan"), Column(""))
+FINDING_COLUMNS = (Column("", style="cyan"), Column(""))
 
 
 def write_findings(page: Page, findings: Sequence[Finding]) -> None:
     """Print the violated rules, most severe first, with the first findings and remedies of each."""
     groups: dict[str, list[Finding]] = {}
-    for each in sorted(findings, key=lambda each: tuple(STYLES).index(each.level)):
+    for each in sorted(findings, key=lambda each: tuple(LEVEL_STYLES).index(each.level)):
         groups.setdefault(each.rule, []).append(each)
     for members in groups.values():
         page.blank()
@@ -138,10 +138,12 @@ def write_findings(page: Page, findings: Sequence[Finding]) -> None:
 def _write_rule(page: Page, members: Sequence[Finding]) -> None:
     from opshift.checker.rule_table import rule_table
 
-    rule, shown = rule_table()[members[0].rule], members[:MOST]
-    page.line(f"{rule.level} {rule.id}: {rule.title}", style=STYLES[rule.level])
-    page.table(PLACES, [(f"  {each.place}", each.reason) for each in shown])
-    if len(members) > MOST:
-        page.line(f"  ... and {len(members) - MOST:,} more; `opshift check --format json` lists all")
+    rule, shown = rule_table()[members[0].rule], members[:MAX_FINDINGS_PER_RULE]
+    page.line(f"{rule.level} {rule.id}: {rule.title}", style=LEVEL_STYLES[rule.level])
+    page.table(FINDING_COLUMNS, [(f"  {each.place}", each.reason) for each in shown])
+    if len(members) > MAX_FINDINGS_PER_RULE:
+        page.line(
+            f"  ... and {len(members) - MAX_FINDINGS_PER_RULE:,} more; `opshift check --format json` lists all"
+        )
     for remedy in dict.fromkeys(each.remedy for each in shown):
         page.prose(f"help: {remedy}", indent=2)

@@ -10,24 +10,26 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import typer
 
-from opshift.cli.errors import FINDINGS, about
-from opshift.cli.options import FoldersOption, Format, FormatOption, InputArgument, registry_with
-from opshift.cli.output import counted, emit, working
+from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
+from opshift.cli.output import count_text, print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
 from opshift.model.operator_ids import LocalFunction, canonical_domain, opset_imports
-from opshift.model.types import type_text
+from opshift.model.types import type_to_string
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
 
-NAME = Column("name", style="cyan")
+NAME_COLUMN = Column("name", style="cyan")
 
 
-def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> None:
+def inspect(
+    source: InputArgument, folders: DefinitionsOption = None, form: FormatOption = Format.TEXT
+) -> None:
     """Show a model's opsets, operators, inputs and outputs.
 
     Each operator is listed with the version to which the model's opset imports resolve it. Exits with 1 if
@@ -37,20 +39,20 @@ def inspect(source: InputArgument, folders: FoldersOption = None, form: FormatOp
 
     require_file(source)
     registry = registry_with(folders)
-    with working(f"Reading {source}"), about(source):
-        summary = contents_of(read_model(source), registry)
+    with show_progress(f"Reading {source}"), add_file_to_errors(source):
+        summary = summarize_model(read_model(source), registry)
     data = {
         "input": source,
         "size": source.stat().st_size,
         **summary.as_dict(),
         "unresolved": summary.unresolved,
     }
-    emit(form, data, lambda page: _write(page, source, summary, registry))
+    print_result(form, data, lambda page: _write(page, source, summary, registry))
     if summary.unresolved:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
-def _write(page: Page, source: Path, summary: Contents, registry: Registry) -> None:
+def _write(page: Page, source: Path, summary: ModelSummary, registry: Registry) -> None:
     page.title(str(source))
     page.facts(
         {
@@ -78,14 +80,14 @@ def _write(page: Page, source: Path, summary: Contents, registry: Registry) -> N
     page.table(columns, [(use.count, use.operator, _note(use)) for use in summary.operators])
     if summary.unresolved:
         page.blank()
-        page.line(f"{counted(summary.unresolved, 'node')} unresolved", style="bold red")
+        page.line(f"{count_text(summary.unresolved, 'node')} unresolved", style="bold red")
 
 
-def _write_values(page: Page, title: str, values: tuple[Value, ...]) -> None:
+def _write_values(page: Page, title: str, values: tuple[ValueSummary, ...]) -> None:
     if values:
         page.heading(title)
         rows = [(each.name, each.type or "unknown", each.shape or "unknown") for each in values]
-        page.table((NAME, Column("type"), Column("shape")), rows)
+        page.table((NAME_COLUMN, Column("type"), Column("shape")), rows)
 
 
 def _nodes(nodes: dict[str, int]) -> str:
@@ -110,13 +112,13 @@ def _release(domain: str, opset: int, registry: Registry) -> str:
     return next((f"onnx-{name}" for name, each in releases if each.opsets.get(domain, 0) >= opset), "")
 
 
-def _note(use: Use) -> str:
+def _note(use: OperatorUse) -> str:
     advice = f" ({use.remedy})" if use.remedy else ""
     return f"{'unresolved: ' if use.kind == 'unresolved' else ''}{use.reason}{advice}"
 
 
 @dataclass(frozen=True)
-class Value:
+class ValueSummary:
     """Graph input or output; `type` and `shape` are empty if the model does not declare them."""
 
     name: str
@@ -125,7 +127,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class Use:
+class OperatorUse:
     """Operator used by a model: its number of nodes, its kind, and a remark (`reason`) with a remedy."""
 
     operator: str
@@ -136,7 +138,7 @@ class Use:
 
 
 @dataclass(frozen=True)
-class Contents:
+class ModelSummary:
     """Summary of a model."""
 
     ir_version: int
@@ -145,10 +147,10 @@ class Contents:
     nodes: dict[str, int]
     """Number of nodes in the main graph, in subgraphs, in functions and in training graphs."""
     initializers: int
-    inputs: tuple[Value, ...]
-    outputs: tuple[Value, ...]
+    inputs: tuple[ValueSummary, ...]
+    outputs: tuple[ValueSummary, ...]
     functions: tuple[str, ...]
-    operators: tuple[Use, ...]
+    operators: tuple[OperatorUse, ...]
 
     @property
     def unresolved(self) -> int:
@@ -160,7 +162,7 @@ class Contents:
         return asdict(self)
 
 
-def contents_of(model: Any, registry: Registry) -> Contents:
+def summarize_model(model: Any, registry: Registry) -> ModelSummary:
     """Count the nodes of a model and resolve their operators.
 
     Raises:
@@ -170,7 +172,7 @@ def contents_of(model: Any, registry: Registry) -> Contents:
         raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
     opsets = opset_imports(model.opset_import, model.ir_version)
     functions = frozenset((each.domain, each.name, each.overload) for each in model.functions)
-    census = Census(registry, functions)
+    census = OperatorCounter(registry, functions)
     graph, *subgraphs = census.count(model.graph, opsets)
     training = [
         sum(census.count(part, opsets))
@@ -183,7 +185,7 @@ def contents_of(model: Any, registry: Registry) -> Contents:
     ]
     # an initializer may be a graph input as well, and must be one up to IR version 3
     initialized = {each.name for each in model.graph.initializer}
-    return Contents(
+    return ModelSummary(
         model.ir_version,
         f"{model.producer_name} {model.producer_version}".strip(),
         opsets,
@@ -196,8 +198,8 @@ def contents_of(model: Any, registry: Registry) -> Contents:
     )
 
 
-def _value(value: Any) -> Value:
-    return Value(value.name, type_text(value.type) or "", _shape(value.type))
+def _value(value: Any) -> ValueSummary:
+    return ValueSummary(value.name, type_to_string(value.type) or "", _shape(value.type))
 
 
 def _shape(kind: Any) -> str:
@@ -210,11 +212,11 @@ def _shape(kind: Any) -> str:
     return f"[{', '.join(map(str, dimensions))}]"
 
 
-HOLDS_GRAPHS = frozenset((0, 5, 10))
+GRAPH_ATTRIBUTE_TYPES = frozenset((0, 5, 10))
 """Values of `AttributeProto.type` for attributes that may contain graphs: UNDEFINED, GRAPH and GRAPHS."""
 
 
-class Call(NamedTuple):
+class NodeOperator(NamedTuple):
     """Operator of a node as the node declares it."""
 
     domain: str
@@ -222,13 +224,13 @@ class Call(NamedTuple):
     overload: str
 
 
-class Census:
+class OperatorCounter:
     """Counter of nodes per operator, which resolves each operator once."""
 
     def __init__(self, registry: Registry, functions: frozenset[tuple[str, str, str]]) -> None:
         self._registry = registry
         self._functions = functions
-        self._counts: Counter[tuple[Call, tuple[tuple[str, int], ...]]] = Counter()
+        self._counts: Counter[tuple[NodeOperator, tuple[tuple[str, int], ...]]] = Counter()
 
     def count(self, container: Any, opsets: dict[str, int]) -> Iterator[int]:
         """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
@@ -237,29 +239,29 @@ class Census:
         while pending:
             nodes = pending.pop().node
             for node in nodes:
-                self._counts[Call(node.domain, node.op_type, node.overload), imports] += 1
+                self._counts[NodeOperator(node.domain, node.op_type, node.overload), imports] += 1
                 for attribute in node.attribute:
-                    if attribute.type in HOLDS_GRAPHS:
+                    if attribute.type in GRAPH_ATTRIBUTE_TYPES:
                         pending += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
             yield len(nodes)
 
-    def uses(self) -> tuple[Use, ...]:
+    def uses(self) -> tuple[OperatorUse, ...]:
         """Return the counted operators, most frequent first and unresolved ones last."""
-        counts: Counter[Use] = Counter()
+        counts: Counter[OperatorUse] = Counter()
         for (call, imports), count in self._counts.items():
             counts[self._resolve(call, dict(imports))] += count
         uses = [replace(use, count=count) for use, count in counts.items()]
         return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
 
-    def _resolve(self, call: Call, opsets: dict[str, int]) -> Use:
+    def _resolve(self, call: NodeOperator, opsets: dict[str, int]) -> OperatorUse:
         domain = canonical_domain(call.domain)
         name = f"{domain}.{call.op_type}"
         if (*call,) not in self._functions and domain in opsets and domain not in self._registry.domains():
-            return Use(name, 0, "foreign", "the registry has no definitions for its domain")
+            return OperatorUse(name, 0, "foreign", "the registry has no definitions for its domain")
         try:
             resolved = self._registry.resolve(call, opsets, self._functions)
         except ResolveError as error:
-            return Use(name, 0, "unresolved", error.reason, error.remedy)
+            return OperatorUse(name, 0, "unresolved", error.reason, error.remedy)
         if isinstance(resolved, LocalFunction):
-            return Use(name, 0, "function", "local function of the model")
-        return Use(str(resolved.id), 0, "operator", "deprecated" if resolved.deprecated else "")
+            return OperatorUse(name, 0, "function", "local function of the model")
+        return OperatorUse(str(resolved.id), 0, "operator", "deprecated" if resolved.deprecated else "")

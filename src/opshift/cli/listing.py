@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from opshift.cli.operator_text import find, read_name
+from opshift.cli.operator_text import find_version, parse_operator
 from opshift.cli.options import (
+    DefinitionsOption,
     DomainOption,
-    FoldersOption,
     Format,
     FormatOption,
     OperatorArgument,
     OpsetOption,
     registry_with,
 )
-from opshift.cli.output import counted, emit
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
@@ -32,21 +32,21 @@ def resolve(
     operator: OperatorArgument,
     opset: OpsetOption = None,
     domain: DomainOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Print the version of an operator at an opset."""
-    found = find(read_name(operator, domain, opset), registry_with(folders))
+    found = find_version(parse_operator(operator, domain, opset), registry_with(folders))
     if form is Format.TEXT:
         typer.echo(found.id)
     else:
-        emit(form, {**_entry(found), "status": found.status}, lambda page: None)
+        print_result(form, {**_entry(found), "status": found.status}, lambda page: None)
 
 
 def list_operators(
     domain: DomainOption = None,
     opset: OpsetOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """List the operators of an opset.
@@ -60,18 +60,18 @@ def list_operators(
 
     def write(page: Page) -> None:
         for position, (each, versions) in enumerate(found.items()):
-            title = f"{each}, opset {opsets[each]}: {counted(len(versions), 'operator')}"
+            title = f"{each}, opset {opsets[each]}: {count_text(len(versions), 'operator')}"
             (page.heading if position else page.title)(title)
-            page.table(COLUMNS, [(version.name, version.id, _note(version)) for version in versions])
+            page.table(OPERATOR_COLUMNS, [(version.name, version.id, _note(version)) for version in versions])
 
     data = [
         {"domain": each, "opset": opsets[each], "operators": [_entry(version) for version in versions]}
         for each, versions in found.items()
     ]
-    emit(form, {"domains": data}, write)
+    print_result(form, {"domains": data}, write)
 
 
-COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
+OPERATOR_COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
 
 
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
@@ -89,7 +89,7 @@ def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[s
     if domain is not None:
         return {canonical: opset or registry.newest_opset(canonical)}
     newest = {each: registry.newest_opset(each) for each in registry.domains()}
-    release = registry.releases.first_with(DEFAULT_DOMAIN, opset) if opset else None
+    release = registry.releases.first_release_with(DEFAULT_DOMAIN, opset) if opset else None
     if opset is None or release is None:
         return newest
     # domains that no ONNX release contains have no opset at that time: list the newest
@@ -120,13 +120,13 @@ def _note(version: OperatorVersion) -> str:
     return "experimental" if version.status == "EXPERIMENTAL" else ""
 
 
-SOURCES = {
+SOURCE_URLS = {
     "onnx": "https://github.com/onnx/onnx/blob/main/docs/Versioning.md",
     "onnxruntime": "https://onnxruntime.ai/docs/reference/compatibility.html",
 }
 
 
-def targets(folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> None:
+def targets(folders: DefinitionsOption = None, form: FormatOption = Format.TEXT) -> None:
     """List the releases that --target accepts.
 
     These are releases of ONNX, onnxruntime and other programs that read models, each with the newest opsets
@@ -140,7 +140,9 @@ def targets(folders: FoldersOption = None, form: FormatOption = Format.TEXT) -> 
             (page.heading if position else page.title)(product)
             _write_releases(page, product, releases)
 
-    emit(form, {product: _releases(product, releases) for product, releases in products.items()}, write)
+    print_result(
+        form, {product: _releases(product, releases) for product, releases in products.items()}, write
+    )
 
 
 def _write_releases(page: Page, product: str, releases: Mapping[str, Release | Consumer]) -> None:
@@ -152,8 +154,8 @@ def _write_releases(page: Page, product: str, releases: Mapping[str, Release | C
         columns += [Column("note"), Column("source", style="dim")]
     rows = [_row(f"{product}-{version}", release, domains) for version, release in releases.items()]
     page.table(columns, [row[: len(columns)] for row in rows])
-    if product in SOURCES:
-        page.line(f"source: {SOURCES[product]}", style="dim")
+    if product in SOURCE_URLS:
+        page.line(f"source: {SOURCE_URLS[product]}", style="dim")
 
 
 def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[object, ...]:
@@ -163,10 +165,10 @@ def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[ob
 
 
 def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, Any]]:
-    from opshift.registry.record import plain
+    from opshift.registry.record import to_plain_data
 
-    source = {"source": SOURCES[product]} if product in SOURCES else {}
+    source = {"source": SOURCE_URLS[product]} if product in SOURCE_URLS else {}
     return [
-        {"target": f"{product}-{version}", **plain(release), **source}
+        {"target": f"{product}-{version}", **to_plain_data(release), **source}
         for version, release in releases.items()
     ]

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import Commands
-from opshift.cli.errors import WRONG_USAGE
+from opshift.cli.commands import CommandGroup
+from opshift.cli.errors import EXIT_WRONG_USAGE
 
 EXAMPLES = {
     "convert": (
@@ -33,7 +33,7 @@ EXAMPLES = {
     "targets": ("",),
 }
 
-HOMES = {
+COMMAND_LOCATIONS = {
     "convert": "convert.convert",
     "plan": "convert.plan",
     "reach": "reach.reach",
@@ -53,17 +53,17 @@ HOMES = {
 """Module and attribute of each command: a function, or a group of subcommands."""
 
 
-class AllCommands(Commands):
+class LazyCommandGroup(CommandGroup):
     """Group of the commands in `COMMAND_LOCATIONS`, which imports the module of a command on first use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names of all commands in the order of the help."""
-        return list(HOMES)
+        return list(COMMAND_LOCATIONS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return a command, or `None` if the name is unknown."""
         # for an unknown name all commands are loaded, so that the parser can suggest a similar one
-        for name in [cmd_name] if cmd_name in HOMES else HOMES:
+        for name in [cmd_name] if cmd_name in COMMAND_LOCATIONS else COMMAND_LOCATIONS:
             if name not in self.commands:
                 command = _load_command(name)
                 command.rich_markup_mode = self.rich_markup_mode
@@ -72,7 +72,7 @@ class AllCommands(Commands):
 
 
 def _load_command(name: str) -> Any:
-    module, _, attribute = HOMES[name].partition(".")
+    module, _, attribute = COMMAND_LOCATIONS[name].partition(".")
     implementation = getattr(import_module(f"opshift.cli.{module}"), attribute)
     if isinstance(implementation, typer.Typer):
         implementation.info.name = name
@@ -84,7 +84,7 @@ def _load_command(name: str) -> Any:
 
 
 app = typer.Typer(
-    cls=AllCommands,
+    cls=LazyCommandGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
 )
@@ -111,7 +111,7 @@ def start(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-        raise typer.Exit(WRONG_USAGE)
+        raise typer.Exit(EXIT_WRONG_USAGE)
 
 
 def main() -> None:

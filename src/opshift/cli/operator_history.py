@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from opshift.adapters.core.adapter_table import Pair, adapter_table
+from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.adapters.core.type_guard import lost_types
-from opshift.cli.operator_text import short
+from opshift.cli.operator_text import format_types
 from opshift.registry.diff import diff
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import plain
+from opshift.registry.record import to_plain_data
 from opshift.registry.step_rules import is_derivable
-from opshift.registry.steps import Answer, Refuse, Verb
+from opshift.registry.steps import Refuse, StepAction, Verb
 
 
 @dataclass(frozen=True)
-class Answered:
+class StepSummary:
     """Conversion between two versions: `how` is compatible, derived, declared, adapter or refused."""
 
     how: str
@@ -28,17 +28,17 @@ class Answered:
 
 
 @dataclass(frozen=True)
-class Entry:
+class HistoryEntry:
     """Version of an operator, its change from the previous version, and the conversions up and down."""
 
     version: OperatorVersion
     before: OperatorVersion | None = None
     change: str = ""
-    up: Answered | None = None
-    down: Answered | None = None
-    leaving: Answered | None = None
+    up: StepSummary | None = None
+    down: StepSummary | None = None
+    leaving: StepSummary | None = None
     """Conversion to the opset that removes the operator."""
-    arriving: Answered | None = None
+    arriving: StepSummary | None = None
     """Conversion of the first version to an opset without the operator, if the definition declares one."""
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,14 +52,14 @@ class Entry:
             "differences": [str(each) for each in diff(self.before, version)] if self.before else [],
             "up": self.up and asdict(self.up),
             "down": self.down and asdict(self.down),
-            "deprecation": version.deprecation and plain(version.deprecation),
-            "removal": version.removal and plain(version.removal, exclude={"up"}),
+            "deprecation": version.deprecation and to_plain_data(version.deprecation),
+            "removal": version.removal and to_plain_data(version.removal, exclude={"up"}),
             "leaving": self.leaving and asdict(self.leaving),
             "arriving": self.arriving and asdict(self.arriving),
         }
 
 
-def history(operator: Operator) -> Iterator[Entry]:
+def history_of(operator: Operator) -> Iterator[HistoryEntry]:
     """Yield the versions of an operator, oldest first."""
     before = None
     for version in operator.versions:
@@ -70,12 +70,12 @@ def history(operator: Operator) -> Iterator[Entry]:
         if version.before is not None:
             arriving = _conversion(version, None, version.since_version - 1, version.before)
         if before is None:
-            yield Entry(version, leaving=leaving, arriving=arriving)
+            yield HistoryEntry(version, leaving=leaving, arriving=arriving)
         else:
             up = _conversion(before, version, version.since_version, step.up if step else None)
             down = _conversion(version, before, before.since_version, step.down if step else None)
             change = step.change if step and step.change else _changed_types(before, version)
-            yield Entry(version, before, change, up, down, leaving)
+            yield HistoryEntry(version, before, change, up, down, leaving)
         before = version
 
 
@@ -83,25 +83,27 @@ def _conversion(
     source: OperatorVersion,
     target: OperatorVersion | None,
     opset: int,
-    answer: Answer | Literal["body"] | None,
-) -> Answered:
+    answer: StepAction | Literal["body"] | None,
+) -> StepSummary:
     if answer == "adapter":
-        return Answered(
-            "adapter", _adapter_text(Pair(source.domain, source.name, source.since_version, opset))
+        return StepSummary(
+            "adapter", _adapter_text(StepKey(source.domain, source.name, source.since_version, opset))
         )
     if answer == "body":
-        return Answered("declared", "replaced by the nodes of its function body")
+        return StepSummary("declared", "replaced by the nodes of its function body")
     if isinstance(answer, Refuse):
-        return Answered("refused", answer.refuse)
+        return StepSummary("refused", answer.refuse)
     if isinstance(answer, tuple):
-        return Answered("declared", ", ".join(_verb_text(verb) for verb in answer))
+        return StepSummary("declared", ", ".join(_verb_text(verb) for verb in answer))
     # without a declared step, the definitions must show that nodes can stay unchanged
     if answer is None and (target is None or not is_derivable(source, target)):
-        return Answered("refused", "no step is defined")
-    return Answered("compatible" if answer else "derived", _type_guard_text(source, target) if target else "")
+        return StepSummary("refused", "no step is defined")
+    return StepSummary(
+        "compatible" if answer else "derived", _type_guard_text(source, target) if target else ""
+    )
 
 
-def _adapter_text(pair: Pair) -> str:
+def _adapter_text(pair: StepKey) -> str:
     """Return the module and name of an adapter with the first paragraph of its docstring."""
     function = adapter_table().get(pair)
     if function is None:
@@ -114,7 +116,7 @@ def _adapter_text(pair: Pair) -> str:
 
 def _verb_text(verb: Verb) -> str:
     """Format a verb: `drop_attribute is_test`, `rename_value mode {...}`."""
-    fields = plain(verb, exclude_defaults=True)
+    fields = to_plain_data(verb, exclude_defaults=True)
     first = fields.pop(verb.shorthand, "")
     rest = ", ".join(f"{name} {value}" for name, value in fields.items())
     return f"{verb.name} {first}{f' ({rest})' if rest else ''}"
@@ -126,7 +128,7 @@ def _type_guard_text(source: OperatorVersion, target: OperatorVersion) -> str:
     if not types:
         return ""
     casts = f", or casts to a wider type ({source.bridge})" if source.bridge else ""
-    return f"refuses {short(types)}{casts}"
+    return f"refuses {format_types(types)}{casts}"
 
 
 def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
@@ -134,5 +136,5 @@ def _changed_types(old: OperatorVersion, new: OperatorVersion) -> str:
     changes = [change for change in diff(old, new) if change.kind in ("input_types", "output_types")]
     added = {kind for change in changes for kind in change.new - change.old}
     removed = {kind for change in changes for kind in change.old - change.new}
-    parts = [f"also accepts {short(added)}"] if added else []
-    return ", ".join(parts + ([f"no longer accepts {short(removed)}"] if removed else []))
+    parts = [f"also accepts {format_types(added)}"] if added else []
+    return ", ".join(parts + ([f"no longer accepts {format_types(removed)}"] if removed else []))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
 
 
-class Named(NamedTuple):
+class OperatorReference(NamedTuple):
     """Parsed name of an operator; the parts that were not given are `None`."""
 
     op_type: str
@@ -25,7 +25,7 @@ class Named(NamedTuple):
     opset: int | None
 
 
-def read_name(text: str, domain: str | None, opset: int | None) -> Named:
+def parse_operator(text: str, domain: str | None, opset: int | None) -> OperatorReference:
     """Parse the name of an operator, and complete it with the options --domain and --opset.
 
     Raises:
@@ -41,10 +41,10 @@ def read_name(text: str, domain: str | None, opset: int | None) -> Named:
         raise UsageError(f"{text!r} contradicts --domain {domain}", remedy="remove one of them")
     if colon and opset is not None and int(version) != opset:
         raise UsageError(f"{text!r} contradicts --opset {opset}", remedy="remove one of them")
-    return Named(op_type, prefix or domain, int(version) if colon else opset)
+    return OperatorReference(op_type, prefix or domain, int(version) if colon else opset)
 
 
-def find(named: Named, registry: Registry) -> OperatorVersion:
+def find_version(named: OperatorReference, registry: Registry) -> OperatorVersion:
     """Return the operator version that an opset contains, by default the newest opset.
 
     Raises:
@@ -53,24 +53,24 @@ def find(named: Named, registry: Registry) -> OperatorVersion:
     try:
         return registry.get_schema(named.op_type, named.opset, named.domain or DEFAULT_DOMAIN)
     except UnknownOperator as error:
-        domains = [] if named.domain else homes(named.op_type, registry)
+        domains = [] if named.domain else domains_with(named.op_type, registry)
         if domains:
             error.remedy = f"use --domain {domains[0]}: the operator belongs to {' and '.join(domains)}"
         raise
 
 
-def homes(op_type: str, registry: Registry) -> list[str]:
+def domains_with(op_type: str, registry: Registry) -> list[str]:
     """Return the domains that have an operator of this name."""
     return [domain for domain in registry.domains() if op_type in registry.names(domain)]
 
 
 _WRAPPED = re.compile(r"((?:\w+\()*)([^()]*)(\)*)")
 
-FEW = 4
+MAX_PLAIN_TYPES = 4
 """Maximum number of types that are listed without their number and the name of their set."""
 
 
-def type_sets(registry: Registry) -> TypeSets:
+def load_type_sets(registry: Registry) -> TypeSets:
     """Return the named type sets of all folders of a registry."""
     from opshift.registry.type_sets import TypeSets
 
@@ -80,7 +80,7 @@ def type_sets(registry: Registry) -> TypeSets:
     return sets
 
 
-def short(types: Iterable[str]) -> str:
+def format_types(types: Iterable[str]) -> str:
     """Join types; those of one kind share its brackets, as in `tensor(double, float), seq(tensor(float))`."""
     kinds: dict[tuple[str, str], list[str]] = {}
     for text in sorted(types):
@@ -92,12 +92,12 @@ def short(types: Iterable[str]) -> str:
     )
 
 
-def summed_up(types: tuple[str, ...], sets: TypeSets) -> str:
+def summarize_types(types: tuple[str, ...], sets: TypeSets) -> str:
     """Join types; more than `MAX_PLAIN_TYPES` are preceded by their number and the name of an equal set."""
-    if len(types) <= FEW:
-        return short(types)
+    if len(types) <= MAX_PLAIN_TYPES:
+        return format_types(types)
     name = next((name for name in sets.names() if sets.expand(name) == tuple(sorted(types))), None)
-    return f"{len(types)} types{f', {name}' if name else ''}: {short(types)}"
+    return f"{len(types)} types{f', {name}' if name else ''}: {format_types(types)}"
 
 
 def change_text(change: Change) -> str:
@@ -108,6 +108,6 @@ def change_text(change: Change) -> str:
     if not change.kind.endswith("_types"):
         return str(change)
     added, removed = change.new - change.old, change.old - change.new
-    parts = [f"also {short(added)}"] if added else []
-    parts += [f"no longer {short(removed)}"] if removed else []
+    parts = [f"also {format_types(added)}"] if added else []
+    parts += [f"no longer {format_types(removed)}"] if removed else []
     return f"{change.kind.replace('_', ' ')}: {change.subject}: {', '.join(parts)}"

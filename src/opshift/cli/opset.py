@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.commands import Subcommands
-from opshift.cli.errors import WRONG_USAGE
-from opshift.cli.options import FoldersOption, Format, FormatOption, registry_with
-from opshift.cli.output import counted, emit
+from opshift.cli.commands import SubcommandGroup
+from opshift.cli.errors import EXIT_WRONG_USAGE
+from opshift.cli.options import DefinitionsOption, Format, FormatOption, registry_with
+from opshift.cli.output import count_text, print_result
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 from opshift.model.errors import UsageError
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from opshift.cli.page import Page
     from opshift.registry.documents.document import OperatorSet
 
-opset = typer.Typer(cls=Subcommands)
+opset = typer.Typer(cls=SubcommandGroup)
 
-OPERATORS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
+OPERATOR_COLUMNS = (Column("operator"), Column("version", style="cyan"), Column("note", style="yellow"))
 
-EXPORT = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
+EXPORT_EXAMPLES = ("ai.onnx.onnxopset --domain ai.onnx --version 17", "--domain ai.onnx.ml --format yaml")
 
-LOAD = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
+LOAD_EXAMPLES = ("ai.onnx.onnxopset", "acme.onnxopset --out acme/opsets")
 
 FileArgument = Annotated[
     Path, typer.Argument(metavar="FILE", help="The document to read.", show_default=False)
@@ -43,7 +43,7 @@ def start(context: typer.Context) -> None:
     """Export and load operator sets as documents."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-        raise typer.Exit(WRONG_USAGE)
+        raise typer.Exit(EXIT_WRONG_USAGE)
 
 
 def export(
@@ -53,7 +53,7 @@ def export(
         int | None, typer.Option("--version", metavar="N", help="The opset (default: newest).")
     ] = None,
     force: Annotated[bool, typer.Option("--force", "-f", help="Replace OUT if it exists.")] = False,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: Annotated[
         DocumentFormat | None,
         typer.Option("--format", help="The format (default: by the suffix of OUT, otherwise onnxopset)."),
@@ -99,25 +99,30 @@ def load(
         "input": source,
         "domain": document.domain,
         "opset_version": document.opset_version,
-        "operators": [str(version.id) for version in document.in_force],
+        "operators": [str(version.id) for version in document.versions_in_effect],
         "versions": sum(len(operator.versions) for operator in document.operators),
         "written": written,
     }
-    emit(form, data, lambda page: _write(page, document, written))
+    print_result(form, data, lambda page: _write(page, document, written))
 
 
 def _write(page: Page, document: OperatorSet, written: list[Path]) -> None:
     versions = sum(len(operator.versions) for operator in document.operators)
     page.title(
-        f"{document.domain}, opset {document.opset_version}: {counted(len(document.in_force), 'operator')}"
+        f"{document.domain}, opset {document.opset_version}: {count_text(len(document.versions_in_effect), 'operator')}"
     )
-    page.line(f"{counted(len(document.operators), 'operator name')}, {counted(versions, 'version')}", "dim")
+    page.line(
+        f"{count_text(len(document.operators), 'operator name')}, {count_text(versions, 'version')}", "dim"
+    )
     page.table(
-        OPERATORS,
-        [(each.name, each.id, "deprecated" if each.deprecated else "") for each in document.in_force],
+        OPERATOR_COLUMNS,
+        [
+            (each.name, each.id, "deprecated" if each.deprecated else "")
+            for each in document.versions_in_effect
+        ],
     )
     if written:
-        page.line(f"wrote {counted(len(written), 'file')} to {written[0].parent}")
+        page.line(f"wrote {count_text(len(written), 'file')} to {written[0].parent}")
 
 
 def _format(form: DocumentFormat | None, out: Path | None) -> DocumentFormat:
@@ -127,6 +132,6 @@ def _format(form: DocumentFormat | None, out: Path | None) -> DocumentFormat:
     return next((each for each in DocumentFormat if each == suffix), DocumentFormat.ONNXOPSET)
 
 
-for _name, _command, _examples in (("export", export, EXPORT), ("load", load, LOAD)):
+for _name, _command, _examples in (("export", export, EXPORT_EXAMPLES), ("load", load, LOAD_EXAMPLES)):
     _lines = [f"opshift opset {_name} {example}" for example in _examples]
     opset.command(_name, epilog="\n\n".join(("Examples:", *_lines)))(_command)

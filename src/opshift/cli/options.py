@@ -39,7 +39,7 @@ FormatOption = Annotated[
     Format, typer.Option("--format", help="Text, or one JSON document on stdout, including errors.")
 ]
 
-FoldersOption = Annotated[
+DefinitionsOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--opsets",
@@ -119,12 +119,12 @@ def registry_with(folders: list[Path] | None) -> Registry:
         UsageError: a path does not exist.
         DefinitionError: a path has no definitions, or invalid ones.
     """
-    from opshift.registry.registry import registry_over
+    from opshift.registry.registry import overlay
 
     for folder in folders or ():
         if not folder.exists():
             raise UsageError("does not exist", place=str(folder), remedy="correct the path after --opsets")
-    registry = registry_over([each for each in folders or () if not each.is_file()])
+    registry = overlay([each for each in folders or () if not each.is_file()])
     for document in folders or ():
         registry = registry.with_document(document) if document.is_file() else registry
     return registry

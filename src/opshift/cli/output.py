@@ -13,9 +13,9 @@ from typing import Any
 import typer
 
 from opshift.cli.options import Format
-from opshift.cli.page import Page, visible
+from opshift.cli.page import Page, escape_control_characters
 
-FORCING = ("FORCE_COLOR", "TTY_COMPATIBLE")
+FORCE_TERMINAL_VARIABLES = ("FORCE_COLOR", "TTY_COMPATIBLE")
 """Environment variables that make rich treat any stream as a terminal."""
 
 
@@ -23,7 +23,7 @@ def page_for(*, on_stderr: bool = False) -> Page:
     """Return a `TerminalPage` if the stream is a terminal, else a `Page`."""
     stream = sys.stderr if on_stderr else sys.stdout
     # rich decides, but is slow to import: ask it only if the stream may be a terminal
-    if stream.isatty() or any(each in os.environ for each in FORCING):
+    if stream.isatty() or any(each in os.environ for each in FORCE_TERMINAL_VARIABLES):
         from opshift.cli.terminal import TerminalPage, console_for
 
         console = console_for(on_stderr=on_stderr)
@@ -32,7 +32,7 @@ def page_for(*, on_stderr: bool = False) -> Page:
     return Page(on_stderr=on_stderr)
 
 
-def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -> None:
+def print_result(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -> None:
     """Print a result in the requested format.
 
     Args:
@@ -41,35 +41,35 @@ def emit(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -
         write: prints the result as text.
     """
     if form is Format.JSON:
-        emit_json(data)
+        print_json(data)
         return
 
     write(page_for())
 
 
-def emit_error(write: Callable[[Page], None]) -> None:
+def print_on_stderr(write: Callable[[Page], None]) -> None:
     """Print text on stderr."""
     write(page_for(on_stderr=True))
 
 
-def emit_json(data: Mapping[str, Any]) -> None:
+def print_json(data: Mapping[str, Any]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
     typer.echo(json.dumps(_to_json_types(data), indent=2, allow_nan=False))
 
 
 @contextmanager
-def working(message: str, *, quiet: bool = False) -> Iterator[None]:
+def show_progress(message: str, *, quiet: bool = False) -> Iterator[None]:
     """Show a message on stderr while the block runs, if stderr is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield
         return
     from opshift.cli.terminal import console_for
 
-    with console_for(on_stderr=True).status(visible(message)):
+    with console_for(on_stderr=True).status(escape_control_characters(message)):
         yield
 
 
-def counted(count: int, noun: str) -> str:
+def count_text(count: int, noun: str) -> str:
     """Return a count and its noun in the right number: `1 node`, `2 nodes`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 

@@ -17,7 +17,7 @@ class Column(NamedTuple):
     style: str = ""
 
 
-def visible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     """Escape control characters, so that a name in a model cannot control the terminal."""
     if text.isprintable():
         return text
@@ -27,7 +27,7 @@ def visible(text: str) -> str:
 PROSE_WIDTH = 100
 """Maximum width of paragraphs, in characters."""
 
-GAP = "  "
+COLUMN_GAP = "  "
 """Separator of columns in plain text."""
 
 
@@ -52,13 +52,13 @@ class Page:
 
     def line(self, text: str, style: str = "") -> None:
         """Print one line without wrapping it."""
-        self._echo(visible(text))
+        self._echo(escape_control_characters(text))
 
     def prose(self, text: str, indent: int = 0, style: str = "") -> None:
         """Print a wrapped paragraph."""
         margin = " " * indent
         lines = textwrap.wrap(
-            visible(text),
+            escape_control_characters(text),
             PROSE_WIDTH,
             initial_indent=margin,
             subsequent_indent=margin,
@@ -69,12 +69,15 @@ class Page:
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Print a table, with a heading row if any column has a heading."""
         headings = [column.heading for column in columns]
-        cells = [[visible(str(cell)) for cell in row] for row in rows]
+        cells = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
         self._columns([headings, *cells] if any(headings) else cells, [each.is_number for each in columns])
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
-        self._columns([[visible(str(cell)) for cell in fact] for fact in facts.items()], [False, False])
+        self._columns(
+            [[escape_control_characters(str(cell)) for cell in fact] for fact in facts.items()],
+            [False, False],
+        )
 
     def _columns(self, rows: list[list[str]], are_numbers: Sequence[bool]) -> None:
         widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
@@ -85,7 +88,7 @@ class Page:
                 fill + cell if is_number else cell + fill
                 for cell, fill, is_number in zip(row, fills, are_numbers, strict=True)
             ]
-            lines.append(GAP.join(padded).rstrip())
+            lines.append(COLUMN_GAP.join(padded).rstrip())
         self._echo("\n".join(lines))
 
     def _echo(self, text: str) -> None:

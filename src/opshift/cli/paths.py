@@ -19,7 +19,7 @@ def require_file(source: Path) -> None:
         raise UsageError("file does not exist", place=str(source), remedy="correct the path")
 
 
-def destination(source: Path, out: Path | None, *, in_place: bool, force: bool) -> Path:
+def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool) -> Path:
     """Return the file to write, which is `source` with --in-place.
 
     Raises:
@@ -32,14 +32,14 @@ def destination(source: Path, out: Path | None, *, in_place: bool, force: bool) 
         return source
     if out is None:
         raise UsageError("OUT is not given", remedy="name the file to write, or replace IN with --in-place")
-    require_free(source, out, force)
-    path = without_links(out)
+    require_writable(source, out, force)
+    path = resolve_links(out)
     if not path.parent.is_dir():
         raise UsageError("the folder of OUT does not exist", place=str(out), remedy=f"create {path.parent}")
     return out
 
 
-def require_free(source: Path, out: Path, force: bool) -> None:
+def require_writable(source: Path, out: Path, force: bool) -> None:
     """Check that a command may write a file.
 
     Raises:
@@ -63,7 +63,7 @@ def require_free(source: Path, out: Path, force: bool) -> None:
         )
 
 
-def without_links(out: Path) -> Path:
+def resolve_links(out: Path) -> Path:
     """Return a path with all symbolic links resolved.
 
     Raises:

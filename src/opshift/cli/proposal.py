@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from opshift.cli.commands import Subcommands
-from opshift.cli.errors import FINDINGS, WRONG_USAGE
+from opshift.cli.commands import SubcommandGroup
+from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE
 from opshift.cli.options import Format, FormatOption
-from opshift.cli.output import emit, working
+from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column
-from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, registry_of
+from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, proposal_registry
 from opshift.model.errors import UsageError
 from opshift.proposals.content.models import KINDS
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.proposals.rules.rule_table import Rule
+    from opshift.proposals.rules.rule_table import ProposalRule
     from opshift.proposals.status import Status
 
-RULES = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
+RULE_COLUMNS = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
 
-FORM = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
+AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
 
 def new(
@@ -40,17 +40,19 @@ def new(
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Create a proposal: files with questions to answer."""
-    from opshift.proposals.scaffold import Wanted, scaffold
+    from opshift.proposals.scaffold import ProposalRequest, scaffold
 
     found = next((each for each in KINDS if each == kind), None)
     if found is None:
         raise UsageError(f"unknown kind of proposal {kind!r}", remedy=f"choose one of {', '.join(KINDS)}")
-    match = FORM.fullmatch(author)
+    match = AUTHOR_PATTERN.fullmatch(author)
     if match is None:
         raise UsageError(f"invalid author {author!r}", remedy="write --author 'Name <email>'")
     author_name = match["name"] or match["bare"] or ""
     files = scaffold(
-        folder, Wanted(found, domain, name, author_name.strip(), match["email"] or ""), registry_of(tree)
+        folder,
+        ProposalRequest(found, domain, name, author_name.strip(), match["email"] or ""),
+        proposal_registry(tree),
     )
 
     def write(page: Page) -> None:
@@ -58,7 +60,7 @@ def new(
             page.line(f"wrote {each}")
         page.line(f"Answer the questions in them, then run `opshift proposal check {folder}`.")
 
-    emit(form, {"files": files}, write)
+    print_result(form, {"files": files}, write)
 
 
 def explain(
@@ -78,17 +80,17 @@ def explain(
 
     def write(page: Page) -> None:
         if not rule:
-            page.table(RULES, [(each.id, each.level, each.title) for each in rules])
+            page.table(RULE_COLUMNS, [(each.id, each.level, each.title) for each in rules])
             return
         page.title(f"{rules[0].id} ({rules[0].level})")
         for text in (rules[0].title, rules[0].about):
             page.prose(text) if text else None
         page.facts({"source": rules[0].source, "help": rules[0].remedy})
 
-    emit(form, data, write)
+    print_result(form, data, write)
 
 
-def _rule_data(rule: Rule) -> dict[str, str]:
+def _rule_data(rule: ProposalRule) -> dict[str, str]:
     names = ("id", "level", "title", "about", "source", "remedy", "gate")
     return {name: str(getattr(rule, name)) for name in names}
 
@@ -113,10 +115,10 @@ def render(
         raise UsageError(
             "unsupported suffix", place=str(output), remedy="name a file that ends in .md or .html"
         )
-    with working(f"Running {folder}", quiet=form is Format.JSON):
-        text = review_page(folder, registry_of(tree))
+    with show_progress(f"Running {folder}", quiet=form is Format.JSON):
+        text = review_page(folder, proposal_registry(tree))
     write_files({output: text if output.suffix == ".md" else to_html(text)})
-    emit(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
+    print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
 
 
 def sign(
@@ -128,11 +130,13 @@ def sign(
 
     The sign-off contains a fingerprint of the content; any later change invalidates it.
     """
-    from opshift.proposals.content.folder import Folder
+    from opshift.proposals.content.folder import ProposalFolder
     from opshift.proposals.content.sign_off import sign as signed_by
 
-    signed = signed_by(Folder(folder), name)
-    emit(form, signed.model_dump(), lambda page: page.line(f"{signed.name} signed off {signed.fingerprint}"))
+    signed = signed_by(ProposalFolder(folder), name)
+    print_result(
+        form, signed.model_dump(), lambda page: page.line(f"{signed.name} signed off {signed.fingerprint}")
+    )
 
 
 def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
@@ -142,8 +146,8 @@ def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption
     """
     from opshift.proposals.status import status_of
 
-    proposal_status = status_of(folder, registry_of(tree))
-    emit(form, proposal_status.as_dict(), lambda page: _write_status(page, proposal_status))
+    proposal_status = status_of(folder, proposal_registry(tree))
+    print_result(form, proposal_status.as_dict(), lambda page: _write_status(page, proposal_status))
 
 
 def _write_status(page: Page, proposal_status: Status) -> None:
@@ -177,13 +181,13 @@ def accept(
     from opshift.proposals.content.findings import NotAcceptable
 
     try:
-        with working(f"Running {folder}", quiet=form is Format.JSON):
+        with show_progress(f"Running {folder}", quiet=form is Format.JSON):
             accepted = accepted_in(folder, tree, adapters=adapters, cases=cases)
     except NotAcceptable as error:
         findings = error.findings
         data = {**error.as_dict(), "findings": [each.as_dict() for each in findings]}
-        emit(form, data, lambda page: write_findings(page, findings, "not accepted"))
-        raise typer.Exit(FINDINGS) from error
+        print_result(form, data, lambda page: write_findings(page, findings, "not accepted"))
+        raise typer.Exit(EXIT_FINDINGS) from error
     files = accepted.files
 
     def write(page: Page) -> None:
@@ -191,7 +195,7 @@ def accept(
         for each in files:
             page.line(f"wrote {each}")
 
-    emit(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
+    print_result(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {
@@ -199,7 +203,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "accept": accept,
 }  # fmt: skip
 
-proposal = typer.Typer(cls=Subcommands)
+proposal = typer.Typer(cls=SubcommandGroup)
 
 
 @proposal.callback(invoke_without_command=True)
@@ -207,7 +211,7 @@ def start(context: typer.Context) -> None:
     """Write, check, review and accept operator proposals."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-        raise typer.Exit(WRONG_USAGE)
+        raise typer.Exit(EXIT_WRONG_USAGE)
 
 
 for _name, _command in COMMANDS.items():

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from opshift.checker.findings import Level
-from opshift.cli.errors import FINDINGS, STYLES
+from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.options import Format
-from opshift.cli.output import counted, emit, working
-from opshift.cli.page import visible
+from opshift.cli.output import count_text, print_result, show_progress
+from opshift.cli.page import escape_control_characters
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.proposals.content.findings import Finding
+    from opshift.proposals.content.findings import ProposalFinding
     from opshift.registry.registry import Registry
 
 
@@ -50,8 +50,8 @@ def check(
     """
     from opshift.proposals.check import check_proposal
 
-    with working(f"Running {folder}", quiet=form is not CheckFormat.TEXT):
-        checked = check_proposal(folder, registry_of(tree))
+    with show_progress(f"Running {folder}", quiet=form is not CheckFormat.TEXT):
+        checked = check_proposal(folder, proposal_registry(tree))
     shown = [each for each in checked.findings if level.includes(each.level)]
     if form is CheckFormat.GITHUB:
         for each in shown:
@@ -60,26 +60,26 @@ def check(
         counts = Counter(str(each.level) for each in checked.findings)
         data = {"counts": counts, "findings": [each.as_dict() for each in shown]}
         verdict = "valid" if not checked.errors else "invalid"
-        emit(Format(form), data, lambda page: write_findings(page, shown, verdict))
+        print_result(Format(form), data, lambda page: write_findings(page, shown, verdict))
     if checked.errors:
-        raise typer.Exit(FINDINGS)
+        raise typer.Exit(EXIT_FINDINGS)
 
 
-def write_findings(page: Page, findings: Sequence[Finding], verdict: str) -> None:
+def write_findings(page: Page, findings: Sequence[ProposalFinding], verdict: str) -> None:
     """Print the findings, and a summary line that starts with `verdict`."""
     for each in findings:
-        page.line(f"{each.place}: {each.level} {each.rule}: {each.reason}", style=STYLES[each.level])
+        page.line(f"{each.place}: {each.level} {each.rule}: {each.reason}", style=LEVEL_STYLES[each.level])
         page.line(f"  help: {each.remedy}")
     counts = Counter(each.level for each in findings)
-    numbers = ", ".join(counted(counts[level], level) for level in Level if counts[level]) or "no findings"
+    numbers = ", ".join(count_text(counts[level], level) for level in Level if counts[level]) or "no findings"
     page.line(f"{verdict}: {numbers}", style="bold red" if counts[Level.ERROR] else "green")
 
 
-def _annotation(finding: Finding) -> str:
+def _annotation(finding: ProposalFinding) -> str:
     """Return a workflow command of GitHub Actions, which shows a finding at its line."""
     place = f"file={_property(finding.place.file)},line={finding.place.line or 1}"
     command = f"{_ANNOTATIONS[finding.level]} {place},title={_property(finding.rule)}"
-    return f"::{command}::{_escaped(visible(f'{finding.reason} ({finding.remedy})'))}"
+    return f"::{command}::{_escaped(escape_control_characters(f'{finding.reason} ({finding.remedy})'))}"
 
 
 def _escaped(text: str) -> str:
@@ -102,12 +102,12 @@ TreeOption = Annotated[
 ]
 
 
-def registry_of(tree: Path | None) -> Registry:
+def proposal_registry(tree: Path | None) -> Registry:
     """Return the definitions to which a proposal applies.
 
     Raises:
         DefinitionError: a definition is invalid.
     """
-    from opshift.proposals.content.staged_registry import tree_registry
+    from opshift.proposals.content.staged_registry import registry_of_tree
 
-    return tree_registry(tree)
+    return registry_of_tree(tree)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opshift.cli.errors import about
+from opshift.cli.errors import add_file_to_errors
 from opshift.cli.options import (
     AdaptersOption,
     AllowOption,
+    DefinitionsOption,
     DomainOption,
-    FoldersOption,
     Format,
     FormatOption,
     InputArgument,
     registry_with,
 )
-from opshift.cli.output import emit, working
+from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from opshift.analysis.reach import NodeReach, Reach
     from opshift.cli.page import Page
 
-COLUMNS = (
+NODE_COLUMNS = (
     Column("lowest", is_number=True),
     Column("highest", is_number=True),
     Column("operator", style="cyan"),
@@ -37,7 +37,7 @@ def reach(
     source: InputArgument,
     domain: DomainOption = None,
     allow: AllowOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     adapters: AdaptersOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
@@ -49,9 +49,9 @@ def reach(
     from opshift.analysis.reach import reach as reach_of
 
     require_file(source)
-    with working(f"Planning {source} for every opset"), about(source):
+    with show_progress(f"Planning {source} for every opset"), add_file_to_errors(source):
         limits = reach_of(source, domain or "", allow=allow or (), registry=registry_with(folders))
-    emit(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
+    print_result(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
 
 
 def _write(page: Page, path: Path, limits: Reach) -> None:
@@ -65,7 +65,7 @@ def _write(page: Page, path: Path, limits: Reach) -> None:
         return
     page.blank()
     binding = set(limits.binding())
-    page.table(COLUMNS, [_row(each, each in binding) for each in limits.nodes])
+    page.table(NODE_COLUMNS, [_row(each, each in binding) for each in limits.nodes])
 
 
 def _row(node: NodeReach, limits_model: bool) -> tuple[object, ...]:

@@ -5,18 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from opshift.cli.operator_history import Entry
-from opshift.cli.operator_text import Named, find, homes, read_name, summed_up
+from opshift.cli.operator_history import HistoryEntry
+from opshift.cli.operator_text import (
+    OperatorReference,
+    domains_with,
+    find_version,
+    parse_operator,
+    summarize_types,
+)
 from opshift.cli.options import (
+    DefinitionsOption,
     DomainOption,
-    FoldersOption,
     Format,
     FormatOption,
     OperatorArgument,
     OpsetOption,
     registry_with,
 )
-from opshift.cli.output import emit
+from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 from opshift.registry.type_sets import TypeSets
@@ -30,7 +36,7 @@ def show(
     operator: OperatorArgument,
     opset: OpsetOption = None,
     domain: DomainOption = None,
-    folders: FoldersOption = None,
+    folders: DefinitionsOption = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """Show an operator: signature, description and all versions.
@@ -38,35 +44,35 @@ def show(
     The signature is that of the version at the opset (default: newest). The history lists for each version
     the change, and how nodes are converted from the previous version and back.
     """
-    from opshift.cli.operator_history import history
+    from opshift.cli.operator_history import history_of
 
     registry = registry_with(folders)
-    version, definition = _find(read_name(operator, domain, opset), registry)
-    entries = list(history(definition))
+    version, definition = _find(parse_operator(operator, domain, opset), registry)
+    entries = list(history_of(definition))
     data = {**_data(version), "history": [each.as_dict() for each in entries]}
-    emit(form, data, lambda page: _write(page, version, entries, registry))
+    print_result(form, data, lambda page: _write(page, version, entries, registry))
 
 
-def _find(named: Named, registry: Registry) -> tuple[OperatorVersion, Operator]:
+def _find(named: OperatorReference, registry: Registry) -> tuple[OperatorVersion, Operator]:
     """Return the version to show and its operator; without an opset, removed operators are found, too.
 
     Raises:
         ResolveError: the operator does not exist, or not at the requested opset.
     """
-    domains = homes(named.op_type, registry)
+    domains = domains_with(named.op_type, registry)
     if named.domain is None and len(domains) == 1:
         named = named._replace(domain=domains[0])
     operator = registry.operator(named.op_type, named.domain or "")
     if operator is None or named.opset is not None:
-        version = find(named, registry)
+        version = find_version(named, registry)
         operator = registry.operator(version.name, version.domain)
         assert operator is not None
         return version, operator
     return operator.versions[-1], operator
 
 
-def _write(page: Page, version: OperatorVersion, entries: list[Entry], registry: Registry) -> None:
-    from opshift.cli.operator_text import type_sets
+def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], registry: Registry) -> None:
+    from opshift.cli.operator_text import load_type_sets
 
     page.line(str(version.id), style="bold cyan")
     page.line(_availability(version, entries), style="dim")
@@ -82,11 +88,11 @@ def _write(page: Page, version: OperatorVersion, entries: list[Entry], registry:
     if version is not newest and version.description == newest.description:
         page.line(f"Description of version {newest.since_version}:", style="dim")
     page.prose(" ".join(version.description.split()))
-    write_signature(page, version, type_sets(registry))
+    write_signature(page, version, load_type_sets(registry))
     write_history(page, entries)
 
 
-def _availability(version: OperatorVersion, entries: list[Entry]) -> str:
+def _availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
     """Return the opsets of a version, its status and its determinism."""
     later = [
         each.version.since_version for each in entries if each.version.since_version > version.since_version
@@ -104,14 +110,14 @@ def _replacement_text(event: str, details: Any) -> str:
 
 
 def _data(version: OperatorVersion) -> dict[str, Any]:
-    from opshift.registry.record import plain
+    from opshift.registry.record import to_plain_data
 
-    fields = plain(version, exclude={"step", "removal", "before"})
-    removal = version.removal and plain(version.removal, exclude={"up"})
+    fields = to_plain_data(version, exclude={"step", "removal", "before"})
+    removal = version.removal and to_plain_data(version.removal, exclude={"up"})
     return {"operator": str(version.id), **fields, "removal": removal}
 
 
-NAME = Column("name", style="cyan")
+NAME_COLUMN = Column("name", style="cyan")
 
 
 def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> None:
@@ -120,18 +126,18 @@ def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> Non
         if parameters:
             page.heading(title)
             rows = [(each.name, each.type, _option(each)) for each in parameters]
-            page.table((NAME, Column("type"), Column("")), rows)
+            page.table((NAME_COLUMN, Column("type"), Column("")), rows)
     if version.attributes:
         page.heading("Attributes")
-        columns = (NAME, Column("type"), Column("default"), Column("values"))
+        columns = (NAME_COLUMN, Column("type"), Column("default"), Column("values"))
         page.table(columns, [_attribute(*each) for each in version.attributes.items()])
     if version.type_constraints:
         page.heading("Types")
-        types = {variable: summed_up(each, sets) for variable, each in version.type_constraints.items()}
-        page.table((NAME, Column("allowed types")), types.items())
+        types = {variable: summarize_types(each, sets) for variable, each in version.type_constraints.items()}
+        page.table((NAME_COLUMN, Column("allowed types")), types.items())
 
 
-def write_history(page: Page, entries: list[Entry]) -> None:
+def write_history(page: Page, entries: list[HistoryEntry]) -> None:
     """Print the change of each version, and how nodes are converted to it and back."""
     page.heading("History")
     columns = (Column("since", is_number=True, style="cyan"), Column("", style="dim"), Column(""))
@@ -176,7 +182,7 @@ def _value(value: object) -> str:
     return str(value) or "''"
 
 
-def _entry(entry: Entry) -> Iterator[tuple[object, str, str]]:
+def _entry(entry: HistoryEntry) -> Iterator[tuple[object, str, str]]:
     version, before = entry.version, entry.before
     facts = [("change", entry.change or "first version")]
     if entry.arriving:

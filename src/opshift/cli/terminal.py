@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from opshift.cli.page import PROSE_WIDTH, Column, Page, visible
+from opshift.cli.page import PROSE_WIDTH, Column, Page, escape_control_characters
 
 
 class TerminalPage(Page):
@@ -68,4 +68,4 @@ def console_for(*, on_stderr: bool) -> Console:
 
 
 def _cell(value: object, style: str = "") -> Text:
-    return Text(visible(str(value)), style=style)
+    return Text(escape_control_characters(str(value)), style=style)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from opshift.analysis.verification.result import InputUsed, OutputCompared, Verification
-from opshift.cli.output import counted
+from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
 
-COLUMNS = (
+OUTPUT_COLUMNS = (
     Column("output", style="cyan"),
     Column("type"),
     Column("shape"),
@@ -22,9 +22,9 @@ def write_verification(page: Page, verification: Verification) -> None:
     """Print the differences of the outputs, the inputs and the runtimes."""
     page.heading("Comparison of outputs")
     if verification.outputs:
-        page.table(COLUMNS, map(_row, verification.outputs))
+        page.table(OUTPUT_COLUMNS, map(_row, verification.outputs))
     inputs = ", ".join(map(_input, verification.inputs)) or "no inputs"
-    page.line(f"{counted(verification.samples, 'sample')} of {inputs}", style="dim")
+    page.line(f"{count_text(verification.samples, 'sample')} of {inputs}", style="dim")
     page.line(f"run with {' and '.join(dict.fromkeys(filter(None, verification.runtimes)))}", style="dim")
 
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import opshift
 from opshift import InvalidModel, compare, convert_version, pack_version
-from opshift.analysis.comparison.model_version import Rise
+from opshift.analysis.comparison.model_version import VersionBump
 from opshift.analysis.comparison.result import RULES
 
 FLOAT, HALF, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
@@ -197,7 +197,7 @@ CASES: dict[str, tuple[Model, Model, set[str]]] = {
 def test_reports_changes_and_required_increase(old: Model, new: Model, rules: set[str]) -> None:
     comparison = compare(old.build(), new.build())
     assert {change.rule for change in comparison.changes} == rules
-    assert comparison.required == max((RULES[rule].rise for rule in rules), default=Rise.NONE)
+    assert comparison.required == max((RULES[rule].rise for rule in rules), default=VersionBump.NONE)
 
 
 def test_every_rule_has_a_case() -> None:
@@ -253,7 +253,7 @@ def test_comparison_converts_to_plain_data() -> None:
 def test_upgrade_requires_minor_increase() -> None:
     golden = Path(__file__).parents[2] / "golden" / "segmenter-9.onnx"
     comparison = compare(golden, convert_version(golden, 17))
-    assert comparison.required == Rise.MINOR
+    assert comparison.required == VersionBump.MINOR
     assert {"OPSET_RAISED", "GRAPH_CHANGED"} <= {change.rule for change in comparison.changes}
 
 

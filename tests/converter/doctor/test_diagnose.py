@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.ir_models import MODELS, X, function, node, plain
+from support.ir_models import MODELS, X, function, node, plain_model
 
 import opshift
 from opshift.analysis.doctor.diagnose import diagnose
@@ -18,7 +18,7 @@ from opshift.registry.ir_versions import ir_versions
 def clip_and_squeeze(opset: int) -> onnx.ModelProto:
     """Build a model that is valid in opsets 11 and 12: Clip has an input, Squeeze an attribute."""
     nodes = [node("Clip", ["x", "low"], ["h"]), node("Squeeze", ["h"], ["y"], name="flat", axes=[0])]
-    return plain(opset, nodes, initializers={"low": np.float32(0)})
+    return plain_model(opset, nodes, initializers={"low": np.float32(0)})
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_misfits_hold_place_and_reason() -> None:
 
 
 def test_finds_no_opset_for_incompatible_nodes() -> None:
-    diagnosis = diagnose(plain(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])]))
+    diagnosis = diagnose(plain_model(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])]))
     assert diagnosis.stamps[0].fitting is None
     assert diagnosis.hopeless == diagnosis.stamps[:1]
     assert not diagnosis.fits
@@ -53,7 +53,7 @@ def test_diagnoses_subgraphs() -> None:
     output = helper.make_tensor_value_info("t", TensorProto.FLOAT, [2, 3])
     then = helper.make_graph([node("Gelu", ["x"], ["t"])], "then", [], [output])
     conditional = node("If", ["yes"], ["y"], name="if", then_branch=then, else_branch=then)
-    diagnosis = diagnose(plain(13, [conditional], initializers={"yes": np.array(True)}))
+    diagnosis = diagnose(plain_model(13, [conditional], initializers={"yes": np.array(True)}))
     assert diagnosis.stamps[0].fitting == 20
     assert {each.place for each in diagnosis.misfits()} == {
         "graph / if.then_branch, node Gelu -> t",
@@ -85,14 +85,14 @@ def test_counts_function_calls_and_unknown_domains() -> None:
 
 def test_suggests_contemporary_opset_for_missing_import() -> None:
     scaler = node("Scaler", ["x"], ["h"], "ai.onnx.ml", offset=[0.0], scale=[1.0])
-    diagnosis = diagnose(plain(15, [scaler, node("Neg", ["h"], ["y"])]))
+    diagnosis = diagnose(plain_model(15, [scaler, node("Neg", ["h"], ["y"])]))
     (stamp,) = [each for each in diagnosis.stamps if each.domain == "ai.onnx.ml"]
     assert (stamp.opset, stamp.fitting, stamp.fits) == (None, 2, False)
     assert diagnosis.misfits()[0].reason == "domain ai.onnx.ml has no opset import"
 
 
 def test_suggests_opset_of_ir_version_without_imports() -> None:
-    model = plain()
+    model = plain_model()
     model.ir_version = 8
     del model.opset_import[:]
     assert [(each.domain, each.opset, each.fitting) for each in diagnose(model).stamps] == [
@@ -123,7 +123,7 @@ def test_suggests_fitting_ir_version(feature: str, declared: int, fitting: int) 
 
 
 def test_accepts_ir_version_2_without_imports() -> None:
-    model = plain(1)
+    model = plain_model(1)
     del model.opset_import[:]
     model.ir_version = 2
     diagnosis = diagnose(model)
@@ -141,7 +141,7 @@ def test_valid_models_fit(feature: str) -> None:
 def test_diagnoses_many_equal_nodes() -> None:
     """Nodes with the same key share one legality check, so the time stays linear."""
     names = ["x", *(f"v{index}" for index in range(2999)), "y"]
-    model = plain(13, [node("Relu", [a], [b]) for a, b in pairwise(names)])
+    model = plain_model(13, [node("Relu", [a], [b]) for a, b in pairwise(names)])
     assert len(diagnose(model).nodes) == 3000
 
 

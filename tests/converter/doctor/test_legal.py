@@ -13,14 +13,14 @@ from support.ir_models import node
 from support.running import Array, build
 
 from opshift.analysis.doctor.diagnose import diagnose
-from opshift.analysis.doctor.diagnosis import NodeLegality, ranges
+from opshift.analysis.doctor.diagnosis import NodeValidity, opset_ranges
 
 FLOATS = np.ones((2, 3), np.float32)
 INTEGERS = np.ones((2, 3), np.int64)
 NEWEST = 28
 
 
-def diagnose_node(tested: onnx.NodeProto, feeds: Mapping[str, Array], opset: int = 13) -> NodeLegality:
+def diagnose_node(tested: onnx.NodeProto, feeds: Mapping[str, Array], opset: int = 13) -> NodeValidity:
     outputs = {name: TensorProto.FLOAT for name in tested.output if name}
     model = build([tested], feeds, outputs, opset)
     for value in model.graph.output:
@@ -97,4 +97,4 @@ def test_gives_reason(tested: onnx.NodeProto, opset: int, reason: str) -> None:
     ids=["none", "one opset", "one range", "several ranges"],
 )
 def test_merges_opsets_into_ranges(opsets: list[int], expected: Any) -> None:
-    assert ranges(opsets) == expected
+    assert opset_ranges(opsets) == expected

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from support.ir_models import MODELS, X, function, node, plain
+from support.ir_models import MODELS, X, function, node, plain_model
 from support.running import assert_equal, run
 
 from opshift.analysis.doctor.restamp import restamp
@@ -16,7 +16,7 @@ from opshift.model.errors import InvalidModel
 
 def mislabeled_model() -> onnx.ModelProto:
     nodes = [node("Clip", ["x", "low"], ["h"]), node("Unsqueeze", ["h"], ["y"], axes=[0])]
-    model = plain(13, nodes, initializers={"low": np.float32(0)})
+    model = plain_model(13, nodes, initializers={"low": np.float32(0)})
     model.graph.output[0].type.tensor_type.shape.dim.add().dim_value = 3
     for dim, size in zip(model.graph.output[0].type.tensor_type.shape.dim, (1, 2, 3), strict=True):
         dim.dim_value = size
@@ -38,7 +38,7 @@ def test_changes_only_declared_versions() -> None:
 
 
 def test_keeps_fitting_model() -> None:
-    model = plain()
+    model = plain_model()
     assert restamp(model) == model
 
 
@@ -57,7 +57,7 @@ def test_accepts_bytes_path_and_message(kind: str, tmp_path: Path) -> None:
 
 def test_adds_missing_import() -> None:
     scaler = node("Scaler", ["x"], ["h"], "ai.onnx.ml", offset=[0.0], scale=[1.0])
-    result = restamp(plain(15, [scaler, node("Neg", ["h"], ["y"])]))
+    result = restamp(plain_model(15, [scaler, node("Neg", ["h"], ["y"])]))
     assert {each.domain: each.version for each in result.opset_import} == {
         "": 15,
         "local": 1,
@@ -77,7 +77,7 @@ def test_restamps_functions_separately() -> None:
 
 
 def test_refuses_model_without_fitting_opset() -> None:
-    model = plain(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])])
+    model = plain_model(9, [node("Clip", ["x"], ["h"], min=0.0), node("Gelu", ["h"], ["y"])])
     before = model.SerializeToString()
     with pytest.raises(InvalidModel, match=r"no opset of ai\.onnx is valid for all nodes"):
         restamp(model, inplace=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import AttributeProto
-from support.ir_models import MODELS, X, node, of_type, plain
+from support.ir_models import MODELS, X, model_with_type, node, plain_model
 from support.running import assert_equal, run
 
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.ir_version.lower import least_version
+from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.ir_version.lowerings import LOWERINGS
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
@@ -55,7 +55,7 @@ def test_every_feature_has_model_and_expectation() -> None:
 
 @pytest.mark.parametrize("feature", MODELS)
 def test_finds_required_ir_version(feature: str) -> None:
-    assert least_version(MODELS[feature](), default_registry()) == IR_VERSIONS.features[feature]
+    assert required_ir_version(MODELS[feature](), default_registry()) == IR_VERSIONS.features[feature]
 
 
 @pytest.mark.parametrize("feature", MODELS)
@@ -75,7 +75,7 @@ def test_rewrites_unsupported_feature(feature: str, is_oldest: bool) -> None:
     version = 3 if is_oldest else IR_VERSIONS.features[feature] - 1
     result, report = convert(model, ir_version=version)
     assert result.ir_version == version
-    assert least_version(result, default_registry()) <= version
+    assert required_ir_version(result, default_registry()) <= version
     onnx.checker.check_model(result)
     assert_equal(outputs(result), outputs(model))
     if not is_oldest:
@@ -104,7 +104,7 @@ def test_drops_feature_if_allowed(feature: str, allow: str) -> None:
     result, report = convert(model, ir_version=version, allow=allow)
     assert report.concessions == ((allow, f"{IR_VERSIONS.meaning(feature)} are dropped"),)
     assert report.ir_steps == (f"{IR_VERSIONS.meaning(feature)} are dropped",)
-    assert least_version(result, default_registry()) <= version
+    assert required_ir_version(result, default_registry()) <= version
     assert list(result.metadata_props) == list(model.metadata_props)
     assert_equal(outputs(result), outputs(model))
 
@@ -143,9 +143,9 @@ def test_keeps_supported_feature_that_may_be_dropped() -> None:
 
 @pytest.mark.parametrize("name", IR_VERSIONS.element_types)
 def test_refuses_element_type_below_its_ir_version(name: str) -> None:
-    model = of_type(name)
+    model = model_with_type(name)
     since = IR_VERSIONS.element_types[name]
-    assert least_version(model, default_registry()) == since
+    assert required_ir_version(model, default_registry()) == since
     assert convert_version(model, ir_version=since).ir_version == since
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, ir_version=since - 1)
@@ -166,7 +166,7 @@ def test_refuses_features_in_subgraphs() -> None:
     )
     then.node[0].device_configurations.add(configuration_id="two")
     conditional = node("If", ["yes"], ["y"], name="choice", then_branch=then, else_branch=then)
-    model = plain(nodes=[node("Constant", [], ["yes"], value_int=1), conditional])
+    model = plain_model(nodes=[node("Constant", [], ["yes"], value_int=1), conditional])
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, ir_version=10)
     assert {each.place for each in caught.value.refusals} == {
@@ -179,4 +179,4 @@ def test_finds_features_in_untyped_attributes() -> None:
     """Models of IR version 1 have no attribute types."""
     model = MODELS["sparse_attributes"]()
     model.graph.node[0].attribute[0].type = AttributeProto.UNDEFINED
-    assert least_version(model, default_registry()) == IR_VERSIONS.features["sparse_attributes"]
+    assert required_ir_version(model, default_registry()) == IR_VERSIONS.features["sparse_attributes"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 from onnx import helper
-from support.ir_models import MODELS, X, function, node, plain
+from support.ir_models import MODELS, X, function, node, plain_model
 from support.running import assert_equal, op_types, run
 
 from opshift.converter.convert import convert_version
@@ -90,7 +90,7 @@ def test_inlines_function_only_if_opsets_agree() -> None:
     old = helper.make_function("local", "Old", ["a"], ["b"], [squeeze], [helper.make_opsetid("", 11)])
     nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("Old", ["u"], ["y"], "local")]
     weights = {"axes": onnx.numpy_helper.to_array(helper.make_tensor("axes", 7, [1], [0]))}
-    model = plain(nodes=nodes, initializers=weights)
+    model = plain_model(nodes=nodes, initializers=weights)
     model.functions.append(old)
     with pytest.raises(ConversionRefused, match=r"opset 11 of ai\.onnx, the graph for opset 21"):
         convert_version(model, ir_version=7)

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.ir_models import X, node, plain
+from support.ir_models import X, node, plain_model
 from support.running import Array, assert_equal, op_types, run
 
 from opshift.converter.convert import convert_version
@@ -24,7 +24,7 @@ WEIGHTS = {
 
 @pytest.mark.parametrize("weight", WEIGHTS.values(), ids=WEIGHTS)
 def test_adds_input_for_initializer(weight: Array) -> None:
-    model = plain(initializers={"w": np.asarray(weight)})
+    model = plain_model(initializers={"w": np.asarray(weight)})
     before = list(model.graph.input)
     result = convert_version(model, ir_version=3)
     assert list(result.graph.input[:-1]) == before
@@ -37,7 +37,7 @@ def test_adds_input_for_initializer(weight: Array) -> None:
 
 
 def test_keeps_initializer_that_is_an_input() -> None:
-    model = plain(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": X, "v": X})
+    model = plain_model(nodes=[node("Add", ["x", "w"], ["y"])], initializers={"w": X, "v": X})
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 3]))
     result = convert_version(model, ir_version=3)
     assert [each.name for each in result.graph.input] == ["x", "w", "v"]
@@ -57,7 +57,7 @@ def branch(name: str, names: Sequence[str]) -> onnx.GraphProto:
 def test_subgraph_initializers_become_leading_constants(choice: int) -> None:
     branches = {"then_branch": branch("t", ["w", "v"]), "else_branch": branch("e", ["v", "w"])}
     nodes = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL), node("If", ["yes"], ["y"], **branches)]
-    model = plain(nodes=nodes, initializers={"c": np.array(choice, np.int64)})
+    model = plain_model(nodes=nodes, initializers={"c": np.array(choice, np.int64)})
     result = convert_version(model, ir_version=3)
     for attribute in result.graph.node[1].attribute:
         assert [each.op_type for each in attribute.g.node] == ["Constant", "Constant", "Add", "Add"]
@@ -71,7 +71,7 @@ def test_adds_inputs_for_new_constants() -> None:
     nodes = [node("Unsqueeze", ["x", "axes"], ["u"]), node("CenterCropPad", ["u", "size"], ["c"])]
     nodes += [node("Reshape", ["c", "size"], ["y"])]
     weights = {"axes": np.array([0]), "size": np.array([1, 2, 3])}
-    model = plain(nodes=nodes, initializers=weights)
+    model = plain_model(nodes=nodes, initializers=weights)
     del model.graph.output[0].type.tensor_type.shape.dim[:]
     model.graph.output[0].type.tensor_type.ClearField("shape")
     result = convert_version(model, 8)
@@ -97,7 +97,7 @@ def test_moves_subgraph_integers_that_no_constant_can_hold(opset: int) -> None:
     )
     main_nodes = [node("Cast", ["c"], ["yes"], to=TensorProto.BOOL)]
     main_nodes.append(node("If", ["yes"], ["y"], then_branch=then_graph, else_branch=else_graph))
-    model = plain(nodes=main_nodes, initializers={"c": np.array(1, np.int64)})
+    model = plain_model(nodes=main_nodes, initializers={"c": np.array(1, np.int64)})
     model.opset_import[0].version = opset
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [2, 6]))
     result = convert_version(model, ir_version=3)

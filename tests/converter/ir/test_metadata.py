@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import onnx
-from support.ir_models import MODELS, X, node, plain
+from support.ir_models import MODELS, X, node, plain_model
 
 from opshift.converter.convert import convert_version
 
@@ -25,7 +25,7 @@ def test_keys_name_origin_of_entries() -> None:
 
 
 def test_nodes_with_equal_names_keep_separate_entries() -> None:
-    model = plain()
+    model = plain_model()
     for position, each in enumerate(model.graph.node):
         each.name = "same"
         each.metadata_props.add(key="k", value=str(position))
@@ -50,7 +50,7 @@ def test_inlining_keeps_metadata_of_functions() -> None:
 def test_moves_metadata_of_attribute_tensors() -> None:
     value = onnx.numpy_helper.from_array(X, "v")
     value.metadata_props.add(key="k", value="v")
-    model = plain(nodes=[node("Constant", [], ["w"], value=value), node("Add", ["x", "w"], ["y"])])
+    model = plain_model(nodes=[node("Constant", [], ["w"], value=value), node("Add", ["x", "w"], ["y"])])
     result = convert_version(model, ir_version=9)
     assert entries(result) == {"graph, node Constant -> w, attribute 'value': k": "v"}
     assert not result.graph.node[0].attribute[0].t.metadata_props

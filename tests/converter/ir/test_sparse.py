@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.ir_models import X, node, plain
+from support.ir_models import X, node, plain_model
 from support.running import Array, assert_equal, run
 
 from opshift.converter.convert import convert_version
@@ -25,7 +25,7 @@ COORDINATES = np.array([[0, 1], [1, 2]], np.int64)
 
 
 def with_sparse(values: Array, indices: Array, dims: list[int]) -> onnx.ModelProto:
-    model = plain()
+    model = plain_model()
     values_proto = numpy_helper.from_array(values, "w")
     sparse = helper.make_sparse_tensor(values_proto, numpy_helper.from_array(indices, "i"), dims)
     model.graph.sparse_initializer.append(sparse)
@@ -71,7 +71,7 @@ def test_densifies_initializer_of_subgraph() -> None:
     then_graph = helper.make_graph([node("Add", ["x", "w"], ["t"])], "then", [], [output])
     then_graph.sparse_initializer.append(sparse)
     conditional = node("If", ["yes"], ["y"], then_branch=then_graph, else_branch=then_graph)
-    model = plain(nodes=[conditional], initializers={"yes": np.array(True)})
+    model = plain_model(nodes=[conditional], initializers={"yes": np.array(True)})
     for version in (5, 3):
         result = convert_version(model, ir_version=version)
         onnx.checker.check_model(result)

@@ -10,7 +10,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.legality.case import parsed, rules_broken
+from support.legality.case import parse_text, violated_rules
 from support.legality.graphs import BRANCH, nested
 from support.legality.tensors import external
 
@@ -39,8 +39,8 @@ def opshift_message(model: onnx.ModelProto) -> Any:
     ids=["onnx message", "opshift message", "bytes", "bytearray"],
 )
 def test_accepts_model_as(to_input: Callable[[onnx.ModelProto], Any]) -> None:
-    assert check(to_input(parsed(RELU))) == ()
-    assert {each.rule for each in check(to_input(parsed(BROKEN)))} == {
+    assert check(to_input(parse_text(RELU))) == ()
+    assert {each.rule for each in check(to_input(parse_text(BROKEN)))} == {
         "node.attribute-known",
         "value.unknown",
     }
@@ -48,8 +48,8 @@ def test_accepts_model_as(to_input: Callable[[onnx.ModelProto], Any]) -> None:
 
 def test_accepts_path(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    onnx.save(parsed(BROKEN), path)
-    assert check(path) == check(str(path)) == check(parsed(BROKEN))
+    onnx.save(parse_text(BROKEN), path)
+    assert check(path) == check(str(path)) == check(parse_text(BROKEN))
 
 
 def test_public_names_are_the_definitions() -> None:
@@ -58,7 +58,7 @@ def test_public_names_are_the_definitions() -> None:
 
 
 def test_finding_holds_rule_place_reason_and_remedy() -> None:
-    (finding,) = check(parsed(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
+    (finding,) = check(parse_text(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
     assert finding == Finding(
         "node.attribute-known",
         Level.ERROR,
@@ -76,11 +76,11 @@ def test_reports_all_findings() -> None:
     text = (
         "g (float[2] x) => (float[2] y) {" + " ".join(f"y{i} = Rule(x)" for i in range(50)) + "y = Relu(y0) }"
     )
-    assert len(check(parsed(text))) == 50
+    assert len(check(parse_text(text))) == 50
 
 
 def test_does_not_change_model() -> None:
-    model = parsed(BROKEN)
+    model = parse_text(BROKEN)
     before = model.SerializeToString()
     check(model)
     assert model.SerializeToString() == before
@@ -97,11 +97,13 @@ def test_accepts_messages_of_older_onnx_releases() -> None:
         def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf spells it
             return bytes(self._model.SerializeToString())
 
-    assert rules_broken(Older(parsed(BROKEN))) == {"node.attribute-known", "value.unknown"}
+    assert violated_rules(Older(parse_text(BROKEN))) == {"node.attribute-known", "value.unknown"}
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"\x01\x02\x03", parsed(RELU).SerializeToString()[:-3]], ids=["empty", "junk", "truncated"]
+    "data",
+    [b"", b"\x01\x02\x03", parse_text(RELU).SerializeToString()[:-3]],
+    ids=["empty", "junk", "truncated"],
 )
 def test_reports_unreadable_bytes(data: bytes, tmp_path: Path) -> None:
     (finding,) = check(data)
@@ -118,7 +120,7 @@ def test_refuses_unsupported_type() -> None:
 
 
 def test_reports_names_that_are_not_utf_8() -> None:
-    model = parsed(
+    model = parse_text(
         "mark (float[2] mark) => (float[2] out) <float[2] w = {1, 2}> { [mark] mark2 = mark(mark, w) }"
     )
     places = [each.place for each in check(model.SerializeToString().replace(b"mark", b"m\xffrk"))]
@@ -130,21 +132,21 @@ def test_reports_names_that_protobuf_cannot_decode(monkeypatch: pytest.MonkeyPat
         b"\xff".decode()
 
     monkeypatch.setattr("opshift.checker.walk.Walk.run", fail)
-    (finding,) = check(parsed(RELU))
+    (finding,) = check(parse_text(RELU))
     assert finding.rule == "model.text"
 
 
 def test_reports_graphs_nested_too_deeply() -> None:
-    model = opshift_message(parsed(BRANCH))
+    model = opshift_message(parse_text(BRANCH))
     nested(model, levels=200)
-    assert "graph.depth" in rules_broken(model)
+    assert "graph.depth" in violated_rules(model)
 
 
 def test_infers_no_types_after_broken_node() -> None:
     """The output types of a broken node are unknown."""
     text = "g (float[2] x, int64[2] n) => (float[2] y) { a = Relu(x, n)  y = Add(a, n) }"
-    assert rules_broken(parsed(text)) == {"node.input-count"}
-    assert rules_broken(parsed(text.replace("(x, n)", "(x)"))) == {"type.variable"}
+    assert violated_rules(parse_text(text)) == {"node.input-count"}
+    assert violated_rules(parse_text(text.replace("(x, n)", "(x)"))) == {"type.variable"}
 
 
 def test_infers_no_types_of_functions_that_replace_operators() -> None:
@@ -152,19 +154,19 @@ def test_infers_no_types_of_functions_that_replace_operators() -> None:
     g (float[2] x) => (int64[2] y) { y = Relu(x) }
     <domain: "", opset_import: ["": 21]> Relu (a) => (b) { b = Cast <to = 7> (a) }
     """
-    assert rules_broken(parsed(text)) == {"function.standard"}
+    assert violated_rules(parse_text(text)) == {"function.standard"}
 
 
 def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
     model = external()
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
-    assert rules_broken(model) == set()
-    assert rules_broken(path) == rules_broken(model, folder=tmp_path) == {"external.file"}
+    assert violated_rules(model) == set()
+    assert violated_rules(path) == violated_rules(model, folder=tmp_path) == {"external.file"}
     (tmp_path / "weights.bin").write_bytes(bytes(4096 + 8))
-    assert rules_broken(path) == set()
+    assert violated_rules(path) == set()
     (tmp_path / "weights.bin").write_bytes(bytes(4096 + 7))
-    assert rules_broken(path) == {"external.size"}
+    assert violated_rules(path) == {"external.size"}
 
 
 def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:
@@ -174,10 +176,10 @@ def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:
     (tmp_path / "model" / "inside.bin").write_bytes(weights)
     link = tmp_path / "model" / "weights.bin"
     link.symlink_to(tmp_path / "model" / "inside.bin")
-    assert rules_broken(external(), folder=tmp_path / "model") == set()
+    assert violated_rules(external(), folder=tmp_path / "model") == set()
     link.unlink()
     link.symlink_to(tmp_path / "weights.bin")
-    assert rules_broken(external(), folder=tmp_path / "model") == {"external.file"}
+    assert violated_rules(external(), folder=tmp_path / "model") == {"external.file"}
 
 
 def test_checks_against_given_registry(tmp_path: Path) -> None:
@@ -186,23 +188,23 @@ def test_checks_against_given_registry(tmp_path: Path) -> None:
         "domain: com.acme\nname: Twist\nversions:\n- since_version: 1\n  before: {refuse: there was none}\n"
         "  inputs:\n  - {name: X, type: tensor(float)}\n  outputs:\n  - {name: Y, type: tensor(float)}\n"
     )
-    model = parsed(
+    model = parse_text(
         '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> '
         "g (int64[2] x) => (float[2] y) { y = com.acme.Twist <angle = 90> (x) }"
     )
     registry = opshift.default_registry().with_folder(tmp_path)
-    assert rules_broken(model) == set()
-    assert rules_broken(model, registry=registry) == {"node.attribute-known"}
+    assert violated_rules(model) == set()
+    assert violated_rules(model, registry=registry) == {"node.attribute-known"}
     del model.graph.node[0].attribute[:]
-    assert rules_broken(model, registry=registry) == {"type.input"}
+    assert violated_rules(model, registry=registry) == {"type.input"}
 
 
 def test_require_legal_accepts_legal_model() -> None:
-    require_legal(parsed(RELU))
+    require_legal(parse_text(RELU))
 
 
 def test_warnings_do_not_make_a_model_illegal() -> None:
-    model = parsed(RELU)
+    model = parse_text(RELU)
     model.opset_import.add(domain="ai.onnx", version=21)
     assert [each.level for each in check(model)] == [Level.WARNING]
     require_legal(model)
@@ -210,7 +212,7 @@ def test_warnings_do_not_make_a_model_illegal() -> None:
 
 def test_error_holds_all_findings() -> None:
     with pytest.raises(IllegalModel) as caught:
-        require_legal(parsed(BROKEN), when="on arrival")
+        require_legal(parse_text(BROKEN), when="on arrival")
     assert len(caught.value.findings) == 2
     assert (
         caught.value.reason

@@ -12,7 +12,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.legality import graphs, models, nodes, others, tensors
-from support.legality.case import Case, parsed
+from support.legality.case import Case, parse_text
 
 from opshift.checker.check import check
 from opshift.checker.findings import Level
@@ -69,7 +69,7 @@ def test_onnx_checker_accepts_valid_models(case: Case) -> None:
 
 
 def test_accepts_both_spellings_of_default_domain() -> None:
-    model = parsed("g (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model = parse_text("g (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.node[0].domain = "ai.onnx"
     assert DOMAIN_SPELLING in rejection(model)
     assert check(model) == ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import onnx
 import pytest
-from support.legality.case import parsed
+from support.legality.case import parse_text
 
 import opshift
 from opshift.checker.findings import IllegalModel
@@ -16,13 +16,13 @@ CLIP = '<ir_version: 4, opset_import: ["": 9]> g (float[2] x) => (float[2] y) { 
 
 
 def test_converts_legal_model() -> None:
-    model = parsed(CLIP)
+    model = parse_text(CLIP)
     assert opshift.convert_version(model, 13, check=True) == opshift.convert_version(model, 13)
     assert opshift.convert(model, 13, check=True).report.changed
 
 
 def test_refuses_illegal_model_before_conversion() -> None:
-    model = parsed(CLIP)
+    model = parse_text(CLIP)
     model.graph.name = ""
     opshift.convert_version(model, 13)
     with pytest.raises(IllegalModel, match=r"before the conversion: graph\.name"):
@@ -36,7 +36,7 @@ def test_faulty_conversion_leaves_model_unchanged(inplace: bool, monkeypatch: py
         model.graph.node[-1].output[0] = "z"
 
     monkeypatch.setattr("opshift.converter.convert.apply_plan", apply_and_corrupt)
-    model = parsed(CLIP)
+    model = parse_text(CLIP)
     before = model.SerializeToString()
     with pytest.raises(IllegalModel, match=r"after the conversion: graph\.output-made"):
         opshift.convert_version(model, 13, check=True, inplace=inplace)
@@ -44,11 +44,11 @@ def test_faulty_conversion_leaves_model_unchanged(inplace: bool, monkeypatch: py
 
 
 def test_converts_in_place() -> None:
-    model = parsed(CLIP)
+    model = parse_text(CLIP)
     assert opshift.convert_version(model, 13, check=True, inplace=True) is model
     assert [each.version for each in model.opset_import] == [13]
 
 
 def test_returns_bytes_for_bytes() -> None:
-    data = opshift.convert_version(parsed(CLIP).SerializeToString(), 13, check=True)
+    data = opshift.convert_version(parse_text(CLIP).SerializeToString(), 13, check=True)
     assert onnx.load_from_string(data).opset_import[0].version == 13

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.legality.case import Change, at, doing, parsed, rules_broken, setting
+from support.legality.case import Change, apply_all, field_at, parse_text, set_field, violated_rules
 
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
 HEADER = '<ir_version: {ir}, opset_import: ["": {opset}]> '
@@ -75,9 +75,9 @@ UNUSUAL_MODELS = {
 
 @pytest.mark.parametrize("text", UNUSUAL_MODELS.values(), ids=UNUSUAL_MODELS)
 def test_accepts_unusual_model(text: str) -> None:
-    model = parsed(text)
+    model = parse_text(text)
     onnx.checker.check_model(_with_empty_default_domain(model))
-    assert {each for each in rules_broken(model) if not each.startswith("model.ir-version-of")} == set()
+    assert {each for each in violated_rules(model) if not each.startswith("model.ir-version-of")} == set()
 
 
 def _with_empty_default_domain(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -120,22 +120,22 @@ INITIALIZERS = {
 
 @pytest.mark.parametrize("change", INITIALIZERS.values(), ids=INITIALIZERS)
 def test_accepts_initializer(change: Change) -> None:
-    model = parsed(WITH_INITIALIZER)
+    model = parse_text(WITH_INITIALIZER)
     change(model)
     onnx.checker.check_model(model)
-    assert rules_broken(model) == set()
+    assert violated_rules(model) == set()
 
 
 SOFTMAX = HEADER.format(ir=10, opset=21) + "g (float[2] x) => (float[2] y) { y = Softmax <axis = 0> (x) }"
 UNUSUAL_FIELDS: dict[str, tuple[str, Change]] = {
-    "number equal to the default of its field": (SOFTMAX, setting("graph.node[0].attribute[0].i", None)),
+    "number equal to the default of its field": (SOFTMAX, set_field("graph.node[0].attribute[0].i", None)),
     "untyped attribute of IR version 1": (
         HEADER.format(ir=1, opset=1) + "g (float[2] x) => (float[2] y) { y = Softmax <axis = 0> (x) }",
-        doing(setting("graph.node[0].attribute[0].type", None), setting("opset_import", None)),
+        apply_all(set_field("graph.node[0].attribute[0].type", None), set_field("opset_import", None)),
     ),
     "input with an equal value_info entry": (
         RELU,
-        lambda model: model.graph.value_info.add().CopyFrom(at(model, "graph.input[0]")),
+        lambda model: model.graph.value_info.add().CopyFrom(field_at(model, "graph.input[0]")),
     ),
     "no inputs and outputs": ("g () => () { }", lambda model: None),
 }
@@ -143,6 +143,6 @@ UNUSUAL_FIELDS: dict[str, tuple[str, Change]] = {
 
 @pytest.mark.parametrize(("text", "change"), UNUSUAL_FIELDS.values(), ids=UNUSUAL_FIELDS)
 def test_accepts_unusual_fields(text: str, change: Change) -> None:
-    model = parsed(text)
+    model = parse_text(text)
     change(model)
-    assert rules_broken(model) - {"model.ir-version-of-opset"} == set()
+    assert violated_rules(model) - {"model.ir-version-of-opset"} == set()

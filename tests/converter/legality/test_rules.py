@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import pytest
 from support.legality import graphs, models, nodes, others, tensors
-from support.legality.case import Case, rules_broken
+from support.legality.case import Case, violated_rules
 
 from opshift.checker import rule_table as rules
-from opshift.checker.checked_nodes import Node
-from opshift.checker.findings import Flaw, Level
-from opshift.checker.rule_table import DuplicateRule, Flaws, rule, rule_table, rules_of
+from opshift.checker.checked_nodes import CheckedNode
+from opshift.checker.findings import Level, Problem
+from opshift.checker.rule_table import DuplicateRule, Problems, rule, rule_table, rules_for
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
 TESTED_WITH_FILES = {"model.readable", "model.text", "external.file"}
@@ -20,8 +20,8 @@ TESTED_WITH_FILES = {"model.readable", "model.text", "external.file"}
 
 @pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
 def test_valid_model_passes_and_changed_model_fails(case: Case) -> None:
-    assert case.rule not in rules_broken(case.keeping())
-    assert case.rule in rules_broken(case.breaking())
+    assert case.rule not in violated_rules(case.keeping())
+    assert case.rule in violated_rules(case.breaking())
 
 
 def test_every_rule_has_a_case() -> None:
@@ -39,7 +39,7 @@ def test_rule_has_title_source_remedy_and_subjects(rule_id: str) -> None:
     assert rule.title.endswith(".")
     assert rule.source
     assert rule.remedy
-    assert rule.subjects
+    assert rule.target_types
 
 
 def test_rules_are_sorted_by_id() -> None:
@@ -47,7 +47,7 @@ def test_rules_are_sorted_by_id() -> None:
 
 
 def test_refuses_duplicate_rule_id() -> None:
-    def duplicate(node: Node) -> Flaws:
+    def duplicate(node: CheckedNode) -> Problems:
         """Two rules share an id."""
         return ()
 
@@ -61,7 +61,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., rules.Rule]:
     table: dict[str, rules.Rule] = {}
     monkeypatch.setattr(rules, "_registered", table)
 
-    def register_rule(check: Callable[[Node], Flaws]) -> rules.Rule:
+    def register_rule(check: Callable[[CheckedNode], Problems]) -> rules.Rule:
         rule("a.rule", Level.WARNING, source="here", remedy="mend it")(check)
         return table["a.rule"]
 
@@ -69,7 +69,7 @@ def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., rules.Rule]:
 
 
 def test_parameter_type_selects_subjects(register: Callable[..., rules.Rule]) -> None:
-    def check(node: Node) -> Flaws:
+    def check(node: CheckedNode) -> Problems:
         """Something holds.
 
         The title ends with the first paragraph.
@@ -77,30 +77,30 @@ def test_parameter_type_selects_subjects(register: Callable[..., rules.Rule]) ->
         return ()
 
     registered = register(check)
-    assert (registered.title, registered.subjects) == ("Something holds.", (Node,))
-    assert "node.domain" not in {each.id for each in rules_of(Node)}
-    assert "value.order" in {each.id for each in rules_of(Node)}
+    assert (registered.title, registered.target_types) == ("Something holds.", (CheckedNode,))
+    assert "node.domain" not in {each.id for each in rules_for(CheckedNode)}
+    assert "value.order" in {each.id for each in rules_for(CheckedNode)}
 
 
 @pytest.mark.parametrize(
     ("problem", "expected"),
     [
         ("is wrong", ("there", "is wrong", "mend it")),
-        (Flaw("is wrong", "throw it away"), ("there", "is wrong", "throw it away")),
-        (Flaw("is wrong", place="elsewhere"), ("elsewhere", "is wrong", "mend it")),
+        (Problem("is wrong", "throw it away"), ("there", "is wrong", "throw it away")),
+        (Problem("is wrong", place="elsewhere"), ("elsewhere", "is wrong", "mend it")),
     ],
     ids=["message", "custom remedy", "custom place"],
 )
 def test_problem_becomes_finding(
-    problem: str | Flaw, expected: tuple[str, str, str], register: Callable[..., rules.Rule]
+    problem: str | Problem, expected: tuple[str, str, str], register: Callable[..., rules.Rule]
 ) -> None:
     class Thing:
         place = "there"
 
-    def check(node: Node) -> Flaws:
+    def check(node: CheckedNode) -> Problems:
         """Something holds."""
         return ()
 
-    finding = register(check).finding(Thing(), problem)
+    finding = register(check).to_finding(Thing(), problem)
     assert (finding.place, finding.reason, finding.remedy) == expected
     assert (finding.rule, finding.level) == ("a.rule", Level.WARNING)

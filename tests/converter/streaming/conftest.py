@@ -9,5 +9,5 @@ MIN_PAYLOAD = 100
 
 @pytest.fixture(autouse=True)
 def _thresholds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opshift.converter.streaming.weights.SMALL_FILE", 0)
-    monkeypatch.setattr("opshift.converter.streaming.weights.LEAST", MIN_PAYLOAD)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_STREAMED_FILE", 0)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_EXTRACTED_TENSOR", MIN_PAYLOAD)

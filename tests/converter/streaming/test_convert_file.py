@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.ir_models import MODELS
-from support.weighty import PLACES, RAW, TENSORS, held, model, raw, save
+from support.weighty import LOCATIONS, RAW, TENSORS, constant_node, model, raw, save
 
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_version
@@ -33,7 +33,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "checked upgrade": {"target": 17, "check": True},
 }
 TENSOR_KINDS = ("raw_data", "float_data", "raw_data and more")
-CASES = [pytest.param(*each, id=", ".join(each)) for each in product(OPTIONS, TENSOR_KINDS, PLACES)]
+CASES = [pytest.param(*each, id=", ".join(each)) for each in product(OPTIONS, TENSOR_KINDS, LOCATIONS)]
 
 
 def result_or_error(convert: Callable[[], bytes]) -> Any:
@@ -64,7 +64,7 @@ def canonical(message: onnx.ModelProto) -> bytes:
 def test_file_conversion_equals_conversion_in_memory(
     option_id: str, tensor: str, place: str, tmp_path: Path
 ) -> None:
-    data = canonical(PLACES[place](TENSORS[tensor]()))
+    data = canonical(LOCATIONS[place](TENSORS[tensor]()))
     in_memory, in_file = convert_both_ways(data, tmp_path / "out.onnx", OPTIONS[option_id])
     assert in_file == in_memory
 
@@ -74,7 +74,7 @@ def test_file_conversion_equals_conversion_in_memory(
 def test_ir_version_change_equals_conversion_in_memory(
     name: str, ir_version: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("opshift.converter.streaming.weights.LEAST", 1)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_EXTRACTED_TENSOR", 1)
     allow = ["drop-metadata", "drop-training", "drop-devices"]
     in_memory, in_file = convert_both_ways(
         canonical(MODELS[name]()), tmp_path / "out.onnx", {"ir_version": ir_version, "allow": allow}
@@ -84,7 +84,7 @@ def test_ir_version_change_equals_conversion_in_memory(
 
 def test_restores_replaced_nodes(tmp_path: Path) -> None:
     path, back = tmp_path / "new.onnx", tmp_path / "back.onnx"
-    data = save(model([held(raw())], [raw()]), tmp_path / "old.onnx")
+    data = save(model([constant_node(raw())], [raw()]), tmp_path / "old.onnx")
     convert_file(tmp_path / "old.onnx", path, 17, reversible=True)
     convert_file(path, back, 9)
     assert back.read_bytes() == ModelProto.FromString(data).SerializeToString()
@@ -103,7 +103,7 @@ def test_reads_constants_from_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["in.onnx", "out.onnx"])
 def test_copies_unchanged_model_byte_by_byte(name: str, tmp_path: Path) -> None:
     """The opset imports come first here, an order that protobuf does not write."""
-    message = model([held(raw())])
+    message = model([constant_node(raw())])
     imports = onnx.ModelProto(opset_import=message.opset_import).SerializeToString()
     message.ClearField("opset_import")
     data = imports + message.SerializeToString()
@@ -114,7 +114,7 @@ def test_copies_unchanged_model_byte_by_byte(name: str, tmp_path: Path) -> None:
 
 
 def test_converts_function_with_older_opset(tmp_path: Path) -> None:
-    message = PLACES["Constant in a function"](raw())
+    message = LOCATIONS["Constant in a function"](raw())
     message.functions[0].opset_import[0].version = 8
     in_memory, in_file = convert_both_ways(canonical(message), tmp_path / "out.onnx", {"target": 9})
     assert in_file == in_memory
@@ -123,7 +123,7 @@ def test_converts_function_with_older_opset(tmp_path: Path) -> None:
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """Write `in.onnx` of opset 9 with large weights."""
-    save(model([held(raw())], [raw("v", RAW * 1000)]), tmp_path / "in.onnx")
+    save(model([constant_node(raw())], [raw("v", RAW * 1000)]), tmp_path / "in.onnx")
     return tmp_path / "in.onnx"
 
 
@@ -148,7 +148,7 @@ def test_writes_target_of_link(path: Path, tmp_path: Path) -> None:
 
 def test_reads_pipe(path: Path, tmp_path: Path) -> None:
     ends = os.pipe()
-    os.write(ends[1], path.read_bytes()[:0] + save(model([held(raw())]), tmp_path / "small.onnx"))
+    os.write(ends[1], path.read_bytes()[:0] + save(model([constant_node(raw())]), tmp_path / "small.onnx"))
     os.close(ends[1])
     convert_file(f"/dev/fd/{ends[0]}", tmp_path / "out.onnx", 17)
     os.close(ends[0])

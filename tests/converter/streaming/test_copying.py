@@ -10,18 +10,18 @@ import pytest
 
 from opshift.converter.streaming import copy_ranges as copying
 from opshift.converter.streaming.copy_ranges import (
-    MOST_IN_MEMORY,
-    PAGE,
-    SHORT,
-    Copy,
+    MAX_MEMORY_COPY,
+    MIN_DIRECT_COPY,
+    PAGE_SIZE,
+    CopyFunction,
     copy_range,
     write_pieces,
 )
 from opshift.converter.streaming.pieces import Piece, Range
-from opshift.converter.streaming.source_file import Source
+from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
 
-SIZE = 2 * MOST_IN_MEMORY + 5 * SHORT
+SIZE = 2 * MAX_MEMORY_COPY + 5 * MIN_DIRECT_COPY
 DATA = os.urandom(SIZE)
 
 
@@ -29,7 +29,7 @@ def fail(*_: object) -> None:
     raise OSError(95, "Operation not supported")
 
 
-def fail_after_some_bytes(copy: Copy) -> Copy:
+def fail_after_some_bytes(copy: CopyFunction) -> CopyFunction:
     """Return a copy method that copies some bytes and then fails."""
 
     def copy_some(source: int, target: int, start: int, end: int) -> None:
@@ -43,7 +43,7 @@ def copy_nothing(*_: object) -> None:
     """Copy nothing, as a system call does at the end of a file."""
 
 
-METHODS: dict[str, tuple[Copy, ...]] = {
+METHODS: dict[str, tuple[CopyFunction, ...]] = {
     "file system": (copying._copy_in_file_system,),
     "kernel": (fail, copying._copy_in_kernel),
     "memory": (fail, fail, fail),
@@ -58,13 +58,13 @@ METHODS: dict[str, tuple[Copy, ...]] = {
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
+def source(tmp_path: Path) -> SourceFile:
     path = tmp_path / "source"
     path.write_bytes(DATA)
-    return Source(path)
+    return SourceFile(path)
 
 
-def write_target(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
+def write_target(tmp_path: Path, pieces: list[Piece], source: SourceFile) -> bytes:
     path = tmp_path / "target"
     file = os.open(path, os.O_WRONLY | os.O_CREAT)
     with source:
@@ -74,21 +74,21 @@ def write_target(tmp_path: Path, pieces: list[Piece], source: Source) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "before", [0, 3, 6, 3 + PAGE, 3 + PAGE - 1], ids=lambda count: f"{count} bytes before"
+    "before", [0, 3, 6, 3 + PAGE_SIZE, 3 + PAGE_SIZE - 1], ids=lambda count: f"{count} bytes before"
 )
 @pytest.mark.parametrize("method", METHODS)
 def test_copies_range(
-    method: str, before: int, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, before: int, source: SourceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The range starts at byte 3 of the source; the bytes before it decide whether page offsets agree."""
-    monkeypatch.setattr(copying, "KERNEL", METHODS[method])
+    monkeypatch.setattr(copying, "KERNEL_COPIES", METHODS[method])
     pieces: list[Piece] = [bytes(before), Range(3, SIZE - 5), b"after"]
     assert write_target(tmp_path, pieces, source) == bytes(before) + DATA[3:-5] + b"after"
 
 
-@pytest.mark.parametrize(("before", "expected"), [(0, ["kernel"]), (PAGE, ["kernel"]), (1, [])])
+@pytest.mark.parametrize(("before", "expected"), [(0, ["kernel"]), (PAGE_SIZE, ["kernel"]), (1, [])])
 def test_uses_kernel_only_for_equal_page_offsets(
-    before: int, expected: list[str], source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: int, expected: list[str], source: SourceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls = []
 
@@ -96,7 +96,7 @@ def test_uses_kernel_only_for_equal_page_offsets(
         calls.append("kernel")
         copying._copy_in_kernel(*arguments)
 
-    monkeypatch.setattr(copying, "KERNEL", (record_call,))
+    monkeypatch.setattr(copying, "KERNEL_COPIES", (record_call,))
     write_target(tmp_path, [bytes(before), Range(0, SIZE)], source)
     assert calls == expected
 
@@ -108,7 +108,7 @@ def test_falls_back_when_system_call_fails(
     failing_calls: tuple[str, ...],
     before: int,
     error: int,
-    source: Source,
+    source: SourceFile,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -127,26 +127,29 @@ def test_falls_back_when_system_call_fails(
         pytest.param([Range(0, SIZE)], id="whole file"),
         pytest.param([Range(7, 7)], id="empty range"),
         pytest.param([Range(SIZE - 10, SIZE), Range(0, 10)], id="short ranges in any order"),
-        pytest.param([b"a", Range(0, SHORT), b"b", Range(0, SHORT - 1), b"c"], id="long and short ranges"),
+        pytest.param(
+            [b"a", Range(0, MIN_DIRECT_COPY), b"b", Range(0, MIN_DIRECT_COPY - 1), b"c"],
+            id="long and short ranges",
+        ),
         pytest.param([bytes(each) for each in range(1000)], id="many byte strings"),
-        pytest.param([Range(0, 2 * SHORT)] * 7, id="repeated range"),
+        pytest.param([Range(0, 2 * MIN_DIRECT_COPY)] * 7, id="repeated range"),
     ],
 )
-def test_writes_pieces_in_order(pieces: list[Piece], source: Source, tmp_path: Path) -> None:
+def test_writes_pieces_in_order(pieces: list[Piece], source: SourceFile, tmp_path: Path) -> None:
     expected = b"".join(DATA[each.start : each.end] if isinstance(each, Range) else each for each in pieces)
     assert write_target(tmp_path, pieces, source) == expected
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_reports_truncated_source(
-    method: str, source: Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    method: str, source: SourceFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(copying, "KERNEL", METHODS[method])
+    monkeypatch.setattr(copying, "KERNEL_COPIES", METHODS[method])
     os.truncate(source.path, SIZE // 2)
     with pytest.raises(InvalidModel, match="was truncated while it was read"):
         write_target(tmp_path, [Range(0, SIZE)], source)
 
 
-def test_reports_full_disk(source: Source) -> None:
+def test_reports_full_disk(source: SourceFile) -> None:
     with source, open("/dev/full", "wb", buffering=0) as full, pytest.raises(OSError, match="No space left"):
         copy_range(source, Range(0, SIZE), full.fileno())

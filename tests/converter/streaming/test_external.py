@@ -9,7 +9,7 @@ from typing import Any, Literal
 import onnx
 import pytest
 from onnx import TensorProto
-from support.weighty import PLACES, model, raw, save
+from support.weighty import LOCATIONS, model, raw, save
 
 from opshift.converter.streaming.convert_file import convert_file
 from opshift.converter.streaming.copy_ranges import copy_range
@@ -49,9 +49,9 @@ def files(folder: Path) -> list[str]:
     return sorted(each.relative_to(folder).as_posix() for each in folder.rglob("*") if not each.is_dir())
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", LOCATIONS)
 def test_finds_files_of_all_tensors(place: str) -> None:
-    converted = PLACES[place](external_tensor())
+    converted = LOCATIONS[place](external_tensor())
     assert external_files(converted.SerializeToString(), "") == {"w.bin": 256}
 
 

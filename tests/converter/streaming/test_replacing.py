@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from opshift.model.atomic_files import Replacing, place_of, write_all
+from opshift.model.atomic_files import AtomicFiles, write_all, write_destination
 from opshift.model.errors import CannotWrite, UsageError
 
 
-def write(files: Replacing, path: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:
+def write(files: AtomicFiles, path: Path, data: bytes = b"new", *, is_safe: bool = False) -> Path:
     with files.new(path, is_safe=is_safe) as (file, temporary):
         write_all(file, data)
     return temporary
@@ -24,7 +24,7 @@ PATHS = ("b", "a", "c/d/e")
 
 def write_files(folder: Path, count: int, error: type[BaseException] | None = None) -> None:
     """Write some files in one transaction, and optionally fail at its end."""
-    with Replacing() as files:
+    with AtomicFiles() as files:
         for path in PATHS[:count]:
             write(files, folder / path)
         if error is not None:
@@ -39,7 +39,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_renames_files_at_the_end(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(b"old")
-    with Replacing() as files:
+    with AtomicFiles() as files:
         first = write(files, tmp_path / "a")
         write(files, tmp_path / "b", is_safe=True)
         write(files, tmp_path / "c" / "d" / "e")
@@ -59,7 +59,7 @@ def test_renames_first_file_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         replace(source, path)
 
     monkeypatch.setattr(os, "replace", record_and_replace)
-    with Replacing() as files:
+    with AtomicFiles() as files:
         for name in "abc":
             write(files, tmp_path / name)
     assert order == ["c", "b", "a"]
@@ -103,7 +103,7 @@ def test_system_error_keeps_old_file(call: str, tmp_path: Path, monkeypatch: pyt
     (tmp_path / "a").write_bytes(b"old")
     with monkeypatch.context() as patch:
         patch.setattr(call, refuse)
-        with pytest.raises(PermissionError), Replacing() as files:
+        with pytest.raises(PermissionError), AtomicFiles() as files:
             write(files, tmp_path / "a", is_safe=True)
     assert contents(tmp_path) == {"a": b"old"}
 
@@ -112,7 +112,7 @@ def test_system_error_keeps_old_file(call: str, tmp_path: Path, monkeypatch: pyt
 def test_keeps_permissions_of_old_file(mode: int, tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "a").chmod(mode)
-    with Replacing() as files, files.new(tmp_path / "a") as (_, temporary):
+    with AtomicFiles() as files, files.new(tmp_path / "a") as (_, temporary):
         assert stat.S_IMODE(temporary.stat().st_mode) == mode
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
 
@@ -121,21 +121,21 @@ def test_keeps_permissions_of_old_file(mode: int, tmp_path: Path) -> None:
 def test_keeps_owner_of_old_file(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
     os.chown(tmp_path / "a", 1234, 1234)
-    with Replacing() as files:
+    with AtomicFiles() as files:
         write(files, tmp_path / "a")
     status = (tmp_path / "a").stat()
     assert (status.st_uid, status.st_gid) == (1234, 1234)
 
 
 def test_accepts_longest_file_name(tmp_path: Path) -> None:
-    with Replacing() as files:
+    with AtomicFiles() as files:
         write(files, tmp_path / ("a" * 255))
     assert contents(tmp_path) == {"a" * 255: b"new"}
 
 
 def test_resolves_links(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert place_of(tmp_path / "link") == tmp_path / "a"
+    assert write_destination(tmp_path / "link") == tmp_path / "a"
 
 
 @pytest.mark.parametrize(
@@ -152,4 +152,4 @@ def test_resolves_links(tmp_path: Path) -> None:
 def test_refuses_invalid_target(name: str, error: type[Exception], tmp_path: Path) -> None:
     (tmp_path / "circle").symlink_to(tmp_path / "circle")
     with pytest.raises(error):
-        place_of(tmp_path / name)
+        write_destination(tmp_path / name)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from opshift.converter.streaming.source_file import Source
+from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.errors import InvalidModel
 
 
@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(("start", "end"), [(0, 100), (10, 20), (99, 100), (50, 50), (0, 0)])
 def test_reads_bytes(path: Path, start: int, end: int) -> None:
-    with Source(path) as source:
+    with SourceFile(path) as source:
         assert source.size == 100
         for _ in range(2):
             assert source.read(start, end) == bytes(range(start, end))
@@ -31,23 +31,23 @@ def test_reads_bytes(path: Path, start: int, end: int) -> None:
 def test_continues_after_short_reads(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read = os.read
     monkeypatch.setattr(os, "read", lambda file, count: read(file, min(count, 7)))
-    with Source(path) as source:
+    with SourceFile(path) as source:
         assert source.read(3, 97) == bytes(range(3, 97))
 
 
 @pytest.mark.parametrize("name", ["absent", "no\0name"], ids=["no such file", "null character in the name"])
 def test_refuses_missing_file(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel, match="cannot be read"):
-        Source(tmp_path / name)
+        SourceFile(tmp_path / name)
 
 
 def test_refuses_folder(tmp_path: Path) -> None:
-    with Source(tmp_path) as source, pytest.raises(InvalidModel, match="cannot be read: Is a directory"):
+    with SourceFile(tmp_path) as source, pytest.raises(InvalidModel, match="cannot be read: Is a directory"):
         source.read(0, 1)
 
 
 def test_reports_truncated_file(path: Path) -> None:
-    with Source(path) as source:
+    with SourceFile(path) as source:
         os.truncate(path, 50)
         assert source.read(0, 50) == bytes(range(50))
         with pytest.raises(InvalidModel, match="was truncated while it was read") as caught:
@@ -60,7 +60,7 @@ def test_reports_truncated_file(path: Path) -> None:
 )
 def test_reports_changed_file(path: Path, change: bytes) -> None:
     os.utime(path, (1, 1))
-    with Source(path) as source:
+    with SourceFile(path) as source:
         source.require_unchanged()
         path.write_bytes(change)
         with pytest.raises(InvalidModel, match="changed while it was read"):
@@ -69,7 +69,7 @@ def test_reports_changed_file(path: Path, change: bytes) -> None:
 
 def test_reads_replaced_file_to_its_end(path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").write_bytes(b"other")
-    with Source(path) as source:
+    with SourceFile(path) as source:
         (tmp_path / "other").replace(path)
         assert source.read(0, 100) == bytes(range(100))
         source.require_unchanged()
@@ -80,7 +80,7 @@ def test_reads_pipe(tmp_path: Path) -> None:
     os.mkfifo(path)
     writer = threading.Thread(target=lambda: path.write_bytes(b"0123456789"))
     writer.start()
-    with Source(path) as source:
+    with SourceFile(path) as source:
         assert (source.size, source.read(2, 5), source.read(0, 1)) == (10, b"234", b"0")
         source.require_unchanged()
     writer.join()

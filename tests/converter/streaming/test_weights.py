@@ -12,28 +12,39 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from support.weighty import COUNT, PLACES, RAW, TENSORS, held, model, raw, save, sparse_with, typed
+from support.weighty import (
+    COUNT,
+    LOCATIONS,
+    RAW,
+    TENSORS,
+    constant_node,
+    model,
+    raw,
+    save,
+    sparse_with,
+    typed,
+)
 
 from opshift.converter.streaming.pieces import Range
-from opshift.converter.streaming.source_file import Source
-from opshift.converter.streaming.weights import Weights, reading
+from opshift.converter.streaming.source_file import SourceFile
+from opshift.converter.streaming.weights import Weights, open_without_weights
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import DecodeError, ModelProto
-from opshift.model.offloaded_tensors import HOLDERS, byte_size
-from opshift.model.wire_format import tagged
+from opshift.model.offloaded_tensors import STORES, serialized_size
+from opshift.model.wire_format import field_head
 
-CASES = [pytest.param(*each, id=" in ".join(each)) for each in product(TENSORS, PLACES)]
+CASES = [pytest.param(*each, id=" in ".join(each)) for each in product(TENSORS, LOCATIONS)]
 
 
 def message_without_payloads(path: Path) -> bytes:
     """Return the serialized model with placeholders for its large tensors."""
-    with Source(path) as source, Weights(source) as weights:
+    with SourceFile(path) as source, Weights(source) as weights:
         return weights.message()
 
 
 def round_trip(path: Path) -> bytes:
     """Return the model after offloading, a round trip through protobuf and restoring."""
-    with Source(path) as source, Weights(source) as weights:
+    with SourceFile(path) as source, Weights(source) as weights:
         message = ModelProto.FromString(weights.message()).SerializeToString()
         return weights.whole(message, "ModelProto")
 
@@ -41,7 +52,7 @@ def round_trip(path: Path) -> bytes:
 @pytest.mark.parametrize(("tensor", "place"), CASES)
 def test_leaves_tensor_in_file(tensor: str, place: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    model_proto = PLACES[place](TENSORS[tensor]())
+    model_proto = LOCATIONS[place](TENSORS[tensor]())
     data = save(model_proto, path)
     assert len(message_without_payloads(path)) < len(data)
     assert RAW not in message_without_payloads(path)
@@ -50,21 +61,21 @@ def test_leaves_tensor_in_file(tensor: str, place: str, tmp_path: Path) -> None:
 
 def test_keeps_small_tensors_in_message(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    data = save(model([held(raw(data=RAW[:96]))]), path)
+    data = save(model([constant_node(raw(data=RAW[:96]))]), path)
     assert message_without_payloads(path) == data
 
 
 def test_reads_small_files_completely(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
-    data = save(model([held(raw())]), path)
-    monkeypatch.setattr("opshift.converter.streaming.weights.SMALL_FILE", len(data) + 1)
+    data = save(model([constant_node(raw())]), path)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MIN_STREAMED_FILE", len(data) + 1)
     assert message_without_payloads(path) == data
 
 
 def length_delimited(number: int, *parts: bytes) -> bytes:
     """Serialize a length-delimited field."""
     data = b"".join(parts)
-    return tagged(number, len(data)) + data
+    return field_head(number, len(data)) + data
 
 
 def model_with_graph_fields(*parts: bytes) -> bytes:
@@ -139,7 +150,7 @@ WRONG_PAYLOADS = {
 def test_refuses_wrong_payload(case_id: str, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(model_with_graph_fields(length_delimited(5, WRONG_PAYLOADS[case_id])))
-    with pytest.raises(InvalidModel) as caught, reading(path):
+    with pytest.raises(InvalidModel) as caught, open_without_weights(path):
         pass
     assert str(path) in str(caught.value)
 
@@ -172,7 +183,7 @@ def test_refuses_large_message_without_weights(tmp_path: Path, monkeypatch: pyte
 def test_reports_file_truncated_while_open(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw()]), path)
-    with Source(path) as source, Weights(source) as weights:
+    with SourceFile(path) as source, Weights(source) as weights:
         message = weights.message()
         path.write_bytes(b"")
         source._last = 0, b""
@@ -186,41 +197,41 @@ def test_refuses_graphs_nested_too_deeply(tmp_path: Path) -> None:
     for _ in range(100):
         graph = length_delimited(1, length_delimited(5, length_delimited(6, graph)))
     path.write_bytes(length_delimited(7, graph))
-    with pytest.raises(InvalidModel, match="too deeply"), reading(path):
+    with pytest.raises(InvalidModel, match="too deeply"), open_without_weights(path):
         pass
 
 
 def test_unregisters_store_after_reading(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw()]), path)
-    with reading(path):
-        assert len(HOLDERS) == 1
-    assert not HOLDERS
+    with open_without_weights(path):
+        assert len(STORES) == 1
+    assert not STORES
 
 
 def test_reads_file_of_more_than_2_gib(tmp_path: Path) -> None:
     """The payload is a hole in a sparse file."""
     path, size = tmp_path / "model.onnx", 3 * 2**30
     head = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[size // 4]).SerializeToString()
-    tensor = tagged(5, len(head) + len(tagged(9, size)) + size) + head + tagged(9, size)
+    tensor = field_head(5, len(head) + len(field_head(9, size)) + size) + head + field_head(9, size)
     node = length_delimited(1, helper.make_node("Relu", ["w"], ["y"]).SerializeToString())
-    start = length_delimited(1, b"") + tagged(7, len(tensor) + size + len(node)) + tensor
+    start = length_delimited(1, b"") + field_head(7, len(tensor) + size + len(node)) + tensor
     with path.open("wb") as file:
         file.write(start)
         file.seek(size, os.SEEK_CUR)
         file.write(node)
-    with Source(path) as source, Weights(source) as weights:
+    with SourceFile(path) as source, Weights(source) as weights:
         message = ModelProto.FromString(weights.message())
         assert (message.graph.node[0].op_type, message.graph.initializer[0].name) == ("Relu", "w")
-        assert byte_size(message) > size
-        pieces = weights.put_back(message.SerializeToString())
+        assert serialized_size(message) > size
+        pieces = weights.restore(message.SerializeToString())
     assert Range(len(start), len(start) + size) in pieces
 
 
 def test_restores_duplicated_tensor(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
-    save(model([held(raw())]), path)
-    with Source(path) as source, Weights(source) as weights:
+    save(model([constant_node(raw())]), path)
+    with SourceFile(path) as source, Weights(source) as weights:
         message = ModelProto.FromString(weights.message())
         message.graph.node.add().CopyFrom(message.graph.node[1])
         data = weights.whole(message.SerializeToString(), "ModelProto")
@@ -247,7 +258,9 @@ def test_reads_mutated_models_as_protobuf_does(tmp_path: Path, data: st.DataObje
 
 
 def _model_with_all_tensors() -> bytes:
-    message = model([held(raw()), held(typed(TensorProto.INT64, "int64_data"), "d")], [raw("v")])
+    message = model(
+        [constant_node(raw()), constant_node(typed(TensorProto.INT64, "int64_data"), "d")], [raw("v")]
+    )
     message.graph.sparse_initializer.append(sparse_with(raw("s")))
     message.graph.node.append(helper.make_node("Op", [], ["e"], domain="local", ints=range(200)))
     return bytes(message.SerializeToString())

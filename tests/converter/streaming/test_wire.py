@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import DecodeError, GraphProto, TensorProto
-from opshift.model.wire_format import FIRST_READ, LARGEST_READ, Read, fields, tagged
+from opshift.model.wire_format import FIRST_READ, MAX_READ_SIZE, ReadBytes, field_head, fields
 
 
-def reader(data: bytes) -> Read:
+def reader(data: bytes) -> ReadBytes:
     return lambda start, end: data[start:end]
 
 
@@ -97,17 +97,17 @@ def test_mark_may_move() -> None:
     assert found == [0, 10, 20, 30, 40, 50]
 
 
-@pytest.mark.parametrize("length", [1, 20, 127, 128, 1000, 16_383, 16_384, 70_000, 3 * LARGEST_READ])
+@pytest.mark.parametrize("length", [1, 20, 127, 128, 1000, 16_383, 16_384, 70_000, 3 * MAX_READ_SIZE])
 @pytest.mark.parametrize("before", [0, FIRST_READ - 21, FIRST_READ - 19, FIRST_READ])
 def test_finds_fields_across_read_boundaries(length: int, before: int) -> None:
-    data = tagged(2, before) + b"x" * before
+    data = field_head(2, before) + b"x" * before
     for number in (1, 300, 7):
-        data += tagged(number, length) + b"y" * length
+        data += field_head(number, length) + b"y" * length
     assert [number for number, _ in numbers_and_values(data)] == [2, 1, 300, 7]
 
 
 def test_reads_only_headers_of_large_values() -> None:
-    data = (tagged(9, 1 << 22) + bytes(1 << 22)) * 3
+    data = (field_head(9, 1 << 22) + bytes(1 << 22)) * 3
     read = 0
 
     def count(start: int, end: int) -> bytes:
@@ -139,6 +139,6 @@ def _succeeds(read: Callable[[], object], error: type[Exception]) -> bool:
 def test_tags_and_lengths_equal_those_of_protobuf(length: int) -> None:
     if length <= 300:
         data = TensorProto(name="x" * length).SerializeToString()
-        assert data == tagged(8, length) + b"x" * length
-    (field,) = fields(reader(tagged(8, 0)), 0, 2)
+        assert data == field_head(8, length) + b"x" * length
+    (field,) = fields(reader(field_head(8, 0)), 0, 2)
     assert (field.number, field.value) == (8, 2)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from opshift.analysis.verification.compare import TOLERANCES, compare
+from opshift.analysis.verification.compare import TOLERANCES, compare_output
 from opshift.analysis.verification.result import OutputCompared
 
 NAN, INF = math.nan, math.inf
@@ -19,7 +19,7 @@ def compare_lists(
     original: Any, converted: Any, dtype: Any = np.float32, tolerance: float | None = None
 ) -> OutputCompared:
     """Compare two lists as arrays."""
-    return compare("y", [np.array(original, dtype)], [np.array(converted, dtype)], tolerance)
+    return compare_output("y", [np.array(original, dtype)], [np.array(converted, dtype)], tolerance)
 
 
 EQUAL = {
@@ -91,10 +91,10 @@ def test_reports_worst_element() -> None:
 
 def test_aggregates_all_samples() -> None:
     first, second = np.ones((2, 3), np.float32), np.full((2, 3), NAN, np.float32)
-    comparison = compare("y", [first, second], [first + 0.5, second], None)
+    comparison = compare_output("y", [first, second], [first + 0.5, second], None)
     assert (comparison.count, comparison.finite, comparison.differing, comparison.shape) == (12, 6, 6, (2, 3))
     assert not comparison.equal
-    assert compare("y", [second, first], [second, first], None).equal
+    assert compare_output("y", [second, first], [second, first], None).equal
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_aggregates_all_samples() -> None:
     ],
 )
 def test_reports_different_structure(original: Any, converted: Any, reason: str) -> None:
-    assert reason in compare("y", [original], [converted], None).reason
+    assert reason in compare_output("y", [original], [converted], None).reason
 
 
 @pytest.mark.parametrize(
@@ -140,13 +140,13 @@ def test_reports_different_structure(original: Any, converted: Any, reason: str)
     ],
 )
 def test_accepts_equal_structure(value: Any) -> None:
-    comparison = compare("y", [value], [value], None)
+    comparison = compare_output("y", [value], [value], None)
     assert comparison.equal
     assert comparison.shape is None
 
 
 def test_compares_values_of_maps_as_floats() -> None:
-    assert compare("y", [[{"a": 0.1}]], [[{"a": 0.1000001}]], None).equal
+    assert compare_output("y", [[{"a": 0.1}]], [[{"a": 0.1000001}]], None).equal
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.complex64])

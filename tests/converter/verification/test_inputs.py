@@ -13,7 +13,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from opshift import CannotVerify, UsageError, verify
-from opshift.analysis.verification.inputs import Feeds, draw, inputs_of, read_given
+from opshift.analysis.verification.inputs import Feeds, generate_inputs, inputs_of, read_provided
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 Dims = Sequence[int | str | None] | None
@@ -34,7 +34,9 @@ def samples_of_attempts(
 ) -> list[tuple[Feeds, ...]]:
     """Return the samples of each attempt."""
     inputs = inputs_of(model_graph)
-    return [each.samples for each in draw(inputs, read_given(given, model_graph), samples, seed=0)]
+    return [
+        each.samples for each in generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0)
+    ]
 
 
 def test_leaves_inputs_with_initializer_at_default() -> None:
@@ -96,7 +98,7 @@ def test_one_sample_if_all_inputs_are_given() -> None:
     ],
 )
 def test_converts_values_to_declared_type(value: Any, element: int, expected: Any) -> None:
-    arrays = read_given({"x": value}, make_graph({"x": (element, None)}))
+    arrays = read_provided({"x": value}, make_graph({"x": (element, None)}))
     assert arrays["x"].dtype == expected
 
 
@@ -116,14 +118,14 @@ def test_converts_values_to_declared_type(value: Any, element: int, expected: An
 )
 def test_refuses_invalid_input(given: Any, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        read_given(given, make_graph({"x": (FLOAT, [2])}))
+        read_provided(given, make_graph({"x": (FLOAT, [2])}))
 
 
 def test_reads_inputs_from_file(tmp_path: Path) -> None:
     model_graph = make_graph({"x": (FLOAT, [2]), "t": (STRING, [1]), "h": (TensorProto.BFLOAT16, [2])})
     halves = np.ones(2, ml_dtypes.bfloat16)
     np.savez(tmp_path / "inputs.npz", x=np.ones(2, np.float32), t=np.array(["a"]), h=halves)
-    arrays = read_given(tmp_path / "inputs.npz", model_graph)
+    arrays = read_provided(tmp_path / "inputs.npz", model_graph)
     assert {name: each.tolist() for name, each in arrays.items()} == {"x": [1, 1], "t": ["a"], "h": [1, 1]}
 
 
@@ -139,7 +141,7 @@ def test_refuses_invalid_file(tmp_path: Path, content: bytes, message: str) -> N
     path = tmp_path / "inputs.npz"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message):
-        read_given(path, make_graph({"x": (FLOAT, [2])}))
+        read_provided(path, make_graph({"x": (FLOAT, [2])}))
 
 
 def test_refuses_single_array_and_pickled_objects(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_refuses_single_array_and_pickled_objects(tmp_path: Path) -> None:
     np.savez(tmp_path / "objects.npz", x=np.array([None]))
     for name in ("one.npy", "objects.npz"):
         with pytest.raises(UsageError, match="cannot be read as arrays"):
-            read_given(tmp_path / name, make_graph({"x": (FLOAT, [2])}))
+            read_provided(tmp_path / name, make_graph({"x": (FLOAT, [2])}))
 
 
 def sequence_model(input_type: onnx.TypeProto, op: str, inputs: Sequence[str]) -> onnx.ModelProto:

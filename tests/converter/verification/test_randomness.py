@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from support.running import build
 
 from opshift import CannotVerify
-from opshift.analysis.verification.verify import require_repeatable
+from opshift.analysis.verification.verify import require_deterministic
 
 X = np.zeros((2, 3), np.float32)
 TRUE, FALSE = np.array(True), np.array(False)
@@ -80,10 +80,10 @@ REPEATABLE_MODELS = {
 @pytest.mark.parametrize("tested_model", RANDOM_MODELS.values(), ids=RANDOM_MODELS)
 def test_refuses_random_model(tested_model: onnx.ModelProto) -> None:
     with pytest.raises(CannotVerify, match="generates random numbers") as error:
-        require_repeatable(tested_model)
+        require_deterministic(tested_model)
     assert error.value.place.node.startswith("node ")
 
 
 @pytest.mark.parametrize("tested_model", REPEATABLE_MODELS.values(), ids=REPEATABLE_MODELS)
 def test_accepts_repeatable_model(tested_model: onnx.ModelProto) -> None:
-    require_repeatable(tested_model)
+    require_deterministic(tested_model)

@@ -6,11 +6,11 @@ from itertools import islice
 
 import pytest
 
-from opshift.analysis.verification.dimension_sizes import MOST_LAYOUTS, Dim, Input, layouts
+from opshift.analysis.verification.dimension_sizes import MAX_CANDIDATES, Dim, ModelInput, candidate_shapes
 
 
-def inputs_of(**dims: tuple[Dim, ...] | None) -> list[Input]:
-    return [Input(name, "tensor(float)", "float", each) for name, each in dims.items()]
+def inputs_of(**dims: tuple[Dim, ...] | None) -> list[ModelInput]:
+    return [ModelInput(name, "tensor(float)", "float", each) for name, each in dims.items()]
 
 
 LAYOUT_CASES = {
@@ -34,18 +34,18 @@ LAYOUT_CASES = {
 
 @pytest.mark.parametrize(("inputs", "bound", "expected"), LAYOUT_CASES.values(), ids=LAYOUT_CASES)
 def test_fills_unknown_dimensions(
-    inputs: list[Input], bound: dict[str, int], expected: list[dict[str, tuple[int, ...]]]
+    inputs: list[ModelInput], bound: dict[str, int], expected: list[dict[str, tuple[int, ...]]]
 ) -> None:
-    assert list(islice(layouts(inputs, bound), len(expected))) == expected
+    assert list(islice(candidate_shapes(inputs, bound), len(expected))) == expected
 
 
 def test_layouts_are_unique() -> None:
-    assert len(list(layouts(inputs_of(x=(1, 2)), {}))) == 1
-    several = list(layouts(inputs_of(x=("N", "H")), {}))
+    assert len(list(candidate_shapes(inputs_of(x=(1, 2)), {}))) == 1
+    several = list(candidate_shapes(inputs_of(x=("N", "H")), {}))
     assert len(several) == len({each["x"] for each in several}) == 6
 
 
 def test_tries_several_ranks_if_rank_is_unknown() -> None:
-    shapes = list(layouts(inputs_of(x=None), {}))
-    assert len(shapes) <= MOST_LAYOUTS
+    shapes = list(candidate_shapes(inputs_of(x=None), {}))
+    assert len(shapes) <= MAX_CANDIDATES
     assert {len(each["x"]) for each in shapes} >= {2, 1, 3}

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from opshift.analysis.verification.execution import fits, has_numbers
+from opshift.analysis.verification.execution import has_declared_shapes, has_finite_values
 
 NOT_FINITE = np.array([np.nan, np.inf], np.float32)
 
@@ -33,7 +33,7 @@ def declared(*dims: Any) -> onnx.ValueInfoProto:
 def test_compares_outputs_with_declared_sizes(
     value: Any, output: onnx.ValueInfoProto, expected: bool
 ) -> None:
-    assert fits([[value]], [output]) is expected
+    assert has_declared_shapes([[value]], [output]) is expected
 
 
 @pytest.mark.parametrize(
@@ -50,4 +50,4 @@ def test_compares_outputs_with_declared_sizes(
     ],
 )
 def test_requires_comparable_elements(samples: list[list[Any]], expected: bool) -> None:
-    assert has_numbers(samples) is expected
+    assert has_finite_values(samples) is expected

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.planted import plant_wrong_clip
+from support.planted import install_wrong_clip
 from support.running import build
 
 import opshift
@@ -83,7 +83,7 @@ def row_clip_model(high: float) -> onnx.ModelProto:
 @pytest.fixture
 def wrong_adapter(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace the adapter of Clip by a wrong one."""
-    plant_wrong_clip(monkeypatch)
+    install_wrong_clip(monkeypatch)
 
 
 @pytest.mark.usefixtures("wrong_adapter")

@@ -6,20 +6,20 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from opshift.registry.changes.classes import BACKWARD, FORWARD, MEANINGS, ChangeClass, gravest
+from opshift.registry.changes.classes import BACKWARD, FORWARD, MEANINGS, ChangeClass, most_severe
 from opshift.registry.changes.classify import (
-    RULES,
-    WORDINGS,
+    CHANGE_RULES,
+    TEXT_CHANGE_KINDS,
     change_rules,
     changes_between,
-    class_of,
     classify,
-    rule_for,
+    classify_single,
+    most_severe_class,
 )
 from opshift.registry.changes.history import HistoryStep, history_steps
-from opshift.registry.diff import KINDS, Change
+from opshift.registry.diff import CHANGE_KINDS, Change
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 
 Fields = dict[str, Any]
@@ -34,7 +34,7 @@ REFUSED = {"refuse": "there is no direction to say that"}
 
 def _version(since_version: int, fields: Fields) -> OperatorVersion:
     data = {"domain": "com.acme", "name": "Blur", "since_version": since_version, **fields}
-    return checked(OperatorVersion, data)
+    return from_plain_data(OperatorVersion, data)
 
 
 def _attribute(name: str = "mode", **fields: Any) -> Fields:
@@ -314,27 +314,29 @@ def test_every_rule_has_a_triggering_and_a_similar_pair() -> None:
 @pytest.mark.parametrize("rule", sorted(SINGLE_DEFINITION))
 def test_classifies_added_and_deleted_versions_and_operators(rule: str) -> None:
     change = Change(rule.replace("-", "_"), "Blur", None, 2)
-    assert rule_for(change, _version(2, {})).rule == rule
+    assert classify_single(change, _version(2, {})).rule == rule
 
 
 def test_rules_with_the_same_id_share_class_and_purpose() -> None:
-    assert {(rule.id, rule.change_class, rule.purpose) for rule in RULES} == {
+    assert {(rule.id, rule.change_class, rule.purpose) for rule in CHANGE_RULES} == {
         (rule.id, rule.change_class, rule.purpose) for rule in change_rules().values()
     }
-    assert [rule.id for rule in RULES if not rule.purpose.endswith(".") or len(rule.purpose) > 110] == []
+    assert [
+        rule.id for rule in CHANGE_RULES if not rule.purpose.endswith(".") or len(rule.purpose) > 110
+    ] == []
 
 
 def test_every_class_has_a_meaning_and_a_rule() -> None:
-    assert set(MEANINGS) == set(ChangeClass) == {rule.change_class for rule in RULES}
+    assert set(MEANINGS) == set(ChangeClass) == {rule.change_class for rule in CHANGE_RULES}
 
 
 def test_the_most_severe_class_determines_the_result() -> None:
-    assert gravest([]) is ChangeClass.DOCUMENTATION
-    assert gravest([ChangeClass.REMOVAL, ChangeClass.WIDENING]) is ChangeClass.REMOVAL
+    assert most_severe([]) is ChangeClass.DOCUMENTATION
+    assert most_severe([ChangeClass.REMOVAL, ChangeClass.WIDENING]) is ChangeClass.REMOVAL
     changes = classify(
         _version(1, _attribute(default=1)), _version(2, {**_attribute(default=2), "shape": "first"})
     )
-    assert class_of(changes) is ChangeClass.CHANGES_DEFAULT
+    assert most_severe_class(changes) is ChangeClass.CHANGES_DEFAULT
 
 
 def test_equal_definitions_have_no_changes() -> None:
@@ -397,7 +399,7 @@ STEPS = [step for step in history_steps(default_registry().operators()) if step.
 
 def test_every_kind_of_change_has_a_rule() -> None:
     kinds = {each.change.kind for step in STEPS for each in step.changes}
-    assert kinds <= {*KINDS, *WORDINGS, "meaning", "behaviour", "text"}
+    assert kinds <= {*CHANGE_KINDS, *TEXT_CHANGE_KINDS, "meaning", "behaviour", "text"}
     assert len(STEPS) >= 432
 
 

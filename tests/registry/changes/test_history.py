@@ -10,13 +10,15 @@ from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.history import history_findings, history_steps
 from opshift.registry.changes.policies import Mode
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
 
 
 def _operator(*versions: dict[str, Any]) -> Operator:
     built = (
-        checked(OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": number, **fields})
+        from_plain_data(
+            OperatorVersion, {"domain": "com.acme", "name": "Blur", "since_version": number, **fields}
+        )
         for number, fields in enumerate(versions, 1)
     )
     return Operator(domain="com.acme", name="Blur", versions=tuple(built))

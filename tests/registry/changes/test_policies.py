@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
-from opshift.registry.changes.classify import Classified
+from opshift.registry.changes.classify import ClassifiedChange
 from opshift.registry.changes.policies import POLICIES, Mode, needs_new_version
 from opshift.registry.diff import Change
 
 
-def _change(change_class: ChangeClass, rule: str = "some-rule") -> Classified:
-    return Classified(rule, change_class, Change("text", "Blur", None, None), "It says so.")
+def _change(change_class: ChangeClass, rule: str = "some-rule") -> ClassifiedChange:
+    return ClassifiedChange(rule, change_class, Change("text", "Blur", None, None), "It says so.")
 
 
 TYPES = _change(ChangeClass.WIDENING, "types-added")

@@ -7,15 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from opshift.registry.changes.classify import rule_for
-from opshift.registry.changes.findings import Finding, Waiver, load_waivers, unused, waive
+from opshift.registry.changes.classify import classify_single
+from opshift.registry.changes.findings import (
+    ChangeFinding,
+    Waiver,
+    apply_waivers,
+    find_unused_waivers,
+    load_waivers,
+)
 from opshift.registry.diff import Change
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import OperatorVersion
 
 TODAY = date(2026, 6, 1)
 VERSION = OperatorVersion(domain="com.acme", name="Blur", since_version=2)
-FINDING = Finding("com.acme.Blur:2", rule_for(Change("version_deleted", "Blur", None, None), VERSION), "", "")
+FINDING = ChangeFinding(
+    "com.acme.Blur:2", classify_single(Change("version_deleted", "Blur", None, None), VERSION), "", ""
+)
 
 
 def _waiver(rule: str = "version-deleted", operator: str = "com.acme.Blur:2", until: date = TODAY) -> Waiver:
@@ -34,21 +42,21 @@ def _waiver(rule: str = "version-deleted", operator: str = "com.acme.Blur:2", un
     ],
 )
 def test_waives_a_matching_finding(waiver: Waiver, waived: bool) -> None:
-    (finding,) = waive([FINDING], [waiver], TODAY)
+    (finding,) = apply_waivers([FINDING], [waiver], TODAY)
     assert finding.is_waived is waived
 
 
 def test_a_valid_waiver_takes_precedence_over_an_expired_one() -> None:
     old, new = _waiver(until=date(2020, 1, 1)), _waiver(until=date(2027, 1, 1))
-    (finding,) = waive([FINDING], [old], TODAY)
+    (finding,) = apply_waivers([FINDING], [old], TODAY)
     assert (finding.waiver, finding.is_waived) == (old, False)
-    (finding,) = waive([FINDING], [old, new], TODAY)
+    (finding,) = apply_waivers([FINDING], [old, new], TODAY)
     assert (finding.waiver, finding.is_waived) == (new, True)
 
 
 def test_lists_unused_waivers() -> None:
     unmatched = _waiver(operator="com.acme.Sharpen")
-    assert unused([FINDING], [_waiver(), unmatched]) == [unmatched]
+    assert find_unused_waivers([FINDING], [_waiver(), unmatched]) == [unmatched]
 
 
 VALID = (

@@ -22,13 +22,13 @@ from opshift.registry.documents.document import (
     WrongDomain,
     WrongMagic,
     WrongOpset,
-    document_data,
+    document_to_dict,
 )
 from opshift.registry.documents.files import DocumentFormat, read_document, write_document, write_tree
 from opshift.registry.documents.from_registry import operator_set
 from opshift.registry.errors import DefinitionError, UnknownDomain, UnknownOpset
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 from opshift.registry.registry import Registry, default_registry
 from opshift.registry.yaml_files import dump_yaml
 
@@ -167,7 +167,7 @@ def _at(opset: int) -> OperatorSet:
 @pytest.mark.parametrize("opset", [1, 2, 3, 4, 5])
 def test_a_set_at_an_opset_omits_later_versions_and_removals(opset: int) -> None:
     found = _at(opset)
-    assert {version.id for version in found.in_force} == {
+    assert {version.id for version in found.versions_in_effect} == {
         version.id
         for name in DEFAULT.names(SMALL_DOMAIN)
         if (version := DEFAULT.at(name, opset, SMALL_DOMAIN))
@@ -298,7 +298,7 @@ def test_refuses_invalid_data(
 
 
 def _edited_message(change: Callable[[onnx.OperatorSetProto], None]) -> bytes:
-    blur = checked(
+    blur = from_plain_data(
         Operator,
         {**BLUR, "versions": [{**BLUR["versions"][0], "domain": "com.acme", "name": "Blur"}]},  # type: ignore[dict-item]  # the literal is a dict
     )
@@ -377,6 +377,6 @@ def test_refuses_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_document_data_has_the_keys_of_a_file() -> None:
-    data = document_data(operator_set(DEFAULT, SMALL_DOMAIN))
+    data = document_to_dict(operator_set(DEFAULT, SMALL_DOMAIN))
     assert list(data) == ["magic", "form", "ir_version", "domain", "opset_version", "operators"]
     assert data["operators"][0]["name"] == DEFAULT.names(SMALL_DOMAIN)[0]

@@ -13,7 +13,7 @@ from opshift.registry.documents.document import OperatorSet
 from opshift.registry.documents.files import DocumentFormat, write_document
 from opshift.registry.documents.onnxopset import function_proto
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.record import checked
+from opshift.registry.record import from_plain_data
 
 SQUASH: dict[str, Any] = {
     "domain": "com.acme",
@@ -45,7 +45,7 @@ SQUASH: dict[str, Any] = {
 
 
 def _version() -> OperatorVersion:
-    return checked(OperatorVersion, SQUASH)
+    return from_plain_data(OperatorVersion, SQUASH)
 
 
 def test_runs_a_body_as_a_function_of_a_model() -> None:
@@ -81,7 +81,7 @@ def test_writes_every_type_of_attribute_value() -> None:
     }  # fmt: skip
     node = {"op_type": "Glow", "outputs": ["Y"], "attributes": values}
     body = {"opset_imports": {"ai.onnx": 17}, "nodes": [node]}
-    function = function_proto(checked(OperatorVersion, {**SQUASH, "body": body}))
+    function = function_proto(from_plain_data(OperatorVersion, {**SQUASH, "body": body}))
     read = onnx.FunctionProto.FromString(function.SerializeToString())
     found = {each.name: helper.get_attribute_value(each) for each in read.node[0].attribute}
     assert found == {

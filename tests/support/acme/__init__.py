@@ -1,1 +1,1 @@
-"""A company's own domain: definitions, adapters, and what its operators compute."""
+"""The custom domain com.acme: definitions, adapters and kernels."""

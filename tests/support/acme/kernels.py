@@ -1,4 +1,4 @@
-"""What the operators of com.acme compute, for `onnx.reference`."""
+"""Kernels of com.acme for `onnx.reference`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from onnx.reference.op_run import OpRun
 
 
 def run_acme(model: onnx.ModelProto, feeds: dict[str, Any]) -> list[Any]:
-    """The outputs of a model whose nodes of com.acme are of the version that it imports."""
+    """Run a model with nodes of com.acme at the version that it imports."""
     version = next((each.version for each in model.opset_import if each.domain == "com.acme"), 1)
     kernels = [_scale(version), *([_limit(version)] if version > 1 else [])]
     return list(ReferenceEvaluator(model, new_ops=kernels).run(None, feeds))
@@ -22,11 +22,11 @@ def _scale(version: int) -> type[OpRun]:
         op_domain = "com.acme"
 
         def _run(self, x: Any, *rest: Any, **attributes: Any) -> tuple[Any]:
-            stated = _stated(self)
+            values = _attributes(self)
             if version < 3:
-                found = x * stated.get("factor", 2.0) + stated.get("offset", 0.0)
+                found = x * values.get("factor", 2.0) + values.get("offset", 0.0)
             else:
-                found = (x + stated.get("shift", 0.0)) * rest[0]
+                found = (x + values.get("shift", 0.0)) * rest[0]
             return (np.asarray(found, np.float32),)
 
     return Scale
@@ -37,11 +37,11 @@ def _limit(version: int) -> type[OpRun]:
         op_domain = "com.acme"
 
         def _run(self, x: Any, **attributes: Any) -> tuple[Any]:
-            top = _stated(self).get("top" if version < 3 else "maximum", 6.0)
+            top = _attributes(self).get("top" if version < 3 else "maximum", 6.0)
             return (np.clip(x, 0, top).astype(np.float32),)
 
     return Limit
 
 
-def _stated(kernel: Any) -> dict[str, Any]:
+def _attributes(kernel: Any) -> dict[str, Any]:
     return {each.name: onnx.helper.get_attribute_value(each) for each in kernel.onnx_node.attribute}

@@ -10,7 +10,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from support.graphs.functions import DOMAIN, call_of, function_of
-from support.graphs.graph import FIRST_WITH_ANY_CONSTANT, Graph
+from support.graphs.graph import MIN_OPSET_ANY_CONSTANT, Graph
 from support.graphs.values import Value, type_proto
 
 MIN_IR_VERSION_FUNCTIONS = 8
@@ -54,7 +54,7 @@ def _is_classical(node: onnx.NodeProto) -> bool:
 
 def may_have_functions(graph: Graph) -> bool:
     """Return whether nodes may move into functions, which have constants as nodes."""
-    return graph.ir_version >= MIN_IR_VERSION_FUNCTIONS and graph.opset >= FIRST_WITH_ANY_CONSTANT
+    return graph.ir_version >= MIN_IR_VERSION_FUNCTIONS and graph.opset >= MIN_OPSET_ANY_CONSTANT
 
 
 def _inputs(graph: Graph) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def subgraph(graph: Graph, inputs: Sequence[Value] = ()) -> Graph:
 def _pass_on(graph: Graph, value: Value) -> Value:
     """Return the value under a new name that the graph produces."""
     added = graph.add("Identity", [value], 1)
-    assert added, f"{value.type} cannot be passed on"
+    assert added, f"{value.type} has no Identity"
     return added[0]
 
 

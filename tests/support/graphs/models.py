@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import onnx
 
 ML = "ai.onnx.ml"
-OLDEST, NEWEST = 7, 26
+MIN_OPSET, MAX_OPSET = 7, 26
 """The oldest and newest opset of the default domain that onnxruntime runs."""
 BUILT_SEPARATELY = {*BUILDERS, "OptionalHasElement", "OptionalGetElement"}
 """Operators that have their own builders."""
@@ -69,7 +69,7 @@ def _ir_versions(opset: int) -> list[int]:
 
 @st.composite
 def cases(
-    draw: Draw, oldest: int = OLDEST, newest: int = NEWEST, most: int = 6, *, empty: bool = False
+    draw: Draw, oldest: int = MIN_OPSET, newest: int = MAX_OPSET, most: int = 6, *, empty: bool = False
 ) -> Case:
     """Draw a model of a few nodes at an opset from a range."""
     opset = draw(st.integers(oldest, newest))

@@ -47,7 +47,7 @@ def run_anywhere(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
         return _run_in_reference(model, feeds)
 
 
-def run_alike(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> tuple[list[Any], list[Any]]:
+def run_both(before: onnx.ModelProto, after: onnx.ModelProto, feeds: Feeds) -> tuple[list[Any], list[Any]]:
     """Return the outputs of two models in the same runtime, since runtimes round and overflow differently.
 
     Raises:

@@ -37,7 +37,7 @@ class Case(NamedTuple):
 
     def keeping(self) -> Any:
         """Return the model that satisfies the rule."""
-        made = parsed(self.sound) if isinstance(self.sound, str) else self.sound()
+        made = parse_text(self.sound) if isinstance(self.sound, str) else self.sound()
         return ModelProto.FromString(made.SerializeToString())
 
     def breaking(self) -> Any:
@@ -47,19 +47,19 @@ class Case(NamedTuple):
         return model
 
 
-def parsed(text: str) -> onnx.ModelProto:
+def parse_text(text: str) -> onnx.ModelProto:
     """Parse a model in ONNX's text syntax; the default header has IR version 10 and opset 21."""
     header = "" if text.lstrip().startswith("<") else '<ir_version: 10, opset_import: ["": 21]>\n'
     model: onnx.ModelProto = parser.parse_model(header + text)
     return model
 
 
-def rules_broken(model: Any, **options: Any) -> set[str]:
+def violated_rules(model: Any, **options: Any) -> set[str]:
     """Return the ids of the rules that a model violates."""
     return {each.rule for each in check(model, **options)}
 
 
-def doing(*changes: Change) -> Change:
+def apply_all(*changes: Change) -> Change:
     """Return a change that applies several changes in order."""
 
     def change(model: Any) -> None:
@@ -69,12 +69,12 @@ def doing(*changes: Change) -> Change:
     return change
 
 
-def setting(path: str, value: Any) -> Change:
+def set_field(path: str, value: Any) -> Change:
     """Return a change that sets a field; a list replaces all elements, and `None` clears the field."""
     parent, _, name = path.rpartition(".")
 
     def change(model: Any) -> None:
-        holder = at(model, parent)
+        holder = field_at(model, parent)
         if value is None:
             holder.ClearField(name)
         elif isinstance(value, list):
@@ -86,17 +86,17 @@ def setting(path: str, value: Any) -> Change:
     return change
 
 
-def adding(path: str, **fields: Any) -> Change:
+def add_message(path: str, **fields: Any) -> Change:
     """Return a change that adds a message to a repeated field."""
-    return lambda model: at(model, path).add(**fields)
+    return lambda model: field_at(model, path).add(**fields)
 
 
-def repeating(path: str) -> Change:
+def repeat_first(path: str) -> Change:
     """Return a change that adds a copy of the first message of a repeated field."""
-    return lambda model: at(model, path).add().CopyFrom(at(model, path)[0])
+    return lambda model: field_at(model, path).add().CopyFrom(field_at(model, path)[0])
 
 
-def at(model: Any, path: str) -> Any:
+def field_at(model: Any, path: str) -> Any:
     """Return the message or field at a path such as `graph.node[0].attribute[1]`."""
     found = model
     for part in filter(None, path.split(".")):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.legality.case import Case, adding, repeating, setting
+from support.legality.case import Case, add_message, repeat_first, set_field
 
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
 OLD = '<ir_version: 3, opset_import: ["": 8]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
@@ -14,11 +14,11 @@ g (float[2] x) => (float[2] y) { y = acme.F(x) }
 """
 
 CASES = (
-    Case("model.ir-version", RELU, setting("ir_version", None), "no IR version"),
-    Case("model.ir-version", RELU, setting("ir_version", -1), "a negative IR version"),
-    Case("model.ir-version-known", RELU, setting("ir_version", 99)),
-    Case("model.ir-version-of-opset", NEWER, setting("opset_import[0].version", 18 + 1)),
-    Case("model.graph", RELU, setting("graph", None)),
+    Case("model.ir-version", RELU, set_field("ir_version", None), "no IR version"),
+    Case("model.ir-version", RELU, set_field("ir_version", -1), "a negative IR version"),
+    Case("model.ir-version-known", RELU, set_field("ir_version", 99)),
+    Case("model.ir-version-of-opset", NEWER, set_field("opset_import[0].version", 18 + 1)),
+    Case("model.graph", RELU, set_field("graph", None)),
     Case(
         "model.metadata", RELU, lambda m: [m.metadata_props.add(key="author", value="me") for _ in range(2)]
     ),
@@ -34,20 +34,23 @@ CASES = (
         lambda m: [m.graph.node[0].metadata_props.add(key="k", value=v) for v in "ab"],
         "node",
     ),
-    Case("opset.import", RELU, setting("opset_import", None)),
-    Case("opset.default-domain", RELU, setting("opset_import[0].domain", "com.acme")),
-    Case("opset.unique", RELU, adding("opset_import", domain="ai.onnx", version=20), "of a model"),
-    Case("opset.unique", CALLING, adding("functions[0].opset_import", version=20), "of a function"),
+    Case("opset.import", RELU, set_field("opset_import", None)),
+    Case("opset.default-domain", RELU, set_field("opset_import[0].domain", "com.acme")),
+    Case("opset.unique", RELU, add_message("opset_import", domain="ai.onnx", version=20), "of a model"),
+    Case("opset.unique", CALLING, add_message("functions[0].opset_import", version=20), "of a function"),
     Case(
         "opset.repeated",
         RELU,
-        adding("opset_import", domain="ai.onnx", version=21),
+        add_message("opset_import", domain="ai.onnx", version=21),
         "by the explicit default domain",
     ),
-    Case("opset.repeated", CALLING, repeating("functions[0].opset_import"), "of a function"),
-    Case("opset.positive", RELU, setting("opset_import[0].version", None)),
+    Case("opset.repeated", CALLING, repeat_first("functions[0].opset_import"), "of a function"),
+    Case("opset.positive", RELU, set_field("opset_import[0].version", None)),
     Case(
-        "opset.version", RELU, adding("opset_import", domain="com.acme", version=2**31), "more than 32 bits"
+        "opset.version",
+        RELU,
+        add_message("opset_import", domain="com.acme", version=2**31),
+        "more than 32 bits",
     ),
-    Case("opset.known", RELU, setting("opset_import[0].version", 1000)),
+    Case("opset.known", RELU, set_field("opset_import[0].version", 1000)),
 )

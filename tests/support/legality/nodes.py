@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.legality.case import Case, Change, adding, at, doing, repeating, setting
+from support.legality.case import Case, Change, add_message, apply_all, field_at, repeat_first, set_field
 
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
 CLIP = "g (float[2] x) => (float[2] y) <float low = {0}> { y = Clip(x, low) }"
@@ -64,12 +64,16 @@ ATTRIBUTE, FUNCTION_ATTRIBUTE = "graph.node[0].attribute[0]", "functions[0].node
 
 def set_operator(op_type: str) -> Change:
     """Return a change of the first node's operator."""
-    return setting("graph.node[0].op_type", op_type)
+    return set_field("graph.node[0].op_type", op_type)
 
 
 CASES = (
-    Case("node.op-type", RELU, setting("graph.node[0].op_type", None)),
-    Case("node.values", RELU, doing(setting("graph.node[0].input", []), setting("graph.node[0].output", []))),
+    Case("node.op-type", RELU, set_field("graph.node[0].op_type", None)),
+    Case(
+        "node.values",
+        RELU,
+        apply_all(set_field("graph.node[0].input", []), set_field("graph.node[0].output", [])),
+    ),
     Case("node.domain", ML, lambda m: m.opset_import.pop(), "of an operator"),
     Case("node.domain", CALLING, lambda m: m.opset_import.pop(), "of a function"),
     Case("node.operator", RELU, set_operator("Rule"), "unknown"),
@@ -77,80 +81,86 @@ CASES = (
     Case("node.operator", RELU, set_operator("Crop"), "removed"),
     Case("node.deprecated", RELU, set_operator("Scatter")),
     Case("node.experimental", OLD, set_operator("ParametricSoftplus")),
-    Case("node.overload", CALLING, setting("graph.node[0].overload", "small")),
-    Case("node.input-count", CLIP, setting("graph.node[0].input", []), "too few"),
-    Case("node.input-count", CLIP, setting("graph.node[0].input", ["x", "low", "low", "low"]), "too many"),
-    Case("node.input-count", RELU, setting("graph.node[0].input", ["x", ""]), "too many with an omitted one"),
-    Case("node.output-count", DROPOUT, setting("graph.node[0].output", []), "too few"),
-    Case("node.output-count", DROPOUT, setting("graph.node[0].output", ["y", "z", "more"]), "too many"),
+    Case("node.overload", CALLING, set_field("graph.node[0].overload", "small")),
+    Case("node.input-count", CLIP, set_field("graph.node[0].input", []), "too few"),
+    Case("node.input-count", CLIP, set_field("graph.node[0].input", ["x", "low", "low", "low"]), "too many"),
+    Case(
+        "node.input-count", RELU, set_field("graph.node[0].input", ["x", ""]), "too many with an omitted one"
+    ),
+    Case("node.output-count", DROPOUT, set_field("graph.node[0].output", []), "too few"),
+    Case("node.output-count", DROPOUT, set_field("graph.node[0].output", ["y", "z", "more"]), "too many"),
     Case(
         "node.output-count",
         NORMALIZATION,
-        setting("graph.node[0].output", ["y", "m"]),
+        set_field("graph.node[0].output", ["y", "m"]),
         "some outputs of training mode",
     ),
-    Case("node.input-missing", CLIP, setting("graph.node[0].input", ["", "low"])),
-    Case("node.output-missing", DROPOUT, setting("graph.node[0].output", ["", "z"])),
-    Case("node.attribute-unique", SOFTMAX, repeating("graph.node[0].attribute")),
-    Case("node.attribute-missing", CAST, setting("graph.node[0].attribute", None)),
-    Case("node.attribute-known", SOFTMAX, setting(f"{ATTRIBUTE}.name", "axes")),
+    Case("node.input-missing", CLIP, set_field("graph.node[0].input", ["", "low"])),
+    Case("node.output-missing", DROPOUT, set_field("graph.node[0].output", ["", "z"])),
+    Case("node.attribute-unique", SOFTMAX, repeat_first("graph.node[0].attribute")),
+    Case("node.attribute-missing", CAST, set_field("graph.node[0].attribute", None)),
+    Case("node.attribute-known", SOFTMAX, set_field(f"{ATTRIBUTE}.name", "axes")),
     Case(
         "node.attribute-type",
         SOFTMAX,
-        doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.type", 7)),
+        apply_all(set_field(f"{ATTRIBUTE}.i", None), set_field(f"{ATTRIBUTE}.type", 7)),
     ),
-    Case("node.attribute-value", PAD, setting(f"{ATTRIBUTE}.s", b"edgy"), "not an allowed string"),
+    Case("node.attribute-value", PAD, set_field(f"{ATTRIBUTE}.s", b"edgy"), "not an allowed string"),
     Case(
         "node.attribute-value",
         POOL,
-        setting("graph.node[0].attribute[1].ints", [0, 0, 0, -1]),
+        set_field("graph.node[0].attribute[1].ints", [0, 0, 0, -1]),
         "below the minimum",
     ),
-    Case("node.attribute-value", MODES, setting(f"{ATTRIBUTE}.i", 4), "not an allowed number"),
-    Case("node.attribute-flag", NORMALIZATION, setting(f"{ATTRIBUTE}.i", 2)),
-    Case("node.attribute-value-version", RESIZE, setting(f"{ATTRIBUTE}.s", b"tf_half_pixel_for_nn")),
-    Case("attribute.name", SOFTMAX, setting(f"{ATTRIBUTE}.name", None)),
-    Case("attribute.type", SOFTMAX, setting(f"{ATTRIBUTE}.type", None)),
-    Case("attribute.field", SOFTMAX, doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.f", 1.0))),
-    Case("attribute.single", SOFTMAX, setting(f"{ATTRIBUTE}.ints", [0])),
-    Case("attribute.value", CONSTANT, setting(f"{ATTRIBUTE}.t", None)),
-    Case("attribute.text", PAD, setting(f"{ATTRIBUTE}.s", b"\xff")),
-    Case("attribute.type-proto", TYPE, setting(f"{ATTRIBUTE}.tp.tensor_type.elem_type", 0)),
+    Case("node.attribute-value", MODES, set_field(f"{ATTRIBUTE}.i", 4), "not an allowed number"),
+    Case("node.attribute-flag", NORMALIZATION, set_field(f"{ATTRIBUTE}.i", 2)),
+    Case("node.attribute-value-version", RESIZE, set_field(f"{ATTRIBUTE}.s", b"tf_half_pixel_for_nn")),
+    Case("attribute.name", SOFTMAX, set_field(f"{ATTRIBUTE}.name", None)),
+    Case("attribute.type", SOFTMAX, set_field(f"{ATTRIBUTE}.type", None)),
+    Case(
+        "attribute.field",
+        SOFTMAX,
+        apply_all(set_field(f"{ATTRIBUTE}.i", None), set_field(f"{ATTRIBUTE}.f", 1.0)),
+    ),
+    Case("attribute.single", SOFTMAX, set_field(f"{ATTRIBUTE}.ints", [0])),
+    Case("attribute.value", CONSTANT, set_field(f"{ATTRIBUTE}.t", None)),
+    Case("attribute.text", PAD, set_field(f"{ATTRIBUTE}.s", b"\xff")),
+    Case("attribute.type-proto", TYPE, set_field(f"{ATTRIBUTE}.tp.tensor_type.elem_type", 0)),
     Case(
         "attribute.reference",
         SOFTMAX,
-        doing(setting(f"{ATTRIBUTE}.i", None), setting(f"{ATTRIBUTE}.ref_attr_name", "a")),
+        apply_all(set_field(f"{ATTRIBUTE}.i", None), set_field(f"{ATTRIBUTE}.ref_attr_name", "a")),
     ),
-    Case("attribute.reference-known", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.ref_attr_name", "other")),
-    Case("attribute.reference-only", REFERRING, setting(f"{FUNCTION_ATTRIBUTE}.f", 0.5)),
-    Case("body.inputs", IF, adding(f"{THEN}.input", name="more"), "of a branch"),
-    Case("body.inputs", LOOP, adding(f"{THEN}.input", name="more"), "of Loop"),
-    Case("body.inputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").input.pop(), "of Scan"),
+    Case("attribute.reference-known", REFERRING, set_field(f"{FUNCTION_ATTRIBUTE}.ref_attr_name", "other")),
+    Case("attribute.reference-only", REFERRING, set_field(f"{FUNCTION_ATTRIBUTE}.f", 0.5)),
+    Case("body.inputs", IF, add_message(f"{THEN}.input", name="more"), "of a branch"),
+    Case("body.inputs", LOOP, add_message(f"{THEN}.input", name="more"), "of Loop"),
+    Case("body.inputs", SCAN, lambda m: field_at(m, "graph.node[0].attribute[1].g").input.pop(), "of Scan"),
     Case("body.inputs", OLD_SCAN, lambda m: m.graph.node[0].input.pop(), "of Scan 8"),
-    Case("body.outputs", IF, repeating(f"{THEN}.output"), "of a branch"),
-    Case("body.outputs", LOOP, lambda m: at(m, THEN).output.pop(), "of Loop"),
-    Case("body.outputs", SCAN, lambda m: at(m, "graph.node[0].attribute[1].g").output.pop(), "of Scan"),
-    Case("type.input", RELU, setting("graph.input[0].type.tensor_type.elem_type", 9)),
-    Case("type.output", SHAPE, setting("graph.output[0].type.tensor_type.elem_type", 1)),
+    Case("body.outputs", IF, repeat_first(f"{THEN}.output"), "of a branch"),
+    Case("body.outputs", LOOP, lambda m: field_at(m, THEN).output.pop(), "of Loop"),
+    Case("body.outputs", SCAN, lambda m: field_at(m, "graph.node[0].attribute[1].g").output.pop(), "of Scan"),
+    Case("type.input", RELU, set_field("graph.input[0].type.tensor_type.elem_type", 9)),
+    Case("type.output", SHAPE, set_field("graph.output[0].type.tensor_type.elem_type", 1)),
     Case(
         "type.constant",
         OLD_CONSTANT,
-        doing(
-            setting(f"{ATTRIBUTE}.t.data_type", 7),
-            setting(f"{ATTRIBUTE}.t.float_data", None),
-            setting(f"{ATTRIBUTE}.t.int64_data", [1]),
-            setting("graph.output[0].type.tensor_type.elem_type", 7),
+        apply_all(
+            set_field(f"{ATTRIBUTE}.t.data_type", 7),
+            set_field(f"{ATTRIBUTE}.t.float_data", None),
+            set_field(f"{ATTRIBUTE}.t.int64_data", [1]),
+            set_field("graph.output[0].type.tensor_type.elem_type", 7),
         ),
     ),
-    Case("type.variable", ADD, setting("graph.node[0].input", ["x", "n"]), "of two inputs"),
+    Case("type.variable", ADD, set_field("graph.node[0].input", ["x", "n"]), "of two inputs"),
     Case(
         "type.variable",
         RELU,
-        setting("graph.output[0].type.tensor_type.elem_type", 11),
+        set_field("graph.output[0].type.tensor_type.elem_type", 11),
         "of an input and an output",
     ),
-    Case("type.named", CAST, setting(f"{ATTRIBUTE}.i", 6), "by a number"),
-    Case("type.named", CONSTANT, setting("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
-    Case("type.body-input", LOOP, setting("graph.input[2].type.tensor_type.elem_type", 11)),
-    Case("type.body-output", IF, setting(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
+    Case("type.named", CAST, set_field(f"{ATTRIBUTE}.i", 6), "by a number"),
+    Case("type.named", CONSTANT, set_field("graph.output[0].type.tensor_type.elem_type", 11), "by a tensor"),
+    Case("type.body-input", LOOP, set_field("graph.input[2].type.tensor_type.elem_type", 11)),
+    Case("type.body-output", IF, set_field(f"{THEN}.output[0].type.tensor_type.elem_type", 11)),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 from onnx import TensorProto, helper
 
-from support.legality.case import Case, Change, adding, doing, parsed, repeating, setting
+from support.legality.case import Case, Change, add_message, apply_all, parse_text, repeat_first, set_field
 from support.legality.tensors import external, sparse
 
 RELU = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
@@ -26,20 +26,20 @@ g (float[2] x) => (float[2] y) { y = acme.F(x) }
 
 def training() -> onnx.ModelProto:
     """Return a model with a weight that one training graph updates and the other resets."""
-    model = parsed("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+    model = parse_text("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
     info = model.training_info.add()
     info.initialization.CopyFrom(
-        parsed("i () => (float[2] w0) { w0 = Constant <value = float[2] {0, 0}> () }").graph
+        parse_text("i () => (float[2] w0) { w0 = Constant <value = float[2] {0, 0}> () }").graph
     )
-    info.algorithm.CopyFrom(parsed("a (float[2] d) => (float[2] w1) { w1 = Add(y, d) }").graph)
+    info.algorithm.CopyFrom(parse_text("a (float[2] d) => (float[2] w1) { w1 = Add(y, d) }").graph)
     info.initialization_binding.add(key="w", value="w0")
     info.update_binding.add(key="w", value="w1")
     return model
 
 
 def sharded() -> onnx.ModelProto:
-    """Return a model with a node whose input is sharded over two devices."""
-    model = parsed(RELU)
+    """Return a model with a node input that is sharded over two devices."""
+    model = parse_text(RELU)
     model.ir_version = 11
     model.configuration.add(name="pair", num_devices=2, device=["one", "two"])
     placement = model.graph.node[0].device_configurations.add(configuration_id="pair")
@@ -54,12 +54,14 @@ SHARDED = f"{PLACEMENT}.sharding_spec[0]"
 
 def lower_ir_version(ir_version: int) -> Change:
     """Return a change to an IR version that lacks a feature of the model."""
-    return setting("ir_version", ir_version)
+    return set_field("ir_version", ir_version)
 
 
 def typed(value_type: onnx.TypeProto) -> onnx.ModelProto:
     """Return a model with an Identity of a value of the given type."""
-    model = parsed('<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Identity(x) }')
+    model = parse_text(
+        '<ir_version: 10, opset_import: ["": 21]> g (float x) => (float y) { y = Identity(x) }'
+    )
     model.graph.input[0].type.CopyFrom(value_type)
     model.graph.output[0].type.CopyFrom(value_type)
     return model
@@ -67,7 +69,7 @@ def typed(value_type: onnx.TypeProto) -> onnx.ModelProto:
 
 def changed_model(change: Change, ir_version: int = 10) -> onnx.ModelProto:
     """Return a small model with a change."""
-    model = parsed(TWO)
+    model = parse_text(TWO)
     model.ir_version = ir_version
     change(model)
     return model
@@ -75,7 +77,7 @@ def changed_model(change: Change, ir_version: int = 10) -> onnx.ModelProto:
 
 def sparse_constant() -> onnx.ModelProto:
     """Return a model with a sparse Constant."""
-    model = parsed("g () => (float[2,3] y) { y = Constant <value = float[1] {1}> () }")
+    model = parse_text("g () => (float[2,3] y) { y = Constant <value = float[1] {1}> () }")
     attribute = model.graph.node[0].attribute[0]
     attribute.Clear()
     attribute.name, attribute.type = "sparse_value", onnx.AttributeProto.SPARSE_TENSOR
@@ -89,65 +91,69 @@ OPAQUE_TYPE = onnx.TypeProto(opaque_type={"domain": "acme", "name": "thing"})
 TYPE = "g () => (optional(float[2]) y) { y = Optional <type: type_proto = float[2]> () }"
 
 CASES = (
-    Case("function.name", CALLING, setting("functions[0].name", None)),
-    Case("function.domain", CALLING, setting("functions[1].domain", None)),
-    Case("function.unique", CALLING, repeating("functions")),
+    Case("function.name", CALLING, set_field("functions[0].name", None)),
+    Case("function.domain", CALLING, set_field("functions[1].domain", None)),
+    Case("function.unique", CALLING, repeat_first("functions")),
     Case(
         "function.recursion",
         CALLING,
-        doing(
-            setting("functions[1].node[0].op_type", "F"),
-            setting("functions[1].node[0].domain", "acme"),
-            adding("functions[1].opset_import", domain="acme", version=1),
+        apply_all(
+            set_field("functions[1].node[0].op_type", "F"),
+            set_field("functions[1].node[0].domain", "acme"),
+            add_message("functions[1].opset_import", domain="acme", version=1),
         ),
     ),
     Case(
         "function.standard",
         CALLING,
-        doing(setting("functions[1].domain", ""), setting("functions[1].name", "Gelu")),
+        apply_all(set_field("functions[1].domain", ""), set_field("functions[1].name", "Gelu")),
     ),
     Case("function.input-unique", CALLING, lambda m: m.functions[0].input.append("a")),
     Case("function.output-unique", CALLING, lambda m: m.functions[0].output.append("b")),
     Case("function.attribute-unique", CALLING, lambda m: m.functions[0].attribute.append("scale")),
-    Case("function.output-made", CALLING, setting("functions[0].output", ["z"])),
-    Case("function.opset", CLIPPING, setting("functions[0].opset_import[0].version", 12)),
-    Case("function.call-inputs", CALLING, setting("graph.node[0].input", ["x", "x"])),
-    Case("function.call-outputs", CALLING, setting("graph.node[0].output", ["y", "z"])),
-    Case("function.call-attribute", CALLING, setting("graph.node[0].attribute[0].name", "slop")),
-    Case("training.binding-unique", training, repeating("training_info[0].update_binding")),
-    Case("training.binding-key", training, setting("training_info[0].update_binding[0].key", "x")),
-    Case("training.binding-value", training, setting("training_info[0].update_binding[0].value", "w")),
+    Case("function.output-made", CALLING, set_field("functions[0].output", ["z"])),
+    Case("function.opset", CLIPPING, set_field("functions[0].opset_import[0].version", 12)),
+    Case("function.call-inputs", CALLING, set_field("graph.node[0].input", ["x", "x"])),
+    Case("function.call-outputs", CALLING, set_field("graph.node[0].output", ["y", "z"])),
+    Case("function.call-attribute", CALLING, set_field("graph.node[0].attribute[0].name", "slop")),
+    Case("training.binding-unique", training, repeat_first("training_info[0].update_binding")),
+    Case("training.binding-key", training, set_field("training_info[0].update_binding[0].key", "x")),
+    Case("training.binding-value", training, set_field("training_info[0].update_binding[0].value", "w")),
     Case(
         "training.binding-value",
         training,
-        setting("training_info[0].initialization", None),
+        set_field("training_info[0].initialization", None),
         "no initialization",
     ),
-    Case("training.initialization", training, adding("training_info[0].initialization.input", name="more")),
-    Case("device.name", sharded, setting("configuration[0].name", ""), "missing"),
-    Case("device.name", sharded, repeating("configuration"), "repeated"),
-    Case("device.count", sharded, setting("configuration[0].num_devices", None), "missing"),
-    Case("device.count", sharded, setting("configuration[0].device", ["one"]), "fewer names than devices"),
-    Case("device.configuration", sharded, setting(f"{PLACEMENT}.configuration_id", "trio")),
-    Case("device.tensor", sharded, setting(f"{SHARDED}.tensor_name", "z")),
-    Case("device.axis", sharded, setting(f"{SHARDED}.sharded_dim[0].axis", 1)),
-    Case("device.shards", sharded, setting(f"{SHARDED}.sharded_dim[0].axis", None), "no axis"),
+    Case(
+        "training.initialization", training, add_message("training_info[0].initialization.input", name="more")
+    ),
+    Case("device.name", sharded, set_field("configuration[0].name", ""), "missing"),
+    Case("device.name", sharded, repeat_first("configuration"), "repeated"),
+    Case("device.count", sharded, set_field("configuration[0].num_devices", None), "missing"),
+    Case("device.count", sharded, set_field("configuration[0].device", ["one"]), "fewer names than devices"),
+    Case("device.configuration", sharded, set_field(f"{PLACEMENT}.configuration_id", "trio")),
+    Case("device.tensor", sharded, set_field(f"{SHARDED}.tensor_name", "z")),
+    Case("device.axis", sharded, set_field(f"{SHARDED}.sharded_dim[0].axis", 1)),
+    Case("device.shards", sharded, set_field(f"{SHARDED}.sharded_dim[0].axis", None), "no axis"),
     Case(
         "device.shards",
         sharded,
-        setting(f"{SHARDED}.sharded_dim[0].simple_sharding[0].num_shards", None),
+        set_field(f"{SHARDED}.sharded_dim[0].simple_sharding[0].num_shards", None),
         "no number",
     ),
     Case(
         "ir.opset-imports",
         lambda: changed_model(lambda m: m.ClearField("opset_import"), 2),
-        adding("opset_import", version=1),
+        add_message("opset_import", version=1),
     ),
     Case("ir.functions", CALLING, lower_ir_version(7)),
     Case("ir.attribute-defaults", CALLING, lower_ir_version(8)),
-    Case("ir.overloads", CALLING, doing(lower_ir_version(9), setting("functions[1].overload", "o"))),
+    Case("ir.overloads", CALLING, apply_all(lower_ir_version(9), set_field("functions[1].overload", "o"))),
     Case(
-        "ir.function-values", CALLING, doing(lower_ir_version(9), adding("functions[1].value_info", name="b"))
+        "ir.function-values",
+        CALLING,
+        apply_all(lower_ir_version(9), add_message("functions[1].value_info", name="b")),
     ),
     Case("ir.training", training, lower_ir_version(6)),
     Case("ir.device-configurations", sharded, lower_ir_version(10)),

@@ -4,54 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from opshift.adapters.core.rewriter import Rewriter, finish
-from opshift.adapters.ops.tensor.resize.request import axes_of, doubt, filter_of, is_untouched, request_of
-from opshift.adapters.ops.tensor.resize.samples import ONE, Axis, Filter, Samples, samples
-from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, spread
+from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.ops.tensor.resize.request import (
+    is_unchanged,
+    read_axes,
+    read_request,
+    read_sampling,
+    runtime_difference,
+)
+from opshift.adapters.ops.tensor.resize.samples import ONE, ResizeAxis, Samples, Sampling, sample_axis
+from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, repeat_to_length
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-COMPUTED_IN = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
+COMPUTE_TYPES = {"float": "float", "double": "double", "float16": "float", "bfloat16": "float"}
 """Type to interpolate in by type of the data: 16-bit floats are interpolated in float32."""
 
 
-def rebuild(node: Node, out: Rewriter) -> None:
+def expand_resize(node: Node, out: Rewriter) -> None:
     """Emit nodes that compute the same pixels as a Resize or Upsample of any version."""
-    sampling, vectors = filter_of(node, out), Vectors(out)
+    sampling, vectors = read_sampling(node, out), Vectors(out)
     element_type, compute_type = _types(node, sampling, out)
-    request = request_of(node, out)
-    axes = axes_of(node, request, out, vectors)
-    if difference := doubt(axes, sampling, request):
-        out.concede("approximate", difference)
-    axes = {axis: each for axis, each in axes.items() if not is_untouched(each, sampling)}
+    request = read_request(node, out)
+    axes = read_axes(node, request, out, vectors)
+    if difference := runtime_difference(axes, sampling, request):
+        out.allow("approximate", difference)
+    axes = {axis: each for axis, each in axes.items() if not is_unchanged(each, sampling)}
     data = _cast(request.data, element_type, compute_type, out)
-    sampled = {axis: samples(each, sampling, vectors) for axis, each in axes.items()}
+    sampled = {axis: sample_axis(each, sampling, vectors) for axis, each in axes.items()}
     for axis, each in sampled.items():
         data = _weighted_sum(data, axis, each, request.rank - 1 - axis, compute_type, vectors, out)
     data = _fill_outside(data, node, sampled, request.rank, compute_type, out, vectors)
-    finish(_cast(data, compute_type, element_type, out), node, out)
+    rename_output(_cast(data, compute_type, element_type, out), node, out)
 
 
-def same_samples(
-    axes: Mapping[int, Axis],
-    sampling: Filter,
-    other_axes: Mapping[int, Axis],
-    other_sampling: Filter,
+def has_same_samples(
+    axes: Mapping[int, ResizeAxis],
+    sampling: Sampling,
+    other_axes: Mapping[int, ResizeAxis],
+    other_sampling: Sampling,
     vectors: Vectors,
 ) -> bool:
     """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
     for axis, resized in axes.items():
-        if is_untouched(resized, sampling) and is_untouched(other_axes[axis], other_sampling):
+        if is_unchanged(resized, sampling) and is_unchanged(other_axes[axis], other_sampling):
             continue
         if not _is_same(
-            samples(resized, sampling, vectors), samples(other_axes[axis], other_sampling, vectors)
+            sample_axis(resized, sampling, vectors), sample_axis(other_axes[axis], other_sampling, vectors)
         ):
             return False
     return True
 
 
-def _types(node: Node, sampling: Filter, out: Rewriter) -> tuple[str, str]:
+def _types(node: Node, sampling: Sampling, out: Rewriter) -> tuple[str, str]:
     """Return the element type of the data and the one to compute in, both empty if pixels are only copied."""
     if sampling.mode == "nearest" and sampling.coordinates != "tf_crop_and_resize":
         return "", ""
@@ -60,12 +66,12 @@ def _types(node: Node, sampling: Filter, out: Rewriter) -> tuple[str, str]:
     element_type = out.element_type(node.inputs[0])
     if sampling.mode == "nearest":
         return element_type, element_type
-    if element_type not in COMPUTED_IN:
+    if element_type not in COMPUTE_TYPES:
         raise CannotConvert(
             f"the node interpolates {element_type}, but the rounding of the result is undefined",
             remedy="cast to float before the node, and round and cast back after it",
         )
-    return element_type, COMPUTED_IN[element_type]
+    return element_type, COMPUTE_TYPES[element_type]
 
 
 def _cast(data: str, source: str, target: str, out: Rewriter) -> str:
@@ -82,9 +88,9 @@ def _weighted_sum(
         # A tap with zero weight everywhere adds nothing.
         if isinstance(weight, tuple) and weight and not any(weight):
             continue
-        part = out.emit("Gather", [data, vectors.whole(pixel)], opset=OPSET, axis=axis)
+        part = out.emit("Gather", [data, vectors.as_int64(pixel)], opset=OPSET, axis=axis)
         if weight != ONE:
-            factor = vectors.along(weight, trailing, element_type)
+            factor = vectors.as_column(weight, trailing, element_type)
             part = out.emit("Mul", [part, factor], opset=OPSET)
         total = out.emit("Add", [total, part], opset=OPSET) if total else part
     return total
@@ -106,7 +112,7 @@ def _fill_outside(
     value = node.attribute("extrapolation_value", 0.0)
     fill_value = out.tensor(Tensor(element_type, (), (value,)))
     for axis, inside in masks.items():
-        mask = vectors.along(inside, rank - 1 - axis, "bool")
+        mask = vectors.as_column(inside, rank - 1 - axis, "bool")
         data = out.emit("Where", [mask, data, fill_value], opset=OPSET)
     return data
 
@@ -130,5 +136,5 @@ def _is_close(first_weight: Vector, second_weight: Vector) -> bool:
     if isinstance(first_weight, str) or isinstance(second_weight, str):
         return False
     length = max(len(first_weight), len(second_weight))
-    pairs = zip(spread(first_weight, length), spread(second_weight, length), strict=True)
+    pairs = zip(repeat_to_length(first_weight, length), repeat_to_length(second_weight, length), strict=True)
     return all(abs(first - second) <= 1e-6 for first, second in pairs)

@@ -7,18 +7,18 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.ops.tensor.resize.samples import HALF, ONE, ZERO, Axis, Filter
-from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, rounded
+from opshift.adapters.ops.tensor.resize.samples import HALF, ONE, ZERO, ResizeAxis, Sampling
+from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, round_to_float32
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
 STRETCH = "stretch"
 
-FROM_LENGTHS = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
+LENGTH_DEPENDENT_COORDINATES = ("align_corners", "tf_crop_and_resize", "pytorch_half_pixel")
 """Coordinate modes that depend on the length of the output, in addition to the scale."""
 
-MIDDLES = (
+REPEATING_MODES = (
     ("half_pixel", "round_prefer_floor"),
     ("half_pixel", "round_prefer_ceil"),
     ("pytorch_half_pixel", "round_prefer_floor"),
@@ -30,11 +30,11 @@ MIDDLES = (
 POLICY = "keep_aspect_ratio_policy"
 
 
-class Request(NamedTuple):
+class ResizeRequest(NamedTuple):
     """Inputs of a node, `""` if absent, and the axes that they apply to."""
 
     data: str
-    region: str
+    roi: str
     scales: str
     sizes: str
     axes: tuple[int, ...]
@@ -42,41 +42,41 @@ class Request(NamedTuple):
     policy: str
 
 
-def text(node: Node, name: str, default: str) -> str:
+def text_attribute(node: Node, name: str, default: str) -> str:
     """Return a string attribute."""
     value = node.attribute(name)
     return value.decode() if isinstance(value, bytes) else default
 
 
-def request_of(node: Node, out: Rewriter) -> Request:
+def read_request(node: Node, out: Rewriter) -> ResizeRequest:
     """Return the inputs of a node by their meaning, and the axes that they apply to."""
     rank = out.rank(node.inputs[0])
     axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
-    policy = text(node, POLICY, STRETCH)
+    policy = text_attribute(node, POLICY, STRETCH)
     if out.source.since_version < 11:
-        return Request(node.inputs[0], "", node.input(1), "", axes, rank, policy)
+        return ResizeRequest(node.inputs[0], "", node.input(1), "", axes, rank, policy)
     sizes = node.input(3)
     scales = "" if sizes else node.input(2)
-    return Request(node.inputs[0], node.input(1), scales, sizes, axes, rank, policy)
+    return ResizeRequest(node.inputs[0], node.input(1), scales, sizes, axes, rank, policy)
 
 
-def filter_of(node: Node, out: Rewriter) -> Filter:
+def read_sampling(node: Node, out: Rewriter) -> Sampling:
     """Return how a node samples; before version 11 only its mode is an attribute."""
-    mode = text(node, "mode", "nearest")
+    mode = text_attribute(node, "mode", "nearest")
     if out.source.since_version < 11:
-        return Filter(mode, "asymmetric", "by_direction")
+        return Sampling(mode, "asymmetric", "by_direction")
     antialias = mode != "nearest" and bool(node.attribute("antialias", 0))
-    return Filter(
+    return Sampling(
         mode,
-        text(node, "coordinate_transformation_mode", "half_pixel"),
-        text(node, "nearest_mode", "round_prefer_floor"),
+        text_attribute(node, "coordinate_transformation_mode", "half_pixel"),
+        text_attribute(node, "nearest_mode", "round_prefer_floor"),
         node.attribute("cubic_coeff_a", -0.75),
         (mode == "cubic" or antialias) and bool(node.attribute("exclude_outside", 0)),
         antialias,
     )
 
 
-def axes_of(node: Node, request: Request, out: Rewriter, vectors: Vectors) -> dict[int, Axis]:
+def read_axes(node: Node, request: ResizeRequest, out: Rewriter, vectors: Vectors) -> dict[int, ResizeAxis]:
     """Return the resized axes, as numbers where known and otherwise as computed values."""
     sizes = {axis: _size(request.data, axis, out) for axis in request.axes}
     if not request.sizes:
@@ -84,7 +84,7 @@ def axes_of(node: Node, request: Request, out: Rewriter, vectors: Vectors) -> di
     targets = _target_sizes(node, request, out)
     if request.policy == STRETCH:
         axes = {
-            axis: Axis(size, targets[axis], vectors.divide(targets[axis], size))
+            axis: ResizeAxis(size, targets[axis], vectors.divide(targets[axis], size))
             for axis, size in sizes.items()
         }
     else:
@@ -93,8 +93,8 @@ def axes_of(node: Node, request: Request, out: Rewriter, vectors: Vectors) -> di
 
 
 def _axes_from_scales(
-    node: Node, request: Request, sizes: Mapping[int, Vector], out: Rewriter, vectors: Vectors
-) -> dict[int, Axis]:
+    node: Node, request: ResizeRequest, sizes: Mapping[int, Vector], out: Rewriter, vectors: Vectors
+) -> dict[int, ResizeAxis]:
     """Compute each length from its scale: the declared output size, or the scaled size rounded down."""
     scales = _elements(request.scales, len(request.axes), out)
     axes = {}
@@ -102,11 +102,11 @@ def _axes_from_scales(
         length = _declared_length(node, axis, out)
         if length is None:
             length = vectors.floor(vectors.multiply(sizes[axis], scale))
-        axes[axis] = Axis(sizes[axis], length, scale)
+        axes[axis] = ResizeAxis(sizes[axis], length, scale)
     return axes
 
 
-def _target_sizes(node: Node, request: Request, out: Rewriter) -> dict[int, Vector]:
+def _target_sizes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Vector]:
     """Return the requested sizes; if they are computed, prefer the declared output sizes."""
     # Other policies need the sizes to compute a scale, which the output size does not determine.
     if out.constant_value(request.sizes) is None and request.policy == STRETCH:
@@ -120,10 +120,10 @@ def _target_sizes(node: Node, request: Request, out: Rewriter) -> dict[int, Vect
 
 def _axes_from_policy(
     node: Node, sizes: Mapping[int, Vector], targets: Mapping[int, Vector], out: Rewriter, vectors: Vectors
-) -> dict[int, Axis]:
+) -> dict[int, ResizeAxis]:
     """Apply the smallest or largest of the requested scales to all axes, depending on the policy."""
     ratios = [vectors.divide(targets[axis], size) for axis, size in sizes.items()]
-    pick = vectors.smaller if text(node, POLICY, STRETCH) == "not_larger" else vectors.larger
+    pick = vectors.minimum if text_attribute(node, POLICY, STRETCH) == "not_larger" else vectors.maximum
     scale = ratios[0]
     for ratio in ratios[1:]:
         scale = pick(scale, ratio)
@@ -132,7 +132,7 @@ def _axes_from_policy(
         length = _declared_length(node, axis, out)
         if length is None:
             length = vectors.floor(vectors.add(vectors.multiply(scale, size), HALF))
-        axes[axis] = Axis(size, length, scale)
+        axes[axis] = ResizeAxis(size, length, scale)
     return axes
 
 
@@ -142,14 +142,16 @@ def _declared_length(node: Node, axis: int, out: Rewriter) -> Vector | None:
     return _number(shape[axis]) if shape else None
 
 
-def _with_region(axes: dict[int, Axis], node: Node, request: Request, out: Rewriter) -> dict[int, Axis]:
+def _with_region(
+    axes: dict[int, ResizeAxis], node: Node, request: ResizeRequest, out: Rewriter
+) -> dict[int, ResizeAxis]:
     """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
-    if text(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
+    if text_attribute(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
         return axes
-    if not request.region:
+    if not request.roi:
         raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
     count = len(request.axes)
-    bounds = _elements(request.region, 2 * count, out)
+    bounds = _elements(request.roi, 2 * count, out)
     return {
         axis: resized._replace(start=bounds[index], end=bounds[index + count])
         for index, (axis, resized) in enumerate(axes.items())
@@ -162,7 +164,7 @@ def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
     if known is not None:
         if len(known.values) != count:
             raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
-        return [(rounded(value),) for value in known.values]
+        return [(round_to_float32(value),) for value in known.values]
     if out.element_type(name) != "float":
         name = out.emit("Cast", [name], opset=OPSET, to=BY_NAME["float"].number)
     return [
@@ -185,17 +187,17 @@ def _number(dim: int | None) -> Vector | None:
     return None if dim is None else (float(dim),)
 
 
-def is_known(node: Node, request: Request, out: Rewriter) -> bool:
+def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool:
     """Return whether `read_axes` finds numbers only and emits no nodes."""
     shapes = [out.shape(request.data), out.shape(node.output(0))]
     sizes, lengths = ([shape[axis] if shape else None for axis in request.axes] for shape in shapes)
     has_lengths = request.policy == STRETCH and bool(request.sizes) and None not in lengths
     is_constant = has_lengths or out.constant_value(request.sizes or request.scales) is not None
-    crops = text(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize"
-    return is_constant and None not in sizes and (not crops or out.constant_value(request.region) is not None)
+    crops = text_attribute(node, "coordinate_transformation_mode", "") == "tf_crop_and_resize"
+    return is_constant and None not in sizes and (not crops or out.constant_value(request.roi) is not None)
 
 
-def repeats_pixels(sampling: Filter, request: Request, out: Rewriter) -> bool:
+def repeats_pixels(sampling: Sampling, request: ResizeRequest, out: Rewriter) -> bool:
     """Return whether a node enlarges like version 10, for data of any size.
 
     Version 10 repeats pixels: each starts at its scaled position.
@@ -205,10 +207,12 @@ def repeats_pixels(sampling: Filter, request: Request, out: Rewriter) -> bool:
         return False
     if (sampling.coordinates, sampling.rounding) == ("asymmetric", "floor"):
         return True
-    return (sampling.coordinates, sampling.rounding) in MIDDLES and all(map(float.is_integer, scales.values))
+    return (sampling.coordinates, sampling.rounding) in REPEATING_MODES and all(
+        map(float.is_integer, scales.values)
+    )
 
 
-def is_untouched(axis: Axis, sampling: Filter) -> bool:
+def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:
     """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
     if axis.length != axis.size or isinstance(axis.size, str):
         return False
@@ -219,14 +223,14 @@ def is_untouched(axis: Axis, sampling: Filter) -> bool:
     return axis.scale == ONE
 
 
-def doubt(axes: Mapping[int, Axis], sampling: Filter, request: Request) -> str:
+def runtime_difference(axes: Mapping[int, ResizeAxis], sampling: Sampling, request: ResizeRequest) -> str:
     """Return the difference between onnxruntime and the definition for these axes; empty if they agree."""
-    changed = [axis for axis in axes.values() if not is_untouched(axis, sampling)]
+    changed = [axis for axis in axes.values() if not is_unchanged(axis, sampling)]
     is_free = bool(request.scales) or request.policy != STRETCH
     kept = [axis for axis in changed if _may_keep_its_size(axis, sampling, is_free)]
     if kept and (len(kept) == len(changed) or sampling.antialias or sampling.coordinates.startswith("tf_")):
         return "onnxruntime copies a dimension that keeps its size, but the definition shifts its pixels"
-    if not request.scales or sampling.coordinates not in FROM_LENGTHS:
+    if not request.scales or sampling.coordinates not in LENGTH_DEPENDENT_COORDINATES:
         return ""
     fractions = [axis for axis in changed if not _has_integer_length(axis)]
     if sampling.coordinates == "pytorch_half_pixel":
@@ -236,7 +240,7 @@ def doubt(axes: Mapping[int, Axis], sampling: Filter, request: Request) -> str:
     return ""
 
 
-def _may_keep_its_size(axis: Axis, sampling: Filter, is_free: bool) -> bool:
+def _may_keep_its_size(axis: ResizeAxis, sampling: Sampling, is_free: bool) -> bool:
     """Return whether an axis may keep its size although its pixels move.
 
     With `is_free`, the scale may differ from the ratio of the sizes.
@@ -248,7 +252,7 @@ def _may_keep_its_size(axis: Axis, sampling: Filter, is_free: bool) -> bool:
     return is_free and (isinstance(axis.scale, str) or 1 < axis.scale[0] < 2)
 
 
-def _has_integer_length(axis: Axis) -> bool:
+def _has_integer_length(axis: ResizeAxis) -> bool:
     """Return whether the scaled size is an integer, up to the rounding of the scale."""
     if isinstance(axis.scale, str):
         return False
@@ -260,7 +264,7 @@ def _has_integer_length(axis: Axis) -> bool:
     return abs(exact - round(exact)) < 1e-5 * exact
 
 
-def scales_for(axes: Mapping[int, Axis], rank: int) -> Sequence[float] | None:
+def equivalent_scales(axes: Mapping[int, ResizeAxis], rank: int) -> Sequence[float] | None:
     """Return scales that round down to the same output sizes, or `None` if there are no such scales.
 
     Runtimes compute in single or double precision, so both have to agree.
@@ -270,7 +274,7 @@ def scales_for(axes: Mapping[int, Axis], rank: int) -> Sequence[float] | None:
         if isinstance(resized.size, str) or isinstance(resized.length, str) or isinstance(resized.scale, str):
             return None
         exact = resized.size[0] * resized.scale[0]
-        if not math.floor(exact) == math.floor(rounded(exact)) == resized.length[0]:
+        if not math.floor(exact) == math.floor(round_to_float32(exact)) == resized.length[0]:
             return None
         scales[axis] = resized.scale[0]
     return scales

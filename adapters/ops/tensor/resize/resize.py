@@ -6,64 +6,64 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.ops.tensor.resize.gathered import rebuild, same_samples
+from opshift.adapters.ops.tensor.resize.gathered import expand_resize, has_same_samples
 from opshift.adapters.ops.tensor.resize.request import (
     STRETCH,
-    Request,
-    axes_of,
-    doubt,
-    filter_of,
-    is_known,
+    ResizeRequest,
+    equivalent_scales,
+    has_constant_axes,
+    read_axes,
+    read_request,
+    read_sampling,
     repeats_pixels,
-    request_of,
-    scales_for,
-    text,
+    runtime_difference,
+    text_attribute,
 )
-from opshift.adapters.ops.tensor.resize.samples import Filter
+from opshift.adapters.ops.tensor.resize.samples import Sampling
 from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vectors
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
-NO_REGION = Tensor("float", (0,), ())
+EMPTY_ROI = Tensor("float", (0,), ())
 """Empty `roi`: only `tf_crop_and_resize` reads it."""
 
 
 @adapter("Upsample", 1, 7)
-def factors_become_a_list(node: Node, out: Rewriter) -> None:
+def merge_scale_attributes(node: Node, out: Rewriter) -> None:
     """Merge `height_scale` and `width_scale` into `scales`; rename mode `bilinear` to `linear`."""
     scales = [1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale")]
     bilinear = node.attribute("mode", b"nearest") == b"bilinear"
     mode = b"linear" if bilinear else b"nearest"
-    out.become(node, attributes={"scales": scales, "mode": mode})
+    out.replace(node, attributes={"scales": scales, "mode": mode})
 
 
 @adapter("Resize", 10, 11)
-def coordinates_are_stated(node: Node, out: Rewriter) -> None:
+def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
     """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
     data, scales = node.inputs
     attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric"}
     if node.attribute("mode", b"nearest") != b"nearest":
-        out.become(node, inputs=[data, out.tensor(NO_REGION), scales], attributes=attributes)
+        out.replace(node, inputs=[data, out.tensor(EMPTY_ROI), scales], attributes=attributes)
         return
     shrink, enlarge = _split_scales(scales, out)
     # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
     if shrink and enlarge:
         data = out.emit(
-            "Resize", [data, out.tensor(NO_REGION), shrink], **{**attributes, "nearest_mode": b"ceil"}
+            "Resize", [data, out.tensor(EMPTY_ROI), shrink], **{**attributes, "nearest_mode": b"ceil"}
         )
     rounding = b"floor" if enlarge else b"ceil"
-    inputs = [data, out.tensor(NO_REGION), enlarge or shrink]
-    out.become(node, inputs=inputs, attributes={**attributes, "nearest_mode": rounding})
+    inputs = [data, out.tensor(EMPTY_ROI), enlarge or shrink]
+    out.replace(node, inputs=inputs, attributes={**attributes, "nearest_mode": rounding})
 
 
 @adapter("Resize", 11, 13)
-def size_or_scale(node: Node, out: Rewriter) -> None:
+def omit_empty_scales(node: Node, out: Rewriter) -> None:
     """Omit the empty `scales` that version 11 requires next to `sizes`."""
     if not node.input(3):
-        out.become(node)
+        out.replace(node)
         return
     data, region, _, sizes = node.inputs
-    out.become(node, inputs=[data, region, "", sizes])
+    out.replace(node, inputs=[data, region, "", sizes])
 
 
 def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
@@ -80,112 +80,114 @@ def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
     return shrink, out.constant([max(value, 1.0) for value in known.values], "float")
 
 
-COORDINATES = "coordinate_transformation_mode"
+COORDINATE_MODE = "coordinate_transformation_mode"
 
-ADDED_BY_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 """Attributes that version 18 introduced."""
 
 
 @adapter("Resize", 19, 18)
-def symmetric_half_pixels_are_plain(node: Node, out: Rewriter) -> None:
+def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
     """Replace `half_pixel_symmetric` by `half_pixel` if both sample the same pixels; otherwise expand."""
-    if text(node, COORDINATES, "half_pixel") != "half_pixel_symmetric":
-        out.become(node)
+    if text_attribute(node, COORDINATE_MODE, "half_pixel") != "half_pixel_symmetric":
+        out.replace(node)
         return
-    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
-    if is_known(node, request, out):
-        axes = axes_of(node, request, out, vectors)
-        if same_samples(axes, sampling, axes, sampling._replace(coordinates="half_pixel"), vectors):
-            out.become(node, attributes={**node.attributes, COORDINATES: b"half_pixel"})
+    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
+    if has_constant_axes(node, request, out):
+        axes = read_axes(node, request, out, vectors)
+        if has_same_samples(axes, sampling, axes, sampling._replace(coordinates="half_pixel"), vectors):
+            out.replace(node, attributes={**node.attributes, COORDINATE_MODE: b"half_pixel"})
             return
-    rebuild(node, out)
+    expand_resize(node, out)
 
 
 @adapter("Resize", 18, 13)
-def every_dimension_is_listed(node: Node, out: Rewriter) -> None:
+def drop_axes_attribute(node: Node, out: Rewriter) -> None:
     """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
-    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
     is_direct = request.policy == STRETCH or not request.sizes
     if is_direct and not sampling.antialias:
         region, scales, sizes = _list_all_dimensions(node, request, out)
         inputs = _trim([request.data, region, scales, sizes])
-        out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18))
+        out.replace(node, inputs=inputs, attributes=node.without(*ADDED_IN_18))
         return
-    if is_known(node, request, out):
-        axes = axes_of(node, request, out, vectors)
-        equivalent = None if doubt(axes, sampling, request) else scales_for(axes, request.rank)
-        if equivalent and same_samples(axes, sampling, axes, sampling._replace(antialias=False), vectors):
+    if has_constant_axes(node, request, out):
+        axes = read_axes(node, request, out, vectors)
+        equivalent = (
+            None if runtime_difference(axes, sampling, request) else equivalent_scales(axes, request.rank)
+        )
+        if equivalent and has_same_samples(axes, sampling, axes, sampling._replace(antialias=False), vectors):
             region, _, _ = _list_all_dimensions(node, request, out)
             inputs = [request.data, region, out.constant(equivalent, "float")]
             unused = ("exclude_outside",) if sampling.mode == "linear" else ()
-            out.become(node, inputs=inputs, attributes=node.without(*ADDED_BY_18, *unused))
+            out.replace(node, inputs=inputs, attributes=node.without(*ADDED_IN_18, *unused))
             return
-    rebuild(node, out)
+    expand_resize(node, out)
 
 
 @adapter("Resize", 13, 11)
-def what_is_left_out_is_empty(node: Node, out: Rewriter) -> None:
+def add_empty_inputs(node: Node, out: Rewriter) -> None:
     """Replace omitted regions and scales by empty ones, which version 11 requires."""
-    empty = out.tensor(NO_REGION)
+    empty = out.tensor(EMPTY_ROI)
     region, scales, sizes = (node.input(position) for position in (1, 2, 3))
     inputs = [node.inputs[0], region or empty, scales or empty, *([sizes] if sizes else [])]
-    out.become(node, inputs=inputs)
+    out.replace(node, inputs=inputs)
 
 
 @adapter("Resize", 11, 10)
-def coordinates_are_understood(node: Node, out: Rewriter) -> None:
+def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
     """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
-    sampling, request, vectors = filter_of(node, out), request_of(node, out), Vectors(out)
+    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
     attributes = {"mode": sampling.mode.encode()}
     is_linear = sampling.mode == "linear" and sampling.coordinates == "asymmetric" and bool(request.scales)
     if is_linear or repeats_pixels(sampling, request, out):
-        out.become(node, inputs=[request.data, request.scales], attributes=attributes)
+        out.replace(node, inputs=[request.data, request.scales], attributes=attributes)
         return
-    if sampling.mode != "cubic" and is_known(node, request, out):
-        axes = axes_of(node, request, out, vectors)
-        scales = scales_for(axes, request.rank)
-        if scales and same_samples(
-            axes, sampling, axes, Filter(sampling.mode, "asymmetric", "by_direction"), vectors
+    if sampling.mode != "cubic" and has_constant_axes(node, request, out):
+        axes = read_axes(node, request, out, vectors)
+        scales = equivalent_scales(axes, request.rank)
+        if scales and has_same_samples(
+            axes, sampling, axes, Sampling(sampling.mode, "asymmetric", "by_direction"), vectors
         ):
             name = request.scales or out.constant(scales, "float")
-            out.become(node, inputs=[request.data, name], attributes=attributes)
+            out.replace(node, inputs=[request.data, name], attributes=attributes)
             return
-    rebuild(node, out)
+    expand_resize(node, out)
 
 
 @adapter("Resize", 10, 9)
-def only_enlarging_is_left(node: Node, out: Rewriter) -> None:
+def rename_to_upsample(node: Node, out: Rewriter) -> None:
     """Rename to Upsample if no scale is below one; otherwise expand."""
     scales = out.constant_value(node.inputs[1])
     if scales is not None and all(each >= 1 for each in scales.values):
-        out.become(node, op_type="Upsample")
+        out.replace(node, op_type="Upsample")
     else:
-        rebuild(node, out)
+        expand_resize(node, out)
 
 
 @adapter("Upsample", 9, 7)
-def scales_are_an_attribute(node: Node, out: Rewriter) -> None:
+def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant scales to an attribute; expand if they are computed."""
     scales = out.constant_value(node.inputs[1])
     if scales is None:
-        rebuild(node, out)
+        expand_resize(node, out)
         return
-    out.become(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
+    out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
 
 
 @adapter("Upsample", 7, 1)
-def two_factors_are_left(node: Node, out: Rewriter) -> None:
+def split_scales_attribute(node: Node, out: Rewriter) -> None:
     """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
     scales = node.attribute("scales")
     if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
         raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
     mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
-    out.become(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
+    out.replace(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
 
 
-def _list_all_dimensions(node: Node, request: Request, out: Rewriter) -> tuple[str, str, str]:
+def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> tuple[str, str, str]:
     """Return region, scales and sizes with an entry for every dimension."""
-    region, scales, sizes = request.region, request.scales, request.sizes
+    region, scales, sizes = request.roi, request.scales, request.sizes
     if "axes" not in node.attributes:
         return region, scales, sizes
     count = len(request.axes)
@@ -198,7 +200,7 @@ def _list_all_dimensions(node: Node, request: Request, out: Rewriter) -> tuple[s
         sizes = _select(
             sizes, _shape_of(request.data, out), [position_of.get(a, count + a) for a in dims], out
         )
-    if region and text(node, COORDINATES, "half_pixel") == "tf_crop_and_resize":
+    if region and text_attribute(node, COORDINATE_MODE, "half_pixel") == "tf_crop_and_resize":
         full_range = out.constant([0.0, 1.0], out.element_type(region))
         starts = [position_of.get(axis, 2 * count) for axis in dims]
         # Without an entry the region is [0, 1], the two elements that follow the bounds.

@@ -18,7 +18,7 @@ OPSET = 9
 """Opset of the emitted nodes."""
 
 
-def rounded(value: float) -> float:
+def round_to_float32(value: float) -> float:
     """Return the nearest float32 value."""
     return array("f", (value,))[0]
 
@@ -26,7 +26,7 @@ def rounded(value: float) -> float:
 class Vectors:
     """Operations on vectors, each rounded to float32 as a runtime rounds it."""
 
-    def __init__(self, out: Rewriter, rounding: Callable[[float], float] = rounded) -> None:
+    def __init__(self, out: Rewriter, rounding: Callable[[float], float] = round_to_float32) -> None:
         self._out = out
         self._rounded = rounding
 
@@ -36,7 +36,7 @@ class Vectors:
 
     def to_single(self, vector: Vector) -> Vector:
         """Round constants to float32."""
-        return tuple(map(rounded, vector)) if isinstance(vector, tuple) else vector
+        return tuple(map(round_to_float32, vector)) if isinstance(vector, tuple) else vector
 
     def add(self, first: Vector, second: Vector) -> Vector:
         """Return the sum."""
@@ -54,11 +54,11 @@ class Vectors:
         """Return the quotient."""
         return self._both("Div", _quotient, first, second)
 
-    def smaller(self, first: Vector, second: Vector) -> Vector:
+    def minimum(self, first: Vector, second: Vector) -> Vector:
         """Return the elementwise minimum."""
         return self._both("Min", min, first, second)
 
-    def larger(self, first: Vector, second: Vector) -> Vector:
+    def maximum(self, first: Vector, second: Vector) -> Vector:
         """Return the elementwise maximum."""
         return self._both("Max", max, first, second)
 
@@ -74,14 +74,14 @@ class Vectors:
         """Return absolute values."""
         return self._one("Abs", abs, vector)
 
-    def below(self, first: Vector, second: Vector) -> Vector:
+    def less_than(self, first: Vector, second: Vector) -> Vector:
         """Return 1 where the first is less than the second, else 0."""
         if isinstance(first, tuple) and isinstance(second, tuple):
             return self._both("Less", operator.lt, first, second)
         less = self._emit("Less", self.name(first), self.name(second))
         return self._out.emit("Cast", [less], opset=OPSET, to=BY_NAME["float"].number)
 
-    def choose(self, condition: Vector, yes: Vector, no: Vector) -> Vector:
+    def select(self, condition: Vector, yes: Vector, no: Vector) -> Vector:
         """Return `yes` where a condition of ones and zeros is 1, else `no`; both must be finite."""
         if isinstance(condition, tuple) and all(element == condition[0] for element in condition):
             return yes if condition[0] else no
@@ -89,19 +89,19 @@ class Vectors:
 
     def clip(self, vector: Vector, low: Vector, high: Vector) -> Vector:
         """Clamp to two bounds."""
-        return self.smaller(self.larger(vector, low), high)
+        return self.minimum(self.maximum(vector, low), high)
 
     def name(self, vector: Vector) -> str:
         """Return the name of a float tensor that holds the vector."""
         return vector if isinstance(vector, str) else self._out.constant(vector, "float")
 
-    def whole(self, vector: Vector) -> str:
+    def as_int64(self, vector: Vector) -> str:
         """Return the name of an int64 tensor that holds the vector."""
         if isinstance(vector, tuple):
             return self._out.constant([int(number) for number in vector], "int64")
         return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME["int64"].number)
 
-    def along(self, vector: Vector, trailing: int, element_type: str) -> str:
+    def as_column(self, vector: Vector, trailing: int, element_type: str) -> str:
         """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
         if isinstance(vector, tuple):
             return self._out.tensor(Tensor(element_type, (len(vector), *[1] * trailing), vector))
@@ -112,13 +112,13 @@ class Vectors:
             return vector
         return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME[element_type].number)
 
-    def counting(self, length: Vector) -> Vector:
+    def arange(self, length: Vector) -> Vector:
         """Return the integers from 0 up to, but excluding, the length."""
         if isinstance(length, tuple):
             return tuple(float(index) for index in range(int(length[0])))
         # Range was introduced in opset 11, so the positions of ones are listed instead.
         one = Tensor("float", (1,), (1.0,))
-        ones = self._out.emit("ConstantOfShape", [self.whole(length)], opset=OPSET, value=one)
+        ones = self._out.emit("ConstantOfShape", [self.as_int64(length)], opset=OPSET, value=one)
         indices = self._emit("NonZero", ones)
         flattened = self._emit("Reshape", indices, self._out.constant([-1], "int64"))
         return self._out.emit("Cast", [flattened], opset=OPSET, to=BY_NAME["float"].number)
@@ -136,12 +136,12 @@ class Vectors:
     ) -> Vector:
         if isinstance(first, tuple) and isinstance(second, tuple):
             length = max(len(first), len(second)) if first and second else 0
-            pairs = zip(spread(first, length), spread(second, length), strict=True)
+            pairs = zip(repeat_to_length(first, length), repeat_to_length(second, length), strict=True)
             return tuple(self._rounded(function(one, other)) for one, other in pairs)
         return self._emit(op_type, self.name(first), self.name(second))
 
 
-def spread(values: Sequence[float], length: int) -> Sequence[float]:
+def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
     """Repeat a single number `length` times; return other vectors unchanged."""
     return values if len(values) == length else list(values) * length
 

@@ -41,7 +41,7 @@ def past(n: Draft) -> Any:
 
 
 def outputs(n: Draft) -> Any:
-    """Choose `is_causal`, and the number of outputs: past keys and values come together, or not with lengths."""
+    """Choose `is_causal` and the number of outputs; present keys and values exclude explicit lengths."""
     n.facts["outputs"] = 1 if n.inputs.get("nonpad_kv_seqlen") else n.one_of(1, 3, 4)
     return n.attribute("is_causal")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from support.forests import FEATURES, Forest, some
+from support.forests import FEATURES, Forest, random_votes
 from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.values import WORDS
 
@@ -21,7 +21,7 @@ def _maps_strings(n: Draft) -> bool:
 
 def forest(n: Draft) -> dict[str, Any]:
     """Return the attributes of a random forest."""
-    trees = Forest(some(2), trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
+    trees = Forest(random_votes(2), trees=2, depth=2, seed=n.fact("seed", lambda: n.number(0, 99)))
     return trees.columns("target")
 
 

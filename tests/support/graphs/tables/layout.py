@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.values import Shape
 
-MIN_OPSET_NEGATIVE_AXES = 11
+NEGATIVE_AXES = 11
 """The first opset with negative axes in nearly all operators."""
 
 
 def axis(n: Draft) -> int:
     """Choose one axis of the first input."""
     found: int = n.fact(
-        "axis", lambda: n.number(-n.rank if n.graph.opset >= MIN_OPSET_NEGATIVE_AXES else 0, n.rank - 1)
+        "axis", lambda: n.number(-n.rank if n.graph.opset >= NEGATIVE_AXES else 0, n.rank - 1)
     )
     return found
 
@@ -32,9 +32,7 @@ def _some_axes(n: Draft, rank: int) -> list[int] | None:
     if n.chance(20):
         return None
     chosen = n.graph.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=1, max_size=rank))
-    return [
-        each - rank if n.graph.opset >= MIN_OPSET_NEGATIVE_AXES and n.chance(30) else each for each in chosen
-    ]
+    return [each - rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in chosen]
 
 
 def broadcasting(n: Draft) -> TensorSpec:
@@ -63,7 +61,7 @@ def concatenated_inputs(n: Draft) -> list[TensorSpec]:
     shape = _any_shape(n, 1)
     chosen = n.fact(
         "axis",
-        lambda: n.number(-len(shape) if n.graph.opset >= MIN_OPSET_NEGATIVE_AXES else 0, len(shape) - 1),
+        lambda: n.number(-len(shape) if n.graph.opset >= NEGATIVE_AXES else 0, len(shape) - 1),
     )
     position = chosen % len(shape)
     sizes = [n.number(1, 3) for _ in range(n.number(1, 3))]
@@ -85,10 +83,7 @@ def unit_axes(n: Draft) -> list[int] | None:
     if not positions or n.chance(25):
         return None
     chosen = n.graph.draw(st.lists(st.sampled_from(positions), unique=True, min_size=1))
-    return [
-        each - n.rank if n.graph.opset >= MIN_OPSET_NEGATIVE_AXES and n.chance(30) else each
-        for each in chosen
-    ]
+    return [each - n.rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in chosen]
 
 
 def new_axes(n: Draft) -> list[int]:
@@ -96,10 +91,7 @@ def new_axes(n: Draft) -> list[int]:
     count = n.number(1, 2)
     rank = n.rank + count
     positions = n.graph.draw(st.lists(st.integers(0, rank - 1), unique=True, min_size=count, max_size=count))
-    return [
-        each - rank if n.graph.opset >= MIN_OPSET_NEGATIVE_AXES and n.chance(30) else each
-        for each in positions
-    ]
+    return [each - rank if n.graph.opset >= NEGATIVE_AXES and n.chance(30) else each for each in positions]
 
 
 def expanded_shape(n: Draft) -> list[int]:
