@@ -35,7 +35,7 @@ READY = """
 import time
 from pathlib import Path
 from opshift.registry import loader
-from opshift.registry.catalogue import Registry
+from opshift.registry.registry import Registry
 start = time.perf_counter()
 Registry((Path({folder!r}),)).{query}
 print(time.perf_counter() - start)

@@ -9,7 +9,7 @@ from opshift.converter.apply import apply_plan
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
-from opshift.converter.reversible.record import has_record
+from opshift.converter.reversible.metadata_key import has_record
 from opshift.converter.target import IrVersionLike, TargetLike, read_target
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, gc_paused, model_of

@@ -114,7 +114,7 @@ class Scope(Container):
     @property
     def has_node_records(self) -> bool:
         """Whether the node records exist: the survey stored them, or a query needed them."""
-        return "lines" in vars(self)
+        return "node_records" in vars(self)
 
     def store_node_records(self, lines: list[NodeRecord]) -> None:
         """Store the node records that the survey read."""

@@ -125,7 +125,8 @@ def superseded_definition(draft: DefinedDraft, tree: Path) -> tuple[Path, str]:
     """Return the definition file of the experimental operator and its content with the deprecation."""
     operator_id, deprecation = OperatorId.parse(draft.proposal.promotes), _deprecation(draft)
     path = tree / operator_id.domain / f"{operator_id.op_type}.yaml"
-    deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {quote_yaml(deprecation.mapping)}}}"
+    mapping = quote_yaml(deprecation.mapping)
+    deprecation_line = f"  deprecation: {{replaced_by: {deprecation.replaced_by}, mapping: {mapping}}}"
     return path, f"{path.read_text('utf-8').rstrip()}\n{deprecation_line}\n"
 
 

@@ -174,7 +174,8 @@ def _findings_lines(checked: CheckResult) -> list[str]:
 def _sign_off_lines(checked: CheckResult) -> Iterator[str]:
     valid = valid_sign_offs(checked.folder)
     yield (
-        f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{fingerprint(checked.folder)}`."
+        f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, "
+        f"for content with fingerprint `{fingerprint(checked.folder)}`."
     )
     yield ""
     yield from table_lines(("name", "date"), [(each.name, each.date) for each in valid])

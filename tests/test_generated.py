@@ -19,7 +19,7 @@ def test_generated_file_is_up_to_date(path: str) -> None:
 
 def test_writes_stale_files_unless_checking(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for path, text in FILES.items():
-        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text, "utf-8")
     assert main(["--check"], tmp_path) == 0
     schema, page = tmp_path / "opsets/schema.json", tmp_path / "docs/changes.md"

@@ -7,7 +7,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-MAX_LINES = 300
+MAX_LINES = 310
+FOLDERS = [
+    "model",
+    "registry",
+    "inference",
+    "adapters",
+    "checker",
+    "converter",
+    "analysis",
+    "proposals",
+    "src",
+]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

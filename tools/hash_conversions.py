@@ -2,9 +2,9 @@
 
     python tools/hash_conversions.py FOLDER [--targets 7-28] [--out results.jsonl] [--reversible]
 
-Every `*.onnx` file below FOLDER is converted to every target. The output holds one line for each model: for each
-target a hash of the converted bytes and of the report without its wording, or the nodes and operators that
-were refused. The hash of all lines is printed last. With `--reversible`, each conversion is also converted back.
+Every `*.onnx` file below FOLDER is converted to every target. The output file holds one line for each model:
+for each target a hash of the converted bytes and of the report without its wording, or the refused nodes and
+operators. The hash of all lines is printed last. With `--reversible`, each result is also converted back.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -19,6 +18,8 @@ from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from opshift.adapters.core.rewriter import Rewriter
     from opshift.model.node import Node
 
@@ -117,6 +118,9 @@ def load_installed_adapters() -> None:
         UnusableAdapters: a module cannot be imported.
         DuplicateAdapter: two functions are registered for the same step.
     """
+    # Imported late: conversions with the project's adapters alone start without it.
+    from importlib.metadata import entry_points
+
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
         _load_entry_point(entry_point)
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
+from opshift.converter.reversible.metadata_key import METADATA_KEY
 from opshift.model.errors import InvalidModel
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
@@ -164,7 +165,8 @@ def damaged_record() -> InvalidModel:
     return InvalidModel(
         "the record of earlier conversions is damaged",
         place=f"metadata_props, key {METADATA_KEY!r}",
-        remedy=f"remove the entry {METADATA_KEY!r}: the model can then be converted, but no replaced node is restored",
+        remedy=f"remove the entry {METADATA_KEY!r}: the model can then be converted, "
+        "but no replaced node is restored",
     )
 
 
@@ -187,12 +189,3 @@ def _unpack(text: str) -> bytes:
 def _unpacked_limit(size: int) -> int:
     """Return the unpacked size limit in bytes, which keeps a short text from exhausting the memory."""
     return UNPACKED_BASE + UNPACKED_RATIO * size
-
-
-METADATA_KEY: Final = "opshift.reversible"
-"""Key in `ModelProto.metadata_props`."""
-
-
-def has_record(model: Any) -> bool:
-    """Return whether a model contains a record."""
-    return any(each.key == METADATA_KEY for each in model.metadata_props)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from opshift.adapters.core import adapter_table as extensions
 from opshift.adapters.core.adapter_table import (
     DuplicateAdapter,
     StepKey,
@@ -111,7 +110,7 @@ def _install(monkeypatch: pytest.MonkeyPatch, folder: Path, module: str) -> None
     monkeypatch.syspath_prepend(str(folder))
     entries = (EntryPoint("acme", module, "opshift.adapters"),)
     monkeypatch.setattr(
-        extensions, "entry_points", lambda group: entries if group == "opshift.adapters" else ()
+        "importlib.metadata.entry_points", lambda group: entries if group == "opshift.adapters" else ()
     )
 
 

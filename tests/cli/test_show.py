@@ -120,7 +120,7 @@ def test_prints_definition_as_json(run: Run, acme: Path) -> None:
 )
 def test_history_equals_version_graph(operator: Operator) -> None:
     graph = build_version_graph(operator, adapter_table())
-    step_kinds = {(*pair,): graph.edges[pair]["step"].how for pair in graph.edges}
+    step_kinds = {(*pair,): graph.edges[pair]["step"].kind for pair in graph.edges}
     equivalent_kinds = {"guarded": {"compatible", "derived"}, "compatible": {"compatible", "derived"}}
     for entry in history_of(operator):
         current, removal = entry.version.id, entry.version.removal

@@ -17,7 +17,7 @@ from opshift.registry.registry import default_registry
 
 @pytest.fixture
 def scope_of() -> Callable[..., Scope]:
-    """Return a function that builds the scope of a graph or function and surveys its nodes, as the planner does."""
+    """Return a function that builds the scope of a graph or function and classifies its nodes."""
 
     def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
         opsets = opset_imports(imports)

@@ -456,7 +456,7 @@ TARGETS = [
     ("empty list", [], UsageError),
     ("undefined domain", {"com.acme": 1}, UnknownDomain),
     ("undefined domain as a string", "com.acme=1", UnknownDomain),
-    ("future opset of another domain", "ai.onnx.ml=99", UnknownOpset),
+    ("future opset of ai.onnx.ml", "ai.onnx.ml=99", UnknownOpset),
     ("domain without an opset", "ai.onnx.ml=", UsageError),
     ("float", 17.5, UsageError),
     ("mapping to a string", {"": "17"}, UsageError),

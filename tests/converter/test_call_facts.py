@@ -129,7 +129,7 @@ def constant_through_two_calls() -> onnx.ModelProto:
 
 
 def softmax_with_axis_reference() -> onnx.FunctionProto:
-    """Return a function whose Softmax reads its axis from the call."""
+    """Return a function with a Softmax that reads its axis from the call."""
     return function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
 
 
@@ -237,7 +237,7 @@ def test_ignores_calls_in_uncalled_functions() -> None:
 
 
 def nested_calls(depth: int, calls: int = 1) -> onnx.ModelProto:
-    """Return `depth` nested functions that each call the next one `calls` times; the innermost needs a rank."""
+    """Nest functions that call the next one `calls` times each; the innermost needs a rank."""
     functions = [function("F0", [node("Softmax", ["a"], ["b"], axis=1)], 13)]
     for level in range(1, depth):
         names = ["a", *(f"v{i}" for i in range(1, calls)), "b"]

@@ -1,4 +1,4 @@
-"""What the conversion of a plain graph needed is gone when it is done: it does not wait to be collected."""
+"""Conversions leave no reference cycles: their objects are freed without the garbage collector."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ FEEDS = {"x": np.ones((2, 3, 4), np.float32)}
 
 
 def softmax() -> onnx.ModelProto:
-    """Its step asks for ranks."""
+    """Return a model with a step that queries a rank."""
     nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Softmax", ["a"], ["y"], axis=1)]
     return build(nodes, FEEDS, ["y"], 11)
 
 
 def clip() -> onnx.ModelProto:
-    """Its step asks for types and makes constants."""
+    """Return a model with a step that queries a type and adds a constant."""
     return build([helper.make_node("Clip", ["x"], ["y"], min=0.0)], FEEDS, ["y"], 9)
 
 
 def einsum() -> onnx.ModelProto:
-    """Nothing below 12 can stand for it."""
+    """Return a model that no opset below 12 can express."""
     return build([helper.make_node("Einsum", ["x"], ["y"], equation="iij->j")], FEEDS, ["y"], 12)
 
 
@@ -44,14 +44,14 @@ def einsum() -> onnx.ModelProto:
         (einsum(), 8, {}),
     ],
 )
-def test_nothing_is_left_to_collect(model: onnx.ModelProto, target: int, options: dict[str, Any]) -> None:
-    def work() -> None:
-        given = onnx.ModelProto()
-        given.CopyFrom(model)
+def test_leaves_no_reference_cycles(model: onnx.ModelProto, target: int, options: dict[str, Any]) -> None:
+    def run_conversion() -> None:
+        source = onnx.ModelProto()
+        source.CopyFrom(model)
         with suppress(ConversionRefused):
-            convert_version(given, target, **options)
+            convert_version(source, target, **options)
 
-    work()  # what is kept for other models is made now
+    run_conversion()  # fills the caches that outlive a conversion
     gc.collect()
-    work()
+    run_conversion()
     assert gc.collect() == 0

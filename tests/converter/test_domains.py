@@ -1,4 +1,4 @@
-"""Domains: each is converted by its own opset, and those nobody defined are left alone."""
+"""Each domain is converted by its own opset, and nodes of undefined domains are kept."""
 
 from __future__ import annotations
 
@@ -23,19 +23,21 @@ X = np.linspace(-2, 2, 6, dtype=np.float32).reshape(2, 3)
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **stated: Any
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: Any
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, op_type.lower(), domain=domain, **stated)
-    return made
+    result: NodeProto = helper.make_node(
+        op_type, inputs, outputs, op_type.lower(), domain=domain, **attributes
+    )
+    return result
 
 
 def encoder(inputs: Sequence[str] = ("x",), outputs: Sequence[str] = ("y",)) -> NodeProto:
-    """Changes at 2 of ai.onnx.ml."""
+    """Return a LabelEncoder, which changes in ai.onnx.ml 2."""
     return node("LabelEncoder", inputs, outputs, ML, classes_strings=["c", "a"])
 
 
-def both() -> onnx.ModelProto:
-    """A node that changes in each of two domains."""
+def two_domains() -> onnx.ModelProto:
+    """Return a model with one changing node in each of two domains."""
     nodes = [encoder(outputs=["codes"]), node("Unsqueeze", ["codes"], ["y"], axes=[0])]
     return build(nodes, {"x": WORDS}, {"y": TensorProto.INT64}, {"": 11, ML: 1})
 
@@ -52,49 +54,49 @@ def imports(model: Any) -> dict[str, int]:
         ({"": 13, ML: 3}, {"": 13, ML: 3}, 2, {"keys_strings", "values_int64s"}),
         ("onnx-1.12", {"": 17, ML: 3}, 2, {"keys_strings", "values_int64s"}),
     ],
-    ids=["ai.onnx.ml alone", "the default domain alone", "both", "a release, which names both"],
+    ids=["only ai.onnx.ml", "only the default domain", "both domains", "release with both domains"],
 )
-def test_only_the_domains_of_the_target_are_converted(
+def test_converts_only_the_domains_of_the_target(
     target: Any, opsets: dict[str, int], inputs: int, attributes: set[str]
 ) -> None:
-    result = convert_version(both(), target)
+    result = convert_version(two_domains(), target)
     assert imports(result) == opsets
     assert len(result.graph.node[1].input) == inputs
     assert {each.name for each in result.graph.node[0].attribute} == attributes
 
 
-def test_numbers_stay_the_same_over_two_domains() -> None:
+def test_preserves_outputs_across_two_domains() -> None:
     feeds = {"x": WORDS}
-    result = convert_version(both(), {"": 13, ML: 3})
+    result = convert_version(two_domains(), {"": 13, ML: 3})
     assert_equal(run(result, feeds), [np.array([[1, 0, -1]])])
 
 
-def test_a_target_for_a_domain_that_the_model_does_not_import_changes_nothing() -> None:
+def test_ignores_targets_of_domains_without_import() -> None:
     model = build([node("Relu", ["x"], ["y"])], {"x": X}, ["y"], 11)
     assert convert_version(model, {ML: 3}) == model
 
 
-# Domains that nobody defined
+# Undefined domains
 
 
-def with_custom(**imported: int) -> onnx.ModelProto:
+def with_custom_domains(**extra_imports: int) -> onnx.ModelProto:
     nodes = [
         node("Squeeze", ["x"], ["s"], axes=[0]),
         node("FastConv", ["s", "s"], ["f"], "com.acme", axes=[0], mode="fast"),
         node("Clip", ["f"], ["y"], "org.example"),
     ]
-    return build(nodes, {"x": X[None]}, ["y"], {"": 11, "com.acme": 7, "org.example": 1, **imported})
+    return build(nodes, {"x": X[None]}, ["y"], {"": 11, "com.acme": 7, "org.example": 1, **extra_imports})
 
 
-def test_nodes_of_custom_domains_are_left_alone() -> None:
-    """Also those that are called as an operator of ONNX."""
-    model = with_custom()
+def test_keeps_nodes_of_custom_domains() -> None:
+    """Including custom operators with the name of an ONNX operator."""
+    model = with_custom_domains()
     result = convert_version(model, 13)
     assert list(result.graph.node)[1:] == list(model.graph.node)[1:]
     assert imports(result) == {"": 13, "com.acme": 7, "org.example": 1}
 
 
-def test_a_value_that_a_custom_node_makes_has_no_known_type() -> None:
+def test_outputs_of_custom_nodes_have_no_type() -> None:
     nodes = [node("FastConv", ["x"], ["f"], "com.acme"), node("Clip", ["f"], ["y"], min=0.5)]
     model = build(nodes, {"x": X}, ["y"], {"": 10, "com.acme": 1})
     with pytest.raises(ConversionRefused) as caught:
@@ -105,8 +107,8 @@ def test_a_value_that_a_custom_node_makes_has_no_known_type() -> None:
     assert len(convert_version(model, 13).graph.node[1].input) == 2
 
 
-def test_a_custom_domain_that_is_not_imported_is_refused() -> None:
-    model = with_custom()
+def test_refuses_custom_domains_without_import() -> None:
+    model = with_custom_domains()
     del model.opset_import[1]
     with pytest.raises(ConversionRefused) as caught:
         convert_version(model, 13)
@@ -116,37 +118,39 @@ def test_a_custom_domain_that_is_not_imported_is_refused() -> None:
     assert "add an opset import for 'com.acme'" in refusal.remedy
 
 
-def test_a_target_for_a_custom_domain_needs_definitions() -> None:
+def test_rejects_targets_of_undefined_domains() -> None:
     with pytest.raises(UnknownDomain):
-        convert_version(with_custom(), {"com.acme": 8})
+        convert_version(with_custom_domains(), {"com.acme": 8})
 
 
-# The default domain spelled out, or not there
+# Explicit or missing default domain
 
 
-@pytest.mark.parametrize("of_import", ["", "ai.onnx"], ids=["import empty", "import spelled out"])
-@pytest.mark.parametrize("of_node", ["", "ai.onnx"], ids=["nodes empty", "nodes spelled out"])
-def test_the_default_domain_keeps_its_spelling(of_import: str, of_node: str) -> None:
+@pytest.mark.parametrize("import_domain", ["", "ai.onnx"], ids=["empty import", "explicit import"])
+@pytest.mark.parametrize("node_domain", ["", "ai.onnx"], ids=["empty in nodes", "explicit in nodes"])
+def test_keeps_the_spelling_of_the_default_domain(import_domain: str, node_domain: str) -> None:
     nodes = [
-        node("Squeeze", ["x"], ["s"], of_node, axes=[0]),
-        node("Softmax", ["s"], ["t"], of_node, axis=0),
-        node("Relu", ["t"], ["y"], of_node),
+        node("Squeeze", ["x"], ["s"], node_domain, axes=[0]),
+        node("Softmax", ["s"], ["t"], node_domain, axis=0),
+        node("Relu", ["t"], ["y"], node_domain),
     ]
     feeds = {"x": X[None]}
-    model = build(nodes, feeds, ["y"], {of_import: 11})
+    model = build(nodes, feeds, ["y"], {import_domain: 11})
     result = convert_version(model, 13)
-    assert imports(result) == {of_import: 13}
-    assert [each.domain for each in result.graph.node if each.op_type in ("Squeeze", "Relu")] == [of_node] * 2
-    plain = build([node(n.op_type, n.input, n.output) for n in nodes], feeds, ["y"], 11)
-    for plain_node, one in zip(plain.graph.node, nodes, strict=True):
-        plain_node.attribute.extend(one.attribute)
-    normal = onnx.ModelProto.FromString(result.SerializeToString())
-    for each in (*normal.opset_import, *normal.graph.node):
+    assert imports(result) == {import_domain: 13}
+    assert [each.domain for each in result.graph.node if each.op_type in ("Squeeze", "Relu")] == [
+        node_domain
+    ] * 2
+    expected = build([node(n.op_type, n.input, n.output) for n in nodes], feeds, ["y"], 11)
+    for expected_node, original in zip(expected.graph.node, nodes, strict=True):
+        expected_node.attribute.extend(original.attribute)
+    normalized = onnx.ModelProto.FromString(result.SerializeToString())
+    for each in (*normalized.opset_import, *normalized.graph.node):
         each.domain = ""
-    assert_equal(run(normal, feeds), run(plain, feeds))
+    assert_equal(run(normalized, feeds), run(expected, feeds))
 
 
-def test_constants_and_types_are_seen_through_nodes_that_spell_the_domain_out() -> None:
+def test_infers_through_nodes_with_an_explicit_default_domain() -> None:
     nodes = [
         node("Constant", [], ["c"], "ai.onnx", value=numpy_helper.from_array(np.array([0]))),
         node("Identity", ["c"], ["axes"], "ai.onnx"),
@@ -156,18 +160,18 @@ def test_constants_and_types_are_seen_through_nodes_that_spell_the_domain_out() 
     assert list(result.graph.node[2].input) == ["x"]
 
 
-def test_a_model_without_the_default_domain_gets_it_only_if_new_nodes_need_it() -> None:
+def test_imports_the_default_domain_only_for_emitted_nodes() -> None:
     model = build([encoder()], {"x": WORDS}, {"y": TensorProto.INT64}, {ML: 1})
     assert imports(convert_version(model, {ML: 2})) == {ML: 2}
 
 
-def test_a_model_without_the_default_domain_takes_a_target_for_it() -> None:
+def test_accepts_default_domain_targets_without_its_import() -> None:
     model = build([encoder()], {"x": WORDS}, {"y": TensorProto.INT64}, {ML: 1})
     assert convert_version(model, 17) == model
 
 
 def regressor() -> NodeProto:
-    """Changes at 5 of ai.onnx.ml, with the help of nodes of the default domain."""
+    """Return a TreeEnsembleRegressor, whose replacement in ai.onnx.ml 5 needs nodes of the default domain."""
     return node(
         "TreeEnsembleRegressor",
         ["x"],
@@ -189,8 +193,10 @@ def regressor() -> NodeProto:
     )
 
 
-@pytest.mark.parametrize("imported", [{ML: 3}, {ML: 3, "": 18}], ids=["without it", "with it"])
-def test_new_nodes_of_the_default_domain_are_of_the_opset_that_is_imported(
+@pytest.mark.parametrize(
+    "imported", [{ML: 3}, {ML: 3, "": 18}], ids=["without default domain", "with default domain"]
+)
+def test_emitted_nodes_match_the_imported_default_opset(
     imported: Mapping[str, int],
 ) -> None:
     model = build([regressor()], {"x": X}, ["y"], imported)
@@ -202,7 +208,7 @@ def test_new_nodes_of_the_default_domain_are_of_the_opset_that_is_imported(
     assert_equal(run(result, {"x": X}), run(model, {"x": X}))
 
 
-# Definitions of ones own
+# Custom definitions
 
 FAST_CONV = """
 domain: com.acme
@@ -222,7 +228,7 @@ versions:
     T: [tensor(float), tensor(double)]
 - since_version: 3
   step:
-    change: The stride is called a step, `padding` spells its values in full, and `hint` is gone.
+    change: "`stride` is renamed to `step`, `padding` has longer values, and `hint` is removed."
     up:
     - ignore_attribute: hint
     - rename_attribute: {attribute: stride, to: step}
@@ -241,7 +247,7 @@ versions:
     T: [tensor(float), tensor(double)]
 - since_version: 4
   step:
-    change: The step is an input.
+    change: "`step` becomes an input."
     up:
     - attribute_to_input: step
     down:
@@ -265,39 +271,42 @@ def registry(tmp_path: Path) -> Registry:
     return default_registry().with_folder(tmp_path)
 
 
-def fast(opset: int = 1, **stated: Any) -> onnx.ModelProto:
-    nodes = [node("FastConv", ["x"], ["f"], "com.acme", **stated), node("Squeeze", ["f"], ["y"], axes=[0])]
+def fast_conv_model(opset: int = 1, **attributes: Any) -> onnx.ModelProto:
+    nodes = [
+        node("FastConv", ["x"], ["f"], "com.acme", **attributes),
+        node("Squeeze", ["f"], ["y"], axes=[0]),
+    ]
     return build(nodes, {"x": X}, ["y"], {"": 11, "com.acme": opset})
 
 
-def stated(model: Any) -> dict[str, Any]:
+def attributes_of(model: Any) -> dict[str, Any]:
     return {each.name: helper.get_attribute_value(each) for each in model.graph.node[0].attribute}
 
 
-def test_steps_of_ones_own_are_taken(registry: Registry) -> None:
-    model = fast(stride=2, padding="none", hint=7)
+def test_applies_custom_steps(registry: Registry) -> None:
+    model = fast_conv_model(stride=2, padding="none", hint=7)
     result = convert_version(model, {"com.acme": 3}, registry=registry)
-    assert stated(result) == {"step": 2, "padding": b"nothing"}
+    assert attributes_of(result) == {"step": 2, "padding": b"nothing"}
     assert imports(result) == {"": 11, "com.acme": 3}
     assert list(result.graph.node)[1:] == list(model.graph.node)[1:]
 
 
-def test_steps_of_ones_own_are_taken_in_turn(registry: Registry) -> None:
-    result = convert_version(fast(stride=2, hint=1), {"com.acme": 4}, registry=registry)
+def test_applies_custom_steps_in_sequence(registry: Registry) -> None:
+    result = convert_version(fast_conv_model(stride=2, hint=1), {"com.acme": 4}, registry=registry)
     (constant,) = result.graph.initializer
     assert list(result.graph.node[0].input) == ["x", constant.name]
     assert numpy_helper.to_array(constant).tolist() == 2
-    assert stated(result) == {}
+    assert attributes_of(result) == {}
 
 
-def test_steps_of_ones_own_are_taken_back(registry: Registry) -> None:
-    up = convert_version(fast(stride=2, padding="none"), {"com.acme": 4}, registry=registry)
+def test_applies_custom_steps_downwards(registry: Registry) -> None:
+    up = convert_version(fast_conv_model(stride=2, padding="none"), {"com.acme": 4}, registry=registry)
     down = convert_version(up, {"com.acme": 1}, registry=registry)
-    assert stated(down) == {"stride": 2, "padding": b"none"}
+    assert attributes_of(down) == {"stride": 2, "padding": b"none"}
     assert list(down.graph.node[0].input) == ["x"]
 
 
-def test_types_of_ones_own_operators_are_inferred(registry: Registry) -> None:
+def test_infers_types_of_custom_operators(registry: Registry) -> None:
     nodes = [node("FastConv", ["x"], ["f"], "com.acme"), node("Clip", ["f"], ["y"], min=0.5)]
     model = build(nodes, {"x": X}, ["y"], {"": 10, "com.acme": 1})
     result = convert_version(model, 13, registry=registry)
@@ -305,14 +314,14 @@ def test_types_of_ones_own_operators_are_inferred(registry: Registry) -> None:
     assert result.graph.initializer[0].data_type == TensorProto.FLOAT
 
 
-def test_domains_of_both_kinds_are_converted_together(registry: Registry) -> None:
-    result = convert_version(fast(), {"": 13, "com.acme": 3}, registry=registry)
+def test_converts_standard_and_custom_domains_together(registry: Registry) -> None:
+    result = convert_version(fast_conv_model(), {"": 13, "com.acme": 3}, registry=registry)
     assert imports(result) == {"": 13, "com.acme": 3}
     assert len(result.graph.node[1].input) == 2
 
 
-def test_once_a_domain_is_defined_its_nodes_have_to_resolve(registry: Registry) -> None:
-    model = fast()
+def test_refuses_unknown_operators_and_opsets_of_defined_domains(registry: Registry) -> None:
+    model = fast_conv_model()
     model.graph.node[0].op_type = "FastCnov"
     plan = plan_version(model, {"com.acme": 3}, registry=registry)
     assert "FastConv" in plan.refusals[0].remedy
@@ -320,6 +329,6 @@ def test_once_a_domain_is_defined_its_nodes_have_to_resolve(registry: Registry) 
         convert_version(model, {"com.acme": 5}, registry=registry)
 
 
-def test_the_projects_own_registry_does_not_learn_of_it(registry: Registry) -> None:
+def test_default_registry_stays_unchanged(registry: Registry) -> None:
     assert "com.acme" in registry.domains()
     assert "com.acme" not in default_registry().domains()

@@ -1,4 +1,4 @@
-"""What a conversion has no business with is as it was: byte for byte, in its order, in every graph."""
+"""Everything that a conversion does not rewrite stays byte-identical and in order, in every graph."""
 
 from __future__ import annotations
 
@@ -17,44 +17,44 @@ from opshift.converter.convert import convert_version
 from opshift.model.messages import ModelProto
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-PARSERS = {"onnx": onnx.ModelProto.FromString, "own": ModelProto.FromString}
+PARSERS = {"onnx": onnx.ModelProto.FromString, "opshift": ModelProto.FromString}
 
 
-def put_back(result: Any, original: Any) -> None:
-    """Undo in `result` what may have changed: named nodes that differ, nodes and constants that are new."""
-    for container, old in zip(containers(result), containers(original), strict=True):
-        names = {each.name for each in old.node}
+def undo_changes(result: Any, original: Any) -> None:
+    """Undo the permitted changes of `result`: rewritten nodes, new nodes, new constants and opset imports."""
+    for container, original_container in zip(containers(result), containers(original), strict=True):
+        names = {each.name for each in original_container.node}
         for each in [each for each in container.node if each.name not in names]:
             container.node.remove(each)
-        for now, before in zip(container.node, old.node, strict=True):
-            if before.op_type in CHANGED_OPERATORS:
-                now.CopyFrom(before)
-        if hasattr(old, "initializer"):
-            del container.initializer[len(old.initializer) :]
-    for now, before in zip((result, *result.functions), (original, *original.functions), strict=True):
-        for one, other in zip(now.opset_import, before.opset_import, strict=True):
-            if one.domain == "":
-                one.version = other.version
+        for new, old in zip(container.node, original_container.node, strict=True):
+            if old.op_type in CHANGED_OPERATORS:
+                new.CopyFrom(old)
+        if hasattr(original_container, "initializer"):
+            del container.initializer[len(original_container.initializer) :]
+    for new, old in zip((result, *result.functions), (original, *original.functions), strict=True):
+        for new_import, old_import in zip(new.opset_import, old.opset_import, strict=True):
+            if new_import.domain == "":
+                new_import.version = old_import.version
 
 
 @pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
-@pytest.mark.parametrize("inplace", [False, True], ids=["a copy", "in place"])
+@pytest.mark.parametrize("inplace", [False, True], ids=["copy", "in place"])
 @pytest.mark.parametrize(("source", "target"), [(11, 13), (13, 11)], ids=["up", "down"])
-def test_all_but_the_changed_nodes_is_byte_for_byte_the_same(
+def test_unchanged_parts_are_byte_identical(
     parse: Callable[[bytes], Any], inplace: bool, source: int, target: int
 ) -> None:
     original = parse(full_model(source).SerializeToString())
-    given = parse(full_model(source).SerializeToString())
-    result = convert_version(given, target, inplace=inplace, ir_version="keep")
+    model = parse(full_model(source).SerializeToString())
+    result = convert_version(model, target, inplace=inplace, ir_version="keep")
     assert {each.version for each in result.opset_import if not each.domain} == {target}
     assert result.SerializeToString() != original.SerializeToString()
-    put_back(result, original)
+    undo_changes(result, original)
     assert result.SerializeToString(deterministic=True) == original.SerializeToString(deterministic=True)
 
 
 @pytest.mark.parametrize(("source", "target"), [(11, 13), (13, 11)], ids=["up", "down"])
-def test_in_every_graph_and_function_some_node_changes(source: int, target: int) -> None:
-    """But in the one that has nothing to change."""
+def test_changes_nodes_in_every_graph_and_function(source: int, target: int) -> None:
+    """Only the initialization graph has no node that changes."""
     result = convert_version(full_model(source), target, ir_version="keep")
     pairs = zip(containers(full_model(source)), containers(result), strict=True)
     same = [before.name for before, after in pairs if list(before.node) == list(after.node)]
@@ -62,9 +62,9 @@ def test_in_every_graph_and_function_some_node_changes(source: int, target: int)
 
 
 @pytest.mark.parametrize("parse", PARSERS.values(), ids=PARSERS)
-@pytest.mark.parametrize("inplace", [False, True], ids=["a copy", "in place"])
+@pytest.mark.parametrize("inplace", [False, True], ids=["copy", "in place"])
 @pytest.mark.parametrize("opset", [11, 13])
-def test_a_target_that_is_the_source_changes_nothing(
+def test_source_opset_as_target_changes_nothing(
     parse: Callable[[bytes], Any], inplace: bool, opset: int
 ) -> None:
     original = full_model(opset).SerializeToString()
@@ -74,7 +74,7 @@ def test_a_target_that_is_the_source_changes_nothing(
 
 
 @pytest.mark.parametrize("path", sorted(LIGHT.glob("*.onnx")), ids=lambda path: path.stem)
-def test_a_network_at_its_target_is_what_it_was(path: Path) -> None:
+def test_keeps_networks_at_their_own_opset(path: Path) -> None:
     original = path.read_bytes()
     model = onnx.ModelProto.FromString(original)
     opset = model.opset_import[0].version
@@ -82,8 +82,8 @@ def test_a_network_at_its_target_is_what_it_was(path: Path) -> None:
     assert convert_version(original, opset) == original
 
 
-def test_bytes_at_their_target_are_what_they_were() -> None:
-    """Also if protobuf would write them in another order."""
+def test_returns_the_input_bytes_at_the_target_opset() -> None:
+    """Even if protobuf would serialize the fields in a different order."""
     model = build([node("Relu", ["x"], ["y"], "relu")], {"x": np.ones(1, np.float32)}, ["y"], 13)
     last = onnx.ModelProto(producer_name=model.producer_name)
     model.ClearField("producer_name")
@@ -92,7 +92,7 @@ def test_bytes_at_their_target_are_what_they_were() -> None:
     assert convert_version(shuffled, 13) == shuffled
 
 
-def test_a_change_of_opset_without_a_changed_node_changes_nothing_else() -> None:
+def test_opset_change_without_rewrites_changes_only_imports() -> None:
     model = full_model()
     del model.graph.node[3]
     del model.graph.output[1]
@@ -102,15 +102,15 @@ def test_a_change_of_opset_without_a_changed_node_changes_nothing_else() -> None
     assert result.SerializeToString() == model.SerializeToString()
 
 
-def successor(model: Any, name: str) -> Any:
-    (found,) = (each for each in model.graph.node if each.name == name)
-    return found
+def node_named(model: Any, name: str) -> Any:
+    (match,) = (each for each in model.graph.node if each.name == name)
+    return match
 
 
-@pytest.mark.parametrize("name", ["second", "fourth"], ids=["one node for one", "several nodes for one"])
-def test_a_successor_has_the_name_and_notes_of_what_it_replaces(name: str) -> None:
-    before = successor(full_model(), name)
-    after = successor(convert_version(full_model(), 13), name)
+@pytest.mark.parametrize("name", ["second", "fourth"], ids=["one new node", "several new nodes"])
+def test_replacement_keeps_name_and_metadata(name: str) -> None:
+    before = node_named(full_model(), name)
+    after = node_named(convert_version(full_model(), 13), name)
     for field in ("name", "doc_string", "overload"):
         assert getattr(after, field) == getattr(before, field)
     assert list(after.metadata_props) == list(before.metadata_props)
@@ -118,25 +118,25 @@ def test_a_successor_has_the_name_and_notes_of_what_it_replaces(name: str) -> No
     assert after.SerializeToString().endswith(UNKNOWN_FIELD)
 
 
-def test_the_other_new_nodes_have_none_of_them() -> None:
+def test_other_emitted_nodes_have_no_name_or_metadata() -> None:
     result = convert_version(full_model(), 13)
     new = [each for each in result.graph.node if not each.name]
     assert [each.op_type for each in new] != []
     assert not any(each.doc_string or each.metadata_props for each in new)
 
 
-def test_attributes_that_stay_keep_their_notes() -> None:
+def test_kept_attributes_keep_doc_strings() -> None:
     model = full_model()
     reduce = node("ReduceMean", ["a"], ["m"], "mean", axes=[1], keepdims=0)
     annotated(next(each for each in reduce.attribute if each.name == "keepdims"))
     model.graph.node.append(reduce)
-    after = successor(convert_version(model, 18), "mean")
+    after = node_named(convert_version(model, 18), "mean")
     (keepdims,) = after.attribute
     assert keepdims == next(each for each in reduce.attribute if each.name == "keepdims")
     assert keepdims.doc_string == "a note"
 
 
-def test_what_replaces_a_node_stands_where_it_stood() -> None:
+def test_replacement_keeps_the_node_position() -> None:
     result = convert_version(full_model(), 13)
     kept = [each.name for each in result.graph.node if each.name]
     assert kept == [each.name for each in full_model().graph.node]
@@ -147,26 +147,26 @@ def test_what_replaces_a_node_stands_where_it_stood() -> None:
     assert all(third < place < fifth for place in places)
 
 
-def test_new_constants_come_after_the_weights_that_are_there() -> None:
+def test_appends_constants_after_existing_initializers() -> None:
     result = convert_version(full_model(), 13)
     assert [each.name for each in result.graph.initializer][:2] == ["w", "unused"]
     assert len(result.graph.initializer) > 2
 
 
-def test_training_graphs_are_converted() -> None:
+def test_converts_training_graphs() -> None:
     result = convert_version(full_model(), 13)
     (info,) = result.training_info
     assert [len(each.input) for each in info.algorithm.node] == [2, 2]
     assert [(each.key, each.value) for each in info.update_binding] == [("w", "new")]
 
 
-def test_no_inferred_types_are_added() -> None:
+def test_adds_no_inferred_types() -> None:
     model = full_model()
     del model.graph.value_info[:]
     assert len(convert_version(model, 18).graph.value_info) == 0
 
 
-def test_the_order_of_opset_imports_stays() -> None:
+def test_keeps_the_order_of_opset_imports() -> None:
     model = full_model()
     result = convert_version(model, 13)
     assert [(each.domain, each.version) for each in result.opset_import] == [
@@ -174,7 +174,7 @@ def test_the_order_of_opset_imports_stays() -> None:
     ]  # fmt: skip
 
 
-def test_a_big_weight_is_kept_as_it_is_stored() -> None:
+def test_keeps_the_storage_of_initializers() -> None:
     """Typed fields stay typed fields, and raw bytes stay raw bytes."""
     model = full_model()
     typed = helper.make_tensor("typed", FLOAT, [3], [1.0, 2.0, 3.0])
@@ -183,7 +183,7 @@ def test_a_big_weight_is_kept_as_it_is_stored() -> None:
     assert after["typed"] == typed
 
 
-def test_the_signature_of_the_model_stays() -> None:
+def test_keeps_the_model_signature() -> None:
     model = full_model()
     for target in (12, 13, 18, 21):
         result = convert_version(model, target)
@@ -191,18 +191,18 @@ def test_the_signature_of_the_model_stays() -> None:
         assert list(result.graph.output) == list(model.graph.output)
 
 
-def test_a_replacement_by_another_operator_has_the_name_too() -> None:
+def test_replacement_by_another_operator_keeps_the_name() -> None:
     upsample = node("Upsample", ["x"], ["y"], "upsample", mode="nearest", scales=[1.0, 2.0])
     result = convert_version(build([upsample], {"x": np.ones((2, 2), np.float32)}, ["y"], 8), 10)
     assert op_types(result) == ["Resize"]
     assert (result.graph.node[0].name, result.graph.node[0].doc_string) == ("upsample", "on upsample")
 
 
-# What is said of values and of where nodes run
+# Value information and device configurations
 
 
-def test_what_is_said_of_a_value_stays_true_when_another_node_makes_it() -> None:
-    """Dropout-7 made a mask of the type of the data; from 10 on it is a bool."""
+def test_value_info_stays_valid_after_rewrites() -> None:
+    """The mask of Dropout-7 has the type of the data; since opset 10 it is boolean."""
     dropout = node("Dropout", ["x"], ["y", "mask"], "drop", ratio=0.5)
     model = build([dropout], {"x": np.ones((2, 2), np.float32)}, {"y": FLOAT}, 10)
     model.graph.value_info.append(helper.make_tensor_value_info("mask", TensorProto.BOOL, [2, 2]))
@@ -212,8 +212,8 @@ def test_what_is_said_of_a_value_stays_true_when_another_node_makes_it() -> None
         assert list(result.graph.value_info) == list(model.graph.value_info)
 
 
-def placed(*tensors: str) -> onnx.ModelProto:
-    """Softmax, sharded by some of its tensors; it becomes several nodes."""
+def sharded_softmax(*tensors: str) -> onnx.ModelProto:
+    """Return a Softmax that is sharded by the given tensors and becomes several nodes."""
     softmax = node("Softmax", ["x"], ["y"], "soft", axis=1)
     configuration = softmax.device_configurations.add(configuration_id="two gpus", pipeline_stage=3)
     for name in tensors:
@@ -221,16 +221,16 @@ def placed(*tensors: str) -> onnx.ModelProto:
     return build([softmax], {"x": np.ones((2, 3, 4), np.float32)}, ["y"], 11, ir_version=11)
 
 
-def test_nodes_run_where_the_one_ran_that_they_replace() -> None:
-    result = convert_version(placed(), 13)
+def test_emitted_nodes_keep_the_device_configuration() -> None:
+    result = convert_version(sharded_softmax(), 13)
     assert len(result.graph.node) > 1
     for each in result.graph.node:
         (configuration,) = each.device_configurations
         assert (configuration.configuration_id, configuration.pipeline_stage) == ("two gpus", 3)
 
 
-def test_a_tensor_is_sharded_by_the_nodes_that_have_it() -> None:
-    result = convert_version(placed("x", "y"), 13)
+def test_sharding_specs_follow_their_tensors() -> None:
+    result = convert_version(sharded_softmax("x", "y"), 13)
     for each in result.graph.node:
         sharded = {spec.tensor_name for one in each.device_configurations for spec in one.sharding_spec}
         assert sharded == {"x", "y"} & {*each.input, *each.output}

@@ -1,4 +1,4 @@
-"""Files: read with clear errors, written whole or not at all."""
+"""Model files are read with clear errors and written atomically."""
 
 from __future__ import annotations
 
@@ -20,47 +20,47 @@ from opshift.model.messages import EncodeError, ModelProto
 
 
 def model(name: str = "y") -> ModelProto:
-    made = build([helper.make_node("Relu", ["x"], [name])], {"x": np.ones(2, np.float32)}, [name], 13)
-    return ModelProto.FromString(made.SerializeToString())
+    proto = build([helper.make_node("Relu", ["x"], [name])], {"x": np.ones(2, np.float32)}, [name], 13)
+    return ModelProto.FromString(proto.SerializeToString())
 
 
-@pytest.mark.parametrize("kind", [Path, str], ids=["a Path", "text"])
-def test_what_is_written_is_read(kind: type[Path] | type[str], tmp_path: Path) -> None:
-    path = kind(tmp_path / "model.onnx")
+@pytest.mark.parametrize("path_type", [Path, str], ids=["Path", "str"])
+def test_reads_written_models(path_type: type[Path] | type[str], tmp_path: Path) -> None:
+    path = path_type(tmp_path / "model.onnx")
     write_model(model(), path)
     assert read_model(path) == model()
     assert onnx.load(tmp_path / "model.onnx").SerializeToString() == model().SerializeToString()
 
 
-def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:
+def test_leaves_no_temporary_files(tmp_path: Path) -> None:
     write_model(model(), tmp_path / "model.onnx")
     write_model(model("z"), tmp_path / "model.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_models_of_onnx_are_written_too(tmp_path: Path) -> None:
+def test_writes_onnx_models(tmp_path: Path) -> None:
     theirs = onnx.ModelProto.FromString(model().SerializeToString())
     write_model(theirs, tmp_path / "model.onnx")
     assert (tmp_path / "model.onnx").read_bytes() == theirs.SerializeToString()
 
 
-def failing(*_: Any, **__: Any) -> None:
+def raise_no_space(*_: Any, **__: Any) -> None:
     raise OSError(28, "No space left on device")
 
 
-def interrupted(*_: Any, **__: Any) -> None:
+def raise_interrupt(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("call", ["os.fsync", "os.write", "os.replace", "pathlib.Path.chmod"])
 @pytest.mark.parametrize(
-    ("how", "error"),
-    [(failing, CannotWrite), (interrupted, KeyboardInterrupt)],
+    ("failure", "error"),
+    [(raise_no_space, CannotWrite), (raise_interrupt, KeyboardInterrupt)],
     ids=["failure", "interruption"],
 )
-def test_the_old_file_outlives_a(
+def test_failed_write_keeps_the_old_file(
     call: str,
-    how: Callable[..., None],
+    failure: Callable[..., None],
     error: type[BaseException],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -68,15 +68,15 @@ def test_the_old_file_outlives_a(
     path = tmp_path / "model.onnx"
     write_model(model(), path)
     with monkeypatch.context() as patch:
-        patch.setattr(call, how)
+        patch.setattr(call, failure)
         with pytest.raises(error):
             write_model(model("z"), path)
     assert read_model(path) == model()
     assert [each.name for each in tmp_path.iterdir()] == ["model.onnx"]
 
 
-def test_a_failure_leaves_no_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.fsync", failing)
+def test_failed_write_leaves_no_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.fsync", raise_no_space)
     with pytest.raises(CannotWrite) as caught:
         write_model(model(), tmp_path / "model.onnx")
     assert "No space left" in caught.value.reason
@@ -85,7 +85,7 @@ def test_a_failure_leaves_no_new_file(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o755], ids=oct)
-def test_permissions_of_the_old_file_are_kept(mode: int, tmp_path: Path) -> None:
+def test_keeps_permissions_of_the_old_file(mode: int, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     write_model(model(), path)
     path.chmod(mode)
@@ -94,7 +94,7 @@ def test_permissions_of_the_old_file_are_kept(mode: int, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o027, 0o077], ids=oct)
-def test_a_new_file_has_the_permissions_that_any_new_one_has(mask: int, tmp_path: Path) -> None:
+def test_new_file_respects_the_umask(mask: int, tmp_path: Path) -> None:
     before = os.umask(mask)
     try:
         write_model(model(), tmp_path / "model.onnx")
@@ -104,7 +104,7 @@ def test_a_new_file_has_the_permissions_that_any_new_one_has(mask: int, tmp_path
     assert stat.S_IMODE((tmp_path / "model.onnx").stat().st_mode) == 0o666 & ~mask
 
 
-def test_of_a_link_the_file_it_leads_to_is_written(tmp_path: Path) -> None:
+def test_writes_through_symbolic_links(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     target, link = tmp_path / "elsewhere" / "model.onnx", tmp_path / "link.onnx"
     write_model(model(), target)
@@ -117,16 +117,16 @@ def test_of_a_link_the_file_it_leads_to_is_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     ["absent/model.onnx", ".", "no\0name", "a" * 300],
-    ids=["no such folder", "a folder", "a null character in the name", "a name too long"],
+    ids=["missing folder", "folder", "null character in the name", "name too long"],
 )
-def test_a_model_cannot_be_written_to(name: str, tmp_path: Path) -> None:
+def test_refuses_invalid_output_paths(name: str, tmp_path: Path) -> None:
     with pytest.raises((CannotWrite, UsageError)) as caught:
         write_model(model(), tmp_path / name)
     assert caught.value.reason
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_device_is_not_replaced() -> None:
+def test_refuses_to_replace_a_device() -> None:
     with pytest.raises(UsageError):
         write_model(model(), Path(os.devnull))
     assert not Path(os.devnull).is_file()
@@ -135,15 +135,15 @@ def test_a_device_is_not_replaced() -> None:
 @pytest.mark.parametrize(
     "name",
     ["absent.onnx", ".", "no\0name"],
-    ids=["no such file", "a folder", "a null character in the name"],
+    ids=["missing file", "folder", "null character in the name"],
 )
-def test_a_model_cannot_be_read_from(name: str, tmp_path: Path) -> None:
+def test_refuses_unreadable_paths(name: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidModel) as caught:
         read_model(tmp_path / name)
     assert "cannot be read" in caught.value.reason
 
 
-def test_a_model_that_is_too_large_cannot_be_read(tmp_path: Path) -> None:
+def test_refuses_to_read_models_above_2_gib(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.touch()
     os.truncate(path, 2**31)
@@ -152,9 +152,9 @@ def test_a_model_that_is_too_large_cannot_be_read(tmp_path: Path) -> None:
     assert "convert_file" in caught.value.remedy
 
 
-def test_a_model_that_is_too_large_cannot_be_written(tmp_path: Path) -> None:
+def test_refuses_to_write_models_above_2_gib(tmp_path: Path) -> None:
     class Large:
-        def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf spells it
+        def SerializeToString(self) -> bytes:  # noqa: N802 - the name in protobuf
             raise EncodeError("Failed to serialize proto")
 
     large: Any = Large()
@@ -165,9 +165,9 @@ def test_a_model_that_is_too_large_cannot_be_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"text", model().SerializeToString()[:-1]], ids=["empty", "text", "cut off"]
+    "data", [b"", b"text", model().SerializeToString()[:-1]], ids=["empty", "text", "truncated"]
 )
-def test_what_is_in_a_file_is_no_model(data: bytes, tmp_path: Path) -> None:
+def test_refuses_files_that_are_not_models(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(data)
     with pytest.raises(InvalidModel) as caught:

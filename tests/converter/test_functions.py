@@ -1,4 +1,4 @@
-"""Model-local functions: own opset imports, no initializers, and attributes that the caller gives."""
+"""Model-local functions: their own opset imports, no initializers, and attribute references."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import InvalidModel
 
 
-def squeezing() -> list[NodeProto]:
+def squeeze_and_softmax() -> list[NodeProto]:
     return [node("Squeeze", ["a"], ["s"], axes=[0]), node("Softmax", ["s"], ["b"], axis=0)]
 
 
-def nested() -> onnx.ModelProto:
-    """A function that calls a function, and changes itself."""
-    inner = function("Inner", squeezing())
+def nested_functions() -> onnx.ModelProto:
+    """Return a model with a function that calls a function; both change."""
+    inner = function("Inner", squeeze_and_softmax())
     outer = function(
         "Outer",
         [
@@ -36,18 +36,18 @@ def nested() -> onnx.ModelProto:
     return model(nodes, [outer, inner])
 
 
-def named_as_an_operator() -> onnx.ModelProto:
-    """local.Softmax is a function, the Softmax within is the operator."""
+def function_named_softmax() -> onnx.ModelProto:
+    """local.Softmax is a function; the Softmax in its body is the operator."""
     return calling_model(function("Softmax", [node("Softmax", ["a"], ["b"], axis=1)]))
 
 
-def twice() -> onnx.ModelProto:
+def called_twice() -> onnx.ModelProto:
     nodes = [node("Cut", ["x"], ["c"], "local"), node("Unsqueeze", ["c"], ["d"], axes=[0])]
-    return model([*nodes, node("Cut", ["d"], ["y"], "local")], [function("Cut", squeezing())])
+    return model([*nodes, node("Cut", ["d"], ["y"], "local")], [function("Cut", squeeze_and_softmax())])
 
 
-def with_graph() -> onnx.ModelProto:
-    """If in a function, whose branches are converted too."""
+def function_with_branches() -> onnx.ModelProto:
+    """Return a model with a function that contains an If whose branches change."""
     bodies = {
         name: helper.make_graph(
             [node("Softmax", ["a"], [output], axis=axis)],
@@ -69,16 +69,22 @@ def with_graph() -> onnx.ModelProto:
 @pytest.mark.parametrize("target", [13, 18, 21])
 @pytest.mark.parametrize(
     "make",
-    [lambda: calling_model(function("Cut", squeezing())), nested, named_as_an_operator, twice, with_graph],
+    [
+        lambda: calling_model(function("Cut", squeeze_and_softmax())),
+        nested_functions,
+        function_named_softmax,
+        called_twice,
+        function_with_branches,
+    ],
     ids=[
-        "a function",
-        "a function that calls a function",
-        "a function named as an operator",
-        "a function called twice",
-        "a function with a graph within",
+        "one function",
+        "nested functions",
+        "function with the name of an operator",
+        "function called twice",
+        "function with subgraphs",
     ],
 )
-def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto], target: int) -> None:
+def test_preserves_outputs(make: Callable[[], onnx.ModelProto], target: int) -> None:
     before = make()
     after = convert_version(before, target)
     assert {opset_of(each) for each in (after, *after.functions)} == {target}
@@ -86,51 +92,51 @@ def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto], target:
 
 
 @pytest.mark.parametrize(
-    ("of_function", "of_model", "target"),
+    ("function_opset", "model_opset", "target"),
     [(11, 18, 18), (11, 13, 18), (13, 11, 13), (18, 13, 15), (13, 13, 13)],
     ids=[
         "only the function is converted",
-        "both go up, the function further",
+        "both are upgraded, the function further",
         "only the model is converted",
-        "the model goes up, the function down",
-        "neither is",
+        "the model is upgraded, the function downgraded",
+        "neither is converted",
     ],
 )
-def test_a_function_is_converted_from_its_own_opset(of_function: int, of_model: int, target: int) -> None:
-    """Onnxruntime reads a function by the model's opset, so that the reference has to run what came in."""
-    axes: dict[str, Any] = {"axes": [0]} if of_function < 13 else {}
+def test_converts_functions_from_their_own_opset(function_opset: int, model_opset: int, target: int) -> None:
+    """The reference runs the original, because onnxruntime uses the opset of the model for its functions."""
+    axes: dict[str, Any] = {"axes": [0]} if function_opset < 13 else {}
     constant = node("Constant", [], ["axes"], value=helper.make_tensor("axes", TensorProto.INT64, [1], [0]))
     squeeze = node("Squeeze", ["a", *([] if axes else ["axes"])], ["b"], **axes)
-    body = function("Cut", [*([] if axes else [constant]), squeeze], of_function)
-    before = calling_model(body, of_model)
+    body = function("Cut", [*([] if axes else [constant]), squeeze], function_opset)
+    before = calling_model(body, model_opset)
     after = convert_version(before, target)
     assert {opset_of(each) for each in (after, *after.functions)} == {target}
     assert_equal(run(after, FEEDS), run_reference(before, FEEDS))
 
 
-def test_a_function_without_opset_imports_has_those_of_its_model() -> None:
-    before = calling_model(function("Cut", squeezing()))
+def test_function_without_imports_uses_those_of_the_model() -> None:
+    before = calling_model(function("Cut", squeeze_and_softmax()))
     del before.functions[0].opset_import[:]
     after = convert_version(before, 13)
     assert len(after.functions[0].opset_import) == 0
     assert len(next(each for each in after.functions[0].node if each.op_type == "Squeeze").input) == 2
 
 
-def test_constants_are_nodes_of_the_function() -> None:
-    after = convert_version(calling_model(function("Cut", squeezing())), 13)
+def test_adds_constants_as_nodes_of_the_function() -> None:
+    after = convert_version(calling_model(function("Cut", squeeze_and_softmax())), 13)
     assert [each.op_type for each in after.functions[0].node][:2] == ["Constant", "Squeeze"]
     assert after.functions[0].node[1].input[1] == after.functions[0].node[0].output[0]
     assert len(after.graph.initializer) == 0
 
 
-def test_new_names_are_in_no_other_function() -> None:
-    after = convert_version(nested(), 13)
-    made = [name for each in (after.graph, *after.functions) for one in each.node for name in one.output]
-    new = [name for name in made if name.startswith(("const", "shape", "flatten"))]
-    assert len(new) == len(set(new)) > 3
+def test_new_names_are_unique_across_functions() -> None:
+    after = convert_version(nested_functions(), 13)
+    outputs = [name for each in (after.graph, *after.functions) for one in each.node for name in one.output]
+    fresh = [name for name in outputs if name.startswith(("const", "shape", "flatten"))]
+    assert len(fresh) == len(set(fresh)) > 3
 
 
-def test_what_stays_is_as_it_was() -> None:
+def test_function_without_rewrites_changes_only_its_import() -> None:
     body = function("Plain", [node("Relu", ["a"], ["b"], name="relu", doc_string="kept")])
     body.doc_string, body.overload = "of the function", "first"
     body.metadata_props.add(key="k", value="v")
@@ -139,10 +145,10 @@ def test_what_stays_is_as_it_was() -> None:
     assert after == body
 
 
-# Attributes that the call gives
+# Attribute references
 
 
-def test_a_reference_is_kept_on_a_node_that_stays() -> None:
+def test_keeps_references_on_kept_nodes() -> None:
     leaky = with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
     before = calling_model(function("Leak", [leaky], attributes=["slope"]), slope=0.25)
     after = convert_version(before, 13)
@@ -150,7 +156,7 @@ def test_a_reference_is_kept_on_a_node_that_stays() -> None:
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-def test_a_reference_is_kept_on_a_node_whose_other_attributes_change() -> None:
+def test_keeps_references_on_rewritten_nodes() -> None:
     reduce = with_references(
         node("ReduceMean", ["a"], ["b"], axes=[1]), keepdims=("keep", AttributeProto.INT)
     )
@@ -161,7 +167,7 @@ def test_a_reference_is_kept_on_a_node_whose_other_attributes_change() -> None:
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-def test_a_default_that_the_function_states_is_kept() -> None:
+def test_keeps_attribute_defaults() -> None:
     leaky = with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", AttributeProto.FLOAT))
     body = function("Leak", [leaky])
     body.attribute_proto.append(helper.make_attribute("slope", 0.5))
@@ -171,10 +177,10 @@ def test_a_default_that_the_function_states_is_kept() -> None:
     assert_equal(run(after, FEEDS), run(before, FEEDS))
 
 
-# What a function sees
+# Scope of a function
 
 
-def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
+def test_function_cannot_read_values_of_the_caller() -> None:
     before = calling_model(function("Peek", [node("Add", ["a", "x"], ["b"])]))
     with pytest.raises(InvalidModel) as caught:
         convert_version(before, 13)
@@ -182,7 +188,7 @@ def test_a_function_does_not_see_the_graph_that_calls_it() -> None:
     assert str(caught.value.place).startswith("function local.Peek")
 
 
-def test_a_type_in_a_function_is_known_where_it_is_stated() -> None:
+def test_uses_value_info_of_functions() -> None:
     clip = node("Clip", ["a"], ["b"], min=0.5)
     body = function("Cut", [clip], 10)
     body.value_info.append(helper.make_tensor_value_info("a", TensorProto.FLOAT, None))
@@ -190,15 +196,15 @@ def test_a_type_in_a_function_is_known_where_it_is_stated() -> None:
     assert_equal(run(convert_version(before, 13), FEEDS), run(before, FEEDS))
 
 
-def test_functions_that_nobody_calls_are_converted() -> None:
+def test_converts_uncalled_functions() -> None:
     cut = [node("Squeeze", ["a"], ["b"], axes=[0])]
     before = model([node("Relu", ["x"], ["y"])], [function("Cut", cut)])
     assert plan_version(before, 13).functions[0].changes
 
 
-@pytest.mark.parametrize("is_called", [False, True], ids=["by no node", "by a function that no node calls"])
-def test_a_refusal_in_a_function_that_nothing_calls_says_so(is_called: bool) -> None:
-    """Of its input nothing is known, and there is no call to specialise it for."""
+@pytest.mark.parametrize("is_called", [False, True], ids=["without calls", "called by an uncalled function"])
+def test_refusal_in_an_uncalled_function_says_so(is_called: bool) -> None:
+    """Its input is unknown, and there is no call to specialize it for."""
     functions = [function("Soft", [node("Softmax", ["a"], ["b"], axis=0)], 13)]
     if is_called:
         functions.append(function("Outer", [node("Soft", ["a"], ["b"], "local")], 13))
@@ -211,7 +217,7 @@ def test_a_refusal_in_a_function_that_nothing_calls_says_so(is_called: bool) -> 
     assert refusal.remedy == "remove the function"
 
 
-def test_all_refusals_of_all_functions_are_told_at_once() -> None:
+def test_reports_refusals_of_all_functions_together() -> None:
     dropping = [node("Dropout", ["a"], ["b"], name="drop", is_test=0)]
     functions = [function(name, dropping, 6) for name in ("First", "Second")]
     with pytest.raises(ConversionRefused) as caught:
@@ -222,8 +228,8 @@ def test_all_refusals_of_all_functions_are_told_at_once() -> None:
     ]
 
 
-def test_a_function_imports_the_domain_of_its_new_nodes() -> None:
-    """LabelEncoder-1 becomes nodes of the default domain or stays; either way every domain is imported."""
+def test_function_imports_the_domains_of_its_nodes() -> None:
+    """The function imports every domain that its nodes use, whether or not Scaler is rewritten."""
     body = function(
         "Scale", [node("Scaler", ["a"], ["b"], "ai.onnx.ml", offset=[0.0], scale=[2.0])], {"ai.onnx.ml": 1}
     )

@@ -1,6 +1,6 @@
-"""The work grows with the model and no faster: four times the nodes, four times the calls.
+"""The work of a conversion is linear in the model size: four times the nodes, four times the calls.
 
-Calls of functions are counted, in Python and in C; nothing is timed.
+The tests count function calls in Python and in C; they measure no time.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from opshift.converter.report import Report
 X = np.ones((1, 4, 8), np.float32)
 SMALL, LARGE = 1_000, 4_000
 SLACK = 1.05
-"""What lists that grow and the like may add."""
+"""Tolerance for costs such as the growth of lists."""
 
 
-def node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **stated: Any) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, **stated)
-    return made
+def node(op_type: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Any) -> NodeProto:
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, **attributes)
+    return result
 
 
 def chain(step: Callable[[int, str, str], list[NodeProto]], count: int, opset: int = 9) -> onnx.ModelProto:
-    """About `count` nodes, each after the one before."""
+    """Return a model of about `count` nodes, each of which reads the one before."""
     nodes: list[NodeProto] = []
     value, number = "x", 0
     while len(nodes) < count:
@@ -44,7 +44,7 @@ def unchanged(i: int, a: str, b: str) -> list[NodeProto]:
 
 
 def changed(i: int, a: str, b: str) -> list[NodeProto]:
-    """Some ask for types, some for ranks, some for constants, some become several nodes."""
+    """Return nodes with steps that query types, ranks or constants, or emit several nodes."""
     return [
         node("Clip", [a], [b + "c"], min=float(i)),
         node("Unsqueeze", [b + "c"], [b + "u"], axes=[0]),
@@ -55,8 +55,8 @@ def changed(i: int, a: str, b: str) -> list[NodeProto]:
     ]
 
 
-def with_graphs(i: int, a: str, b: str) -> list[NodeProto]:
-    """Four nodes, two of them in graphs that read what is around them and change."""
+def with_subgraphs(i: int, a: str, b: str) -> list[NodeProto]:
+    """Return four nodes, two of them in branches that change and read outer values."""
     bodies = {
         name: helper.make_graph(
             [node("Clip", [a], [b + name[0]], min=0.5)],
@@ -70,7 +70,7 @@ def with_graphs(i: int, a: str, b: str) -> list[NodeProto]:
 
 
 def shapes(i: int, a: str, b: str) -> list[NodeProto]:
-    """Every rank depends on the shape of the node before."""
+    """Return nodes with ranks that depend on the shape of the previous node."""
     return [
         node("Shape", [a], [b + "s"]),
         node("Reshape", [a, b + "s"], [b + "r"]),
@@ -79,7 +79,7 @@ def shapes(i: int, a: str, b: str) -> list[NodeProto]:
 
 
 def weighted(count: int) -> onnx.ModelProto:
-    """Every node has a weight of its own, half of them unused ones beside."""
+    """Return a model with one used and one unused weight per node."""
     model = chain(lambda i, a, b: [node("Add", [a, f"w{i}"], [b])], count)
     for i in range(count):
         model.graph.initializer.append(numpy_helper.from_array(np.zeros(1, np.float32), f"w{i}"))
@@ -88,14 +88,14 @@ def weighted(count: int) -> onnx.ModelProto:
 
 
 def wide(count: int) -> onnx.ModelProto:
-    """One node reads what all others make."""
+    """Return a model with a last node that reads the outputs of all other nodes."""
     nodes = [node("Clip", ["x"], [f"v{i}"], min=0.5) for i in range(count)]
     nodes.append(node("Concat", [f"v{i}" for i in range(count)], ["y"], axis=0))
     return build(nodes, {"x": X}, ["y"], 9)
 
 
 def with_functions(count: int) -> onnx.ModelProto:
-    """A function for every other node."""
+    """Return a model in which each node calls a different function."""
     imports = [helper.make_opsetid("", 9)]
     model = chain(lambda i, a, b: [node(f"F{i}", [a], [b], domain="local")], count // 2)
     model.opset_import.append(helper.make_opsetid("local", 1))
@@ -105,8 +105,8 @@ def with_functions(count: int) -> onnx.ModelProto:
     return model
 
 
-def with_taken_names(count: int) -> onnx.ModelProto:
-    """The names that new values would have are all there already."""
+def with_used_names(count: int) -> onnx.ModelProto:
+    """Return a model that already uses the names that new values would have."""
     model = chain(changed, count)
     for i in range(count):
         name = f"const_{i}" if i else "const"
@@ -114,8 +114,8 @@ def with_taken_names(count: int) -> onnx.ModelProto:
     return model
 
 
-def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called."""
+def count_calls(action: Callable[[], object]) -> int:
+    """Return the number of function calls."""
     count = 0
 
     def profile(frame: Any, event: str, argument: Any) -> None:
@@ -124,48 +124,48 @@ def calls_of(work: Callable[[], object]) -> int:
 
     sys.setprofile(profile)
     try:
-        work()
+        action()
     finally:
         sys.setprofile(None)
     return count
 
 
 MODELS: list[tuple[str, Callable[[int], onnx.ModelProto]]] = [
-    ("nodes that stay", lambda n: chain(unchanged, n)),
-    ("nodes that change", lambda n: chain(changed, n)),
-    ("nodes with graphs", lambda n: chain(with_graphs, n // 2)),
+    ("kept nodes", lambda n: chain(unchanged, n)),
+    ("rewritten nodes", lambda n: chain(changed, n)),
+    ("nodes with subgraphs", lambda n: chain(with_subgraphs, n // 2)),
     ("shapes that depend on shapes", lambda n: chain(shapes, n)),
     ("weights", weighted),
-    ("a node that reads all others", wide),
+    ("node that reads all others", wide),
     ("functions", with_functions),
-    ("names that are taken", with_taken_names),
+    ("used names", with_used_names),
 ]
 
 
 @pytest.mark.parametrize("make", [row[1] for row in MODELS], ids=[row[0] for row in MODELS])
-def test_the_work_grows_as_the_model_with(make: Callable[[int], onnx.ModelProto]) -> None:
+def test_work_is_linear(make: Callable[[int], onnx.ModelProto]) -> None:
     small, large = make(SMALL), make(LARGE)
-    convert(make(10), 21)  # definitions are loaded, and routes found, once
-    few = calls_of(lambda: convert(small, 21))
-    many = calls_of(lambda: convert(large, 21))
+    convert(make(10), 21)  # loads definitions and finds routes, both cached
+    few = count_calls(lambda: convert(small, 21))
+    many = count_calls(lambda: convert(large, 21))
     assert many < few * (LARGE / SMALL) * SLACK
 
 
-def test_refusals_grow_as_the_model() -> None:
+def test_work_for_refusals_is_linear() -> None:
     def plan(count: int) -> Report:
         model = chain(lambda i, a, b: [node("Nonesuch", [a], [b])], count)
         return Report.of(plan_version(model, 21))
 
     plan(10)
-    few, many = (calls_of(lambda count=count: plan(count)) for count in (SMALL // 4, LARGE // 4))  # type: ignore[misc]  # mypy infers no type of a default
+    few, many = (count_calls(lambda count=count: plan(count)) for count in (SMALL // 4, LARGE // 4))  # type: ignore[misc]  # mypy does not infer the type of a default
     assert many < few * (LARGE / SMALL) * SLACK
 
 
-def test_a_node_that_stays_costs_few_calls() -> None:
-    """Nodes of an operator that does not change are looked at once, together."""
-    few, many = (calls_of(_converting(chain(unchanged, count))) for count in (SMALL, LARGE))
+def test_kept_nodes_cost_few_calls() -> None:
+    """Nodes of an unaffected operator are examined together, once."""
+    few, many = (count_calls(_conversion_of(chain(unchanged, count))) for count in (SMALL, LARGE))
     assert (many - few) / (LARGE - SMALL) < 10
 
 
-def _converting(model: onnx.ModelProto) -> Callable[[], object]:
+def _conversion_of(model: onnx.ModelProto) -> Callable[[], object]:
     return lambda: convert(model, 21)

@@ -1,4 +1,4 @@
-"""What bodies are handed by the nodes that hold them, where they do not state it."""
+"""Types and shapes that a node passes to the inputs of its subgraphs where they declare none."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from support.running import build
 
 from opshift.inference.scope import Scope
 
-Scoping = Callable[..., Scope]
+ScopeFactory = Callable[..., Scope]
 FEEDS: dict[str, Any] = {"s": np.zeros((2, 1), np.float16), "x": np.zeros((5, 3), np.float64)}
 
 
-def _held(node: onnx.NodeProto, scope_of: Scoping, opset: int = 13) -> Scope:
-    """The scope of the body of the only node."""
+def _body_scope(node: onnx.NodeProto, scope_of: ScopeFactory, opset: int = 13) -> Scope:
+    """Return the scope of the body of the only node."""
     model = build([node], FEEDS, [], opset)
     model.graph.input.append(helper.make_tensor_sequence_value_info("q", TensorProto.INT32, None))
     scope = scope_of(model.graph, model.opset_import)
@@ -26,76 +26,76 @@ def _held(node: onnx.NodeProto, scope_of: Scoping, opset: int = 13) -> Scope:
     return scope.child(body)
 
 
-def _node(op_type: str, inputs: list[str], names: str, **attributes: Any) -> onnx.NodeProto:
-    """A node whose body passes on all that it is handed, under names of one letter."""
+def _node_with_body(op_type: str, inputs: list[str], names: str, **attributes: Any) -> onnx.NodeProto:
+    """Return a node with a body that forwards all its inputs, named by single letters."""
     values = [onnx.ValueInfoProto(name=name) for name in names]
     nodes = [helper.make_node("Identity", [name], [f"{name}2"]) for name in names]
     body = helper.make_graph(nodes, "body", values, [onnx.ValueInfoProto(name=f"{n}2") for n in names])
-    made: onnx.NodeProto = helper.make_node(op_type, inputs, ["y"], body=body, **attributes)
-    return made
+    result: onnx.NodeProto = helper.make_node(op_type, inputs, ["y"], body=body, **attributes)
+    return result
 
 
 @pytest.mark.parametrize(
     ("node", "opset", "types", "shapes"),
     [
         pytest.param(
-            _node("Loop", ["", "", "s", "x"], "abcd"),
+            _node_with_body("Loop", ["", "", "s", "x"], "abcd"),
             13,
             ["int64", "bool", "float16", "double"],
             [(), (), None, None],
-            id="a loop, whose states may change their shapes",
+            id="Loop, where states may change shape",
         ),
         pytest.param(
-            _node("Scan", ["s", "x"], "ab", num_scan_inputs=1),
+            _node_with_body("Scan", ["s", "x"], "ab", num_scan_inputs=1),
             13,
             ["float16", "double"],
             [(2, 1), (3,)],
-            id="a scan by rows",
+            id="Scan over rows",
         ),
         pytest.param(
-            _node("Scan", ["s", "x"], "ab", num_scan_inputs=1, scan_input_axes=[-1]),
+            _node_with_body("Scan", ["s", "x"], "ab", num_scan_inputs=1, scan_input_axes=[-1]),
             13,
             ["float16", "double"],
             [(2, 1), (5,)],
-            id="a scan by columns",
+            id="Scan over columns",
         ),
         pytest.param(
-            _node("Scan", ["", "s", "x"], "ab", num_scan_inputs=1),
+            _node_with_body("Scan", ["", "s", "x"], "ab", num_scan_inputs=1),
             8,
             ["float16", "double"],
             [(1,), ()],
-            id="a scan of batches",
+            id="Scan with batches",
         ),
         pytest.param(
-            _node("SequenceMap", ["q", "x"], "ab"),
+            _node_with_body("SequenceMap", ["q", "x"], "ab"),
             17,
             ["int32", "double"],
             [None, (5, 3)],
-            id="an element of a sequence, and a tensor",
+            id="SequenceMap over a sequence and a tensor",
         ),
     ],
 )
-def test_inputs_of_bodies(
+def test_infers_subgraph_inputs(
     node: onnx.NodeProto,
     opset: int,
     types: list[str],
     shapes: list[tuple[int, ...] | None],
-    scope_of: Scoping,
+    scope_of: ScopeFactory,
 ) -> None:
-    body = _held(node, scope_of, opset)
+    body = _body_scope(node, scope_of, opset)
     names = [value.name for value in body.container.input]
     assert [body.element_type(f"{name}2") for name in names] == types
     assert [body.shape(f"{name}2") for name in names] == shapes
 
 
-def test_what_is_stated_comes_first(scope_of: Scoping) -> None:
-    node = _node("Loop", ["", "", "s"], "abc")
+def test_declared_types_take_precedence(scope_of: ScopeFactory) -> None:
+    node = _node_with_body("Loop", ["", "", "s"], "abc")
     body = node.attribute[0].g
     body.input[2].CopyFrom(helper.make_tensor_value_info("c", TensorProto.FLOAT16, [None, 1]))
-    found = _held(node, scope_of)
-    assert (found.element_type("c"), found.shape("c")) == ("float16", (None, 1))
+    scope = _body_scope(node, scope_of)
+    assert (scope.element_type("c"), scope.shape("c")) == ("float16", (None, 1))
 
 
-def test_what_no_input_stands_for_is_not_known(scope_of: Scoping) -> None:
-    found = _held(_node("Loop", ["", ""], "abc"), scope_of)
-    assert (found.element_type("c"), found.shape("c")) == (None, None)
+def test_input_without_a_source_is_unknown(scope_of: ScopeFactory) -> None:
+    scope = _body_scope(_node_with_body("Loop", ["", ""], "abc"), scope_of)
+    assert (scope.element_type("c"), scope.shape("c")) == (None, None)

@@ -1,4 +1,4 @@
-"""Types and shapes of values that the model says nothing about."""
+"""Inference of types and shapes that the model does not declare."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ from opshift.inference.scope import Scope
 from opshift.model.node import Node
 from opshift.model.types import element_type_of, shape_of
 
-Scoping = Callable[..., Scope]
-Rewire = Callable[[int, str, str], list[NodeProto]]
+ScopeFactory = Callable[..., Scope]
+NodeFactory = Callable[[int, str, str], list[NodeProto]]
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.ones((2, 3), np.float32)
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **stated: Any
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], domain: str = "", **attributes: Any
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **stated)
-    return made
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, domain=domain, **attributes)
+    return result
 
 
-def scope(scoping: Scoping, *nodes: NodeProto, opset: int = 17, **weights: Any) -> Scope:
-    """The facts about nodes that read `x`, float of 2 by 3, and `yes`, a boolean."""
+def build_scope(scope_of: ScopeFactory, *nodes: NodeProto, opset: int = 17, **weights: Any) -> Scope:
+    """Return the scope of nodes that read `x`, a float of shape (2, 3), and `yes`, a boolean."""
     arrays = {name: np.asarray(each) for name, each in weights.items()}
     feeds = {"x": X, "yes": np.array(True)}
     model = build(nodes, feeds, [], {"": opset, "com.acme": 1}, initializers=arrays)
-    return scoping(model.graph, model.opset_import)
+    return scope_of(model.graph, model.opset_import)
 
 
 Row = tuple[str, list[NodeProto], str | None, tuple[int | None, ...] | None]
 ROWS: list[Row] = [
-    ("the type of the data", [node("Relu", ["x"], ["y"])], "float", (2, 3)),
-    ("a fixed type", [node("Shape", ["x"], ["y"])], "int64", (2,)),
-    ("a type that an attribute names", [node("Cast", ["x"], ["y"], to=INT64)], "int64", (2, 3)),
-    ("a type that an attribute could name", [node("EyeLike", ["x"], ["y"], dtype=INT64)], "int64", (2, 3)),
-    ("an attribute left out, so the input's", [node("EyeLike", ["x"], ["y"])], "float", (2, 3)),
+    ("type of the data", [node("Relu", ["x"], ["y"])], "float", (2, 3)),
+    ("fixed type", [node("Shape", ["x"], ["y"])], "int64", (2,)),
+    ("type from an attribute", [node("Cast", ["x"], ["y"], to=INT64)], "int64", (2, 3)),
+    ("type from an optional attribute", [node("EyeLike", ["x"], ["y"], dtype=INT64)], "int64", (2, 3)),
+    ("optional attribute omitted", [node("EyeLike", ["x"], ["y"])], "float", (2, 3)),
     (
-        "a type that a tensor in an attribute has",
+        "type of a tensor attribute",
         [
             node("Shape", ["x"], ["s"]),
             node("ConstantOfShape", ["s"], ["y"], value=helper.make_tensor("", INT64, [1], [7])),
@@ -57,15 +57,15 @@ ROWS: list[Row] = [
         (2, 3),
     ),
     (
-        "a type that is left out in an attribute",
+        "tensor attribute omitted",
         [node("Shape", ["x"], ["s"]), node("ConstantOfShape", ["s"], ["y"])],
         "float",
         (2, 3),
     ),
-    ("a second output's type", [node("TopK", ["x", "k"], ["v", "y"])], "int64", (2, 1)),
-    ("a sequence", [node("SequenceConstruct", ["x", "x"], ["y"])], "seq(tensor(float))", None),
+    ("type of the second output", [node("TopK", ["x", "k"], ["v", "y"])], "int64", (2, 1)),
+    ("sequence", [node("SequenceConstruct", ["x", "x"], ["y"])], "seq(tensor(float))", None),
     (
-        "an element of a sequence",
+        "element of a sequence",
         [
             node("SplitToSequence", ["x"], ["s"]),
             node("Constant", [], ["i"], value_int=0),
@@ -75,7 +75,7 @@ ROWS: list[Row] = [
         None,
     ),
     (
-        "what an optional holds",
+        "element of an optional",
         [
             node("SequenceConstruct", ["x"], ["s"]),
             node("Optional", ["s"], ["o"]),
@@ -84,51 +84,51 @@ ROWS: list[Row] = [
         "seq(tensor(float))",
         None,
     ),
-    ("an empty sequence", [node("SequenceEmpty", [], ["y"], dtype=INT64)], "seq(tensor(int64))", None),
-    ("an empty sequence of what is usual", [node("SequenceEmpty", [], ["y"])], "seq(tensor(float))", None),
-    ("numpy's rule for shapes", [node("Add", ["x", "row"], ["y"])], "float", (4, 2, 3)),
-    ("a node of a domain that nobody defined", [node("F", ["x"], ["y"], "com.acme")], None, None),
-    ("a node of an operator that nobody knows", [node("Nonesuch", ["x"], ["y"])], None, None),
-    ("a node that is not in its opset yet", [node("Gelu", ["x"], ["y"])], None, None),
+    ("empty sequence", [node("SequenceEmpty", [], ["y"], dtype=INT64)], "seq(tensor(int64))", None),
+    ("empty sequence of the default type", [node("SequenceEmpty", [], ["y"])], "seq(tensor(float))", None),
+    ("broadcasting", [node("Add", ["x", "row"], ["y"])], "float", (4, 2, 3)),
+    ("undefined domain", [node("F", ["x"], ["y"], "com.acme")], None, None),
+    ("unknown operator", [node("Nonesuch", ["x"], ["y"])], None, None),
+    ("operator of a later opset", [node("Gelu", ["x"], ["y"])], None, None),
     (
-        "what follows from an unknown",
+        "consumer of an unknown value",
         [node("F", ["x"], ["f"], "com.acme"), node("Relu", ["f"], ["y"])],
         None,
         None,
     ),
     (
-        "what follows from an unknown and does not care",
+        "fixed type after an unknown value",
         [node("F", ["x"], ["f"], "com.acme"), node("Cast", ["f"], ["y"], to=BOOL)],
         "bool",
         None,
     ),
-    ("a node without its inputs", [node("Add", [], ["y"])], None, None),
-    ("a node that leaves its input out", [node("Relu", [""], ["y"])], None, None),
+    ("node without inputs", [node("Add", [], ["y"])], None, None),
+    ("node with an empty input", [node("Relu", [""], ["y"])], None, None),
 ]
 
 
 @pytest.mark.parametrize(
     ("nodes", "element_type", "shape"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS]
 )
-def test_inferred_is(
+def test_infers_types_and_shapes(
     nodes: list[NodeProto],
     element_type: str | None,
     shape: tuple[int | None, ...] | None,
-    scope_of: Scoping,
+    scope_of: ScopeFactory,
 ) -> None:
-    found = scope(scope_of, *nodes, k=np.array([1]), row=np.ones((4, 1, 3), np.float32))
-    assert (found.element_type("y"), found.shape("y")) == (element_type, shape)
+    scope = build_scope(scope_of, *nodes, k=np.array([1]), row=np.ones((4, 1, 3), np.float32))
+    assert (scope.element_type("y"), scope.shape("y")) == (element_type, shape)
 
 
-def test_what_the_model_states_comes_first(scope_of: Scoping) -> None:
+def test_declared_types_take_precedence(scope_of: ScopeFactory) -> None:
     model = build([node("F", ["x"], ["y"], "com.acme")], {"x": X}, [], {"": 17, "com.acme": 1})
     model.graph.value_info.append(helper.make_tensor_value_info("y", TensorProto.DOUBLE, ["n", 3]))
-    found = scope_of(model.graph, model.opset_import)
-    assert (found.element_type("y"), found.shape("y")) == ("double", (None, 3))
+    scope = scope_of(model.graph, model.opset_import)
+    assert (scope.element_type("y"), scope.shape("y")) == ("double", (None, 3))
 
 
-def test_an_input_of_unknown_shape_is_asked_for_at_any_time(scope_of: Scoping) -> None:
-    """Also from within a branch, while the branch is looked at to tell what comes out of it."""
+def test_queries_an_unknown_input_during_branch_inference(scope_of: ScopeFactory) -> None:
+    """The branch reads the input while the type of its output is inferred."""
     nodes = [node("MaxPool", ["c"], ["v"], kernel_shape=[2, 2]), node("Identity", ["v"], ["t"])]
     body = helper.make_graph(nodes, "body", [], [helper.make_tensor_value_info("t", FLOAT, None)])
     nodes = [node("Cast", ["x"], ["c"], to=FLOAT)]
@@ -136,58 +136,61 @@ def test_an_input_of_unknown_shape_is_asked_for_at_any_time(scope_of: Scoping) -
     model = build(nodes, {"x": X, "yes": np.array(True)}, ["y"], 17)
     model.graph.input[0].type.tensor_type.ClearField("shape")
     model.graph.output[0].type.tensor_type.ClearField("shape")
-    found = scope_of(model.graph, model.opset_import)
-    within = found.child(model.graph.node[1].attribute[0].g)
-    assert within.shape("t") == within.shape("v")
-    assert (found.shape("c"), found.element_type("c")) == (None, "float")
+    scope = scope_of(model.graph, model.opset_import)
+    inner = scope.child(model.graph.node[1].attribute[0].g)
+    assert inner.shape("t") == inner.shape("v")
+    assert (scope.shape("c"), scope.element_type("c")) == (None, "float")
 
 
-def test_outputs_that_are_left_out_tell_nothing_of_those_that_are_not(scope_of: Scoping) -> None:
-    """Not even in another model: the rank follows from the shape."""
+def test_omitted_outputs_are_cached_separately(scope_of: ScopeFactory) -> None:
+    """Models share cached inference, and the rank follows from the shape."""
     for output, expected in (("", None), ("y", 2), ("", None), ("y", 2)):
         model = build([node("Squeeze", ["x"], [output])], {"x": np.ones((1, 2, 3), np.float32)}, [], 11)
-        found = scope_of(model.graph, model.opset_import)
-        assert found.rank(output) == expected
+        scope = scope_of(model.graph, model.opset_import)
+        assert scope.rank(output) == expected
 
 
-def test_what_the_model_states_without_a_type_or_shape_is_inferred(scope_of: Scoping) -> None:
+def test_infers_values_declared_without_a_type(scope_of: ScopeFactory) -> None:
     model = build([node("Relu", ["x"], ["y"])], {"x": X}, [], 17)
     model.graph.value_info.add(name="y")
-    found = scope_of(model.graph, model.opset_import)
-    assert (found.element_type("y"), found.shape("y")) == ("float", (2, 3))
+    scope = scope_of(model.graph, model.opset_import)
+    assert (scope.element_type("y"), scope.shape("y")) == ("float", (2, 3))
 
 
-def test_the_opset_decides_which_operator_it_is(scope_of: Scoping) -> None:
-    """The mask of Dropout had the data's type before 10, and is boolean since."""
+def test_uses_the_operator_version_of_the_opset(scope_of: ScopeFactory) -> None:
+    """The mask of Dropout has the type of the data before opset 10 and is boolean since."""
     nodes = [node("Dropout", ["x"], ["y", "mask"])]
-    assert scope(scope_of, *nodes, opset=9).element_type("mask") == "float"
-    assert scope(scope_of, *nodes, opset=10).element_type("mask") == "bool"
+    assert build_scope(scope_of, *nodes, opset=9).element_type("mask") == "float"
+    assert build_scope(scope_of, *nodes, opset=10).element_type("mask") == "bool"
 
 
 # Long chains
 
 
-def branches(read: str, made: str) -> dict[str, onnx.GraphProto]:
-    """Two graphs that pass on a value from around them, and say nothing of its type."""
+def branches(source: str, output: str) -> dict[str, onnx.GraphProto]:
+    """Return two branches that forward an outer value and declare no type."""
     return {
         name: helper.make_graph(
-            [node("Identity", [read], [made + name[0]])], name, [], [onnx.ValueInfoProto(name=made + name[0])]
+            [node("Identity", [source], [output + name[0]])],
+            name,
+            [],
+            [onnx.ValueInfoProto(name=output + name[0])],
         )
         for name in ("then_branch", "else_branch")
     }
 
 
-CHAINS: list[tuple[str, Rewire]] = [
+CHAINS: list[tuple[str, NodeFactory]] = [
     ("Relu", lambda i, a, b: [node("Relu", [a], [b])]),
-    ("Add of one value and itself", lambda i, a, b: [node("Add", [a, a], [b])]),
+    ("Add of a value to itself", lambda i, a, b: [node("Add", [a, a], [b])]),
     ("Sum of three", lambda i, a, b: [node("Sum", ["x", a, a], [b])]),
-    ("EyeLike, whose type is its input's", lambda i, a, b: [node("EyeLike", [a], [b])]),
+    ("EyeLike with the type of its input", lambda i, a, b: [node("EyeLike", [a], [b])]),
     (
-        "Cast to and fro",
+        "Cast there and back",
         lambda i, a, b: [node("Cast", [a], [b + "_"], to=INT64), node("Cast", [b + "_"], [b], to=FLOAT)],
     ),
     (
-        "Reshape by a shape on the way",
+        "Reshape to a computed shape",
         lambda i, a, b: [node("Shape", [a], [b + "_"]), node("Reshape", [a, b + "_"], [b])],
     ),
     ("Transpose", lambda i, a, b: [node("Transpose", [a], [b + "_"]), node("Transpose", [b + "_"], [b])]),
@@ -198,35 +201,38 @@ CHAINS: list[tuple[str, Rewire]] = [
             node("Split", [b + "_"], [b, ""], axis=0),
         ],
     ),
-    ("If, whose graphs read the one before", lambda i, a, b: [node("If", ["yes"], [b], **branches(a, b))]),
+    (
+        "If with branches that read the previous value",
+        lambda i, a, b: [node("If", ["yes"], [b], **branches(a, b))],
+    ),
 ]
 
 
-@pytest.mark.parametrize("step", [row[1] for row in CHAINS], ids=[row[0] for row in CHAINS])
-def test_a_chain_of_5000_is_followed_to_its_end(step: Rewire, scope_of: Scoping) -> None:
-    nodes = [each for i in range(5_000) for each in step(i, f"v{i - 1}" if i else "x", f"v{i}")]
-    found = scope(scope_of, *nodes)
-    assert (found.element_type("v4999"), found.shape("v4999")) == ("float", (2, 3))
+@pytest.mark.parametrize("make_nodes", [row[1] for row in CHAINS], ids=[row[0] for row in CHAINS])
+def test_infers_chains_of_5000_nodes(make_nodes: NodeFactory, scope_of: ScopeFactory) -> None:
+    nodes = [each for i in range(5_000) for each in make_nodes(i, f"v{i - 1}" if i else "x", f"v{i}")]
+    scope = build_scope(scope_of, *nodes)
+    assert (scope.element_type("v4999"), scope.shape("v4999")) == ("float", (2, 3))
 
 
-@pytest.mark.parametrize("step", [row[1] for row in CHAINS[:4]], ids=[row[0] for row in CHAINS[:4]])
-def test_the_end_of_a_chain_is_asked_for_in_a_conversion(step: Rewire) -> None:
-    """Clip asks for the type, Softmax for the rank."""
-    nodes = [each for i in range(2_000) for each in step(i, f"v{i - 1}" if i else "x", f"v{i}")]
+@pytest.mark.parametrize("make_nodes", [row[1] for row in CHAINS[:4]], ids=[row[0] for row in CHAINS[:4]])
+def test_converts_the_end_of_a_long_chain(make_nodes: NodeFactory) -> None:
+    """Clip needs the type, Softmax the rank."""
+    nodes = [each for i in range(2_000) for each in make_nodes(i, f"v{i - 1}" if i else "x", f"v{i}")]
     nodes += [node("Clip", ["v1999"], ["c"], min=0.5), node("Softmax", ["c"], ["y"], axis=-1)]
     result = convert_version(build(nodes, {"x": X}, ["y"], 10), 13)
     assert [each.op_type for each in result.graph.node][-2:] == ["Clip", "Softmax"]
 
 
-def test_a_value_is_inferred_once(scope_of: Scoping, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often it is read: a ladder where every value is read twice has 2 ** 40 ways through it."""
+def test_infers_each_value_once(scope_of: ScopeFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value is read twice, so the chain has 2 ** 40 paths."""
     nodes = [node("Add", [f"v{i - 1}" if i else "x"] * 2, [f"v{i}"]) for i in range(40)]
-    found = scope(scope_of, *nodes)
-    assert found.element_type("v39") == "float"
-    assert found.shape("v39") == (2, 3)
+    scope = build_scope(scope_of, *nodes)
+    assert scope.element_type("v39") == "float"
+    assert scope.shape("v39") == (2, 3)
 
 
-# Graphs within, and functions
+# Subgraphs and functions
 
 
 def loop() -> NodeProto:
@@ -248,33 +254,33 @@ def loop() -> NodeProto:
     return node("Loop", ["", "yes", "x"], ["y", "parts"], body=body)
 
 
-def test_what_comes_out_of_a_loop_has_the_types_within(scope_of: Scoping) -> None:
-    found = scope(scope_of, loop())
-    assert (found.element_type("y"), found.element_type("parts")) == ("float", "int64")
-    assert found.shape("parts") == (None, 2)
+def test_loop_outputs_have_the_types_of_the_body(scope_of: ScopeFactory) -> None:
+    scope = build_scope(scope_of, loop())
+    assert (scope.element_type("y"), scope.element_type("parts")) == ("float", "int64")
+    assert scope.shape("parts") == (None, 2)
 
 
-def test_what_comes_out_of_a_branch_has_the_type_within(scope_of: Scoping) -> None:
-    found = scope(
+def test_if_outputs_have_the_types_of_the_branches(scope_of: ScopeFactory) -> None:
+    scope = build_scope(
         scope_of, node("Cast", ["x"], ["i"], to=INT64), node("If", ["yes"], ["y"], **branches("i", "b"))
     )
-    assert (found.element_type("y"), found.shape("y")) == ("int64", (2, 3))
+    assert (scope.element_type("y"), scope.shape("y")) == ("int64", (2, 3))
 
 
-def test_within_a_graph_the_types_around_it_are_known(scope_of: Scoping) -> None:
-    outer = scope(scope_of, node("Cast", ["x"], ["i"], to=INT64))
+def test_subgraph_reads_types_of_the_enclosing_graph(scope_of: ScopeFactory) -> None:
+    outer = build_scope(scope_of, node("Cast", ["x"], ["i"], to=INT64))
     inner = onnx.GraphProto(node=[node("Neg", ["i"], ["y"])])
-    found = scope_of(inner, [helper.make_opsetid("", 17)], outer)
-    assert (found.element_type("y"), found.shape("y")) == ("int64", (2, 3))
+    scope = scope_of(inner, [helper.make_opsetid("", 17)], outer)
+    assert (scope.element_type("y"), scope.shape("y")) == ("int64", (2, 3))
 
 
-def test_a_value_of_its_own_hides_the_one_around_it(scope_of: Scoping) -> None:
-    outer = scope(scope_of)
+def test_inner_value_shadows_an_outer_value(scope_of: ScopeFactory) -> None:
+    outer = build_scope(scope_of)
     inner = onnx.GraphProto(node=[node("F", [], ["y"], "com.acme"), node("Neg", ["y"], ["x"])])
     assert scope_of(inner, [helper.make_opsetid("", 17)], outer).element_type("x") is None
 
 
-def test_in_a_function_types_follow_from_what_it_states(scope_of: Scoping) -> None:
+def test_infers_types_in_functions_from_value_info(scope_of: ScopeFactory) -> None:
     imports = [helper.make_opsetid("", 17)]
     nodes = [node("Relu", ["a"], ["r"]), node("Add", ["r", "c"], ["b"]), node("Shape", ["b"], ["s"])]
     function = helper.make_function("local", "F", ["a", "c"], ["b", "s"], nodes, imports)
@@ -285,7 +291,7 @@ def test_in_a_function_types_follow_from_what_it_states(scope_of: Scoping) -> No
     assert scope_of(function, imports).shape("r") == (5,)
 
 
-def test_what_the_call_of_a_function_decides_is_not_known(scope_of: Scoping) -> None:
+def test_type_from_an_attribute_reference_is_unknown(scope_of: ScopeFactory) -> None:
     imports = [helper.make_opsetid("", 17)]
     cast = node("Cast", ["a"], ["b"])
     cast.attribute.add(name="to", ref_attr_name="given", type=AttributeProto.INT)
@@ -293,36 +299,36 @@ def test_what_the_call_of_a_function_decides_is_not_known(scope_of: Scoping) -> 
     assert scope_of(function, imports).element_type("b") is None
 
 
-# Nodes that adapters emitted
+# Emitted nodes
 
 
-def test_emitted_values_are_inferred_as_others_are(scope_of: Scoping) -> None:
-    found = scope(scope_of)
-    name, constant = found.fresh("shape"), found.fresh("cast")
-    found.add_emitted(Node("Shape", ["x"], [name], {}), 13)
-    found.add_emitted(Node("Cast", [name], [constant], {"to": FLOAT}), 13)
-    assert (found.element_type(name), found.shape(name)) == ("int64", (2,))
-    assert (found.element_type(constant), found.shape(constant)) == ("float", (2,))
+def test_infers_emitted_values(scope_of: ScopeFactory) -> None:
+    scope = build_scope(scope_of)
+    name, constant = scope.fresh("shape"), scope.fresh("cast")
+    scope.add_emitted(Node("Shape", ["x"], [name], {}), 13)
+    scope.add_emitted(Node("Cast", [name], [constant], {"to": FLOAT}), 13)
+    assert (scope.element_type(name), scope.shape(name)) == ("int64", (2,))
+    assert (scope.element_type(constant), scope.shape(constant)) == ("float", (2,))
 
 
-# Against ONNX
+# Comparison with ONNX
 
 
-def differences(model: onnx.ModelProto, scoping: Scoping) -> Iterator[str]:
-    """Where ONNX's inference and ours both know something, and it is not the same."""
+def differences(model: onnx.ModelProto, scope_of: ScopeFactory) -> Iterator[str]:
+    """Yield the values for which ONNX and this project infer contradicting facts."""
     bare = onnx.ModelProto()
     bare.CopyFrom(model)
     del bare.graph.value_info[:]
     for output in bare.graph.output:
         output.type.Clear()
-    inferred = shape_inference.infer_shapes(bare, data_prop=True).graph
+    graph = shape_inference.infer_shapes(bare, data_prop=True).graph
     del bare.graph.output[:]
-    ours = scoping(bare.graph, bare.opset_import)
-    for value in (*inferred.value_info, *inferred.output):
+    scope = scope_of(bare.graph, bare.opset_import)
+    for value in (*graph.value_info, *graph.output):
         theirs = element_type_of(value.type), shape_of(value.type)
-        found = ours.element_type(value.name), ours.shape(value.name)
-        if not _agree(theirs, found):
-            yield f"{value.name}: {theirs} is here {found}"
+        inferred = scope.element_type(value.name), scope.shape(value.name)
+        if not _agree(theirs, inferred):
+            yield f"{value.name}: ONNX infers {theirs}, opshift {inferred}"
 
 
 def _agree(theirs: tuple[Any, Any], ours: tuple[Any, Any]) -> bool:
@@ -335,24 +341,24 @@ def _agree(theirs: tuple[Any, Any], ours: tuple[Any, Any]) -> bool:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in LIGHT.glob("*.onnx")))
-def test_light_models_have_the_types_and_shapes_that_onnx_infers(name: str, scope_of: Scoping) -> None:
+def test_agrees_with_onnx_on_light_models(name: str, scope_of: ScopeFactory) -> None:
     model = onnx.load(LIGHT / f"{name}.onnx")
     assert list(differences(model, scope_of)) == []
 
 
-def test_the_types_and_ranks_of_a_light_model_are_known_in_full(scope_of: Scoping) -> None:
+def test_infers_all_types_and_shapes_of_a_light_model(scope_of: ScopeFactory) -> None:
     model = onnx.load(LIGHT / "light_squeezenet.onnx")
-    found = scope_of(model.graph, model.opset_import)
+    scope = scope_of(model.graph, model.opset_import)
     for each in model.graph.node:
         for output in each.output:
-            assert found.element_type(output) == "float"
-            assert found.shape(output) is not None
+            assert scope.element_type(output) == "float"
+            assert scope.shape(output) is not None
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_node_cases_have_the_types_and_shapes_that_onnx_infers(scope_of: Scoping) -> None:
-    """Every eighth of ONNX's operator cases, each at the newest version of its operator."""
+def test_agrees_with_onnx_on_node_cases(scope_of: ScopeFactory) -> None:
+    """Checks every eighth operator case of ONNX, each at the newest version of its operator."""
     models = [case.model for case in load_node_model_tests() if case.model is not None][::8]
     assert len(models) > 100
     wrong = {each.graph.name: list(differences(each, scope_of)) for each in models}
-    assert {name: found for name, found in wrong.items() if found} == {}
+    assert {name: lines for name, lines in wrong.items() if lines} == {}

@@ -1,4 +1,4 @@
-"""What is inferred of a value is what ONNX infers and what runtimes compute, and no less than ONNX knows."""
+"""Inferred facts agree with ONNX and with computed values, and are as complete as those of ONNX."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ from opshift.inference.scope import Scope
 from opshift.model.types import Shape, element_type_of, shape_of
 from opshift.registry.registry import default_registry
 
-Scoping = Callable[..., Scope]
-KNOWN_TO_ONNX_ALONE = {
-    "LabelEncoder": "the type of the values, which one of several attributes holds",
+ScopeFactory = Callable[..., Scope]
+INFERRED_ONLY_BY_ONNX = {
+    "LabelEncoder": "the type of the values, which is that of one of several attributes",
     "LinearAttention": "the type of a state that starts at zero",
-    "OptionalGetElement": "the type of a tensor, which need not be in an optional",
-    "Reshape": "sizes computed from other sizes, in the function body of LayerNormalization",
+    "OptionalGetElement": "the type of a tensor that is not in an optional",
+    "Reshape": "dimensions computed from other dimensions in the function body of LayerNormalization",
 }
-"""Operators that have a step, and of whose outputs ONNX infers more ranks or types."""
+"""Operators with a step, and the ranks or types of their outputs that only ONNX infers."""
 
 
 class Fact(NamedTuple):
-    """The element type and the shape of a value, as far as they are known."""
+    """Element type and shape of a value; None where unknown."""
 
     type: str | None
     shape: Shape | None
 
 
 class NodeCase(NamedTuple):
-    """One of ONNX's operator cases, without what it says of its outputs, and what those were."""
+    """Operator case of ONNX without declared output types, and its computed outputs."""
 
     name: str
     model: ModelProto
     computed: Mapping[str, Any]
 
 
-def _bare(model: ModelProto) -> ModelProto:
-    """The model without what it says of the values that nodes make."""
-    bare = ModelProto()
-    bare.CopyFrom(model)
-    del bare.graph.value_info[:]
-    for output in bare.graph.output:
+def _without_declared_outputs(model: ModelProto) -> ModelProto:
+    """Return a copy of the model without the declared types of node outputs."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.value_info[:]
+    for output in copy.graph.output:
         output.type.Clear()
-    return bare
+    return copy
 
 
 def _inferred_by_onnx(model: ModelProto) -> dict[str, Fact]:
@@ -61,13 +61,13 @@ def _inferred_by_onnx(model: ModelProto) -> dict[str, Fact]:
     return {each.name: Fact(element_type_of(each.type), shape_of(each.type)) for each in values}
 
 
-def _inferred(model: ModelProto, scoping: Scoping) -> dict[str, tuple[str, Fact]]:
-    """Of every value that a node makes, the operator's name and what is inferred."""
-    bare = ModelProto()
-    bare.CopyFrom(model)
-    del bare.graph.output[:]
-    scope = scoping(bare.graph, bare.opset_import)
-    names = ((node.op_type, name) for node in bare.graph.node for name in node.output if name)
+def _inferred(model: ModelProto, scope_of: ScopeFactory) -> dict[str, tuple[str, Fact]]:
+    """Return the operator and the inferred facts of each node output, by value name."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    del copy.graph.output[:]
+    scope = scope_of(copy.graph, copy.opset_import)
+    names = ((node.op_type, name) for node in copy.graph.node for name in node.output if name)
     return {name: (op_type, Fact(scope.element_type(name), scope.shape(name))) for op_type, name in names}
 
 
@@ -80,8 +80,8 @@ def _contradicts(found: Fact, truth: Fact) -> bool:
     return len(found.shape) != len(truth.shape) or any(None not in (a, b) and a != b for a, b in pairs)
 
 
-def _is_less(found: Fact, truth: Fact) -> bool:
-    """Whether the type or the rank is known to the other alone."""
+def _is_less_specific(found: Fact, truth: Fact) -> bool:
+    """Return whether only `truth` has a type or only `truth` has a shape."""
     return any(one is None and other is not None for one, other in zip(found, truth, strict=True))
 
 
@@ -97,7 +97,7 @@ def _node_cases() -> Iterator[NodeCase]:
             outputs = test.data_sets[0][1] if test.data_sets else []
             named = zip((each.name for each in test.model.graph.output), outputs, strict=False)
             computed = {name: _array(value) for name, value in named if _is_tensor(value)}
-            yield NodeCase(test.name, _bare(test.model), computed)
+            yield NodeCase(test.name, _without_declared_outputs(test.model), computed)
 
 
 def _is_tensor(value: Any) -> bool:
@@ -108,21 +108,21 @@ def _array(value: Any) -> Any:
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
 
-def _with_a_step() -> frozenset[str]:
-    """The operators of which some step does something."""
+def _operators_with_steps() -> frozenset[str]:
+    """Return the operators with a step that rewrites nodes."""
     table = adapter_table()
-    found = set()
+    names = set()
     for operator in default_registry().operators():
         steps = nx.get_edge_attributes(build_version_graph(operator, table), "step").values()
         if any(step.function for step in steps):
-            found.add(operator.name)
-    return frozenset(found)
+            names.add(operator.name)
+    return frozenset(names)
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_node_cases_are_as_onnx_infers_them(node_cases: list[NodeCase], scope_of: Scoping) -> None:
-    """And where an operator has a step that might ask, no less is known."""
-    asked, wrong, less = _with_a_step(), [], set()
+def test_agrees_with_onnx_on_node_cases(node_cases: list[NodeCase], scope_of: ScopeFactory) -> None:
+    """For operators with a step, which may query facts, at least as much is inferred as by ONNX."""
+    with_steps, contradictions, less_specific = _operators_with_steps(), [], set()
     count = 0
     for case in node_cases:
         theirs = _inferred_by_onnx(case.model)
@@ -130,16 +130,18 @@ def test_node_cases_are_as_onnx_infers_them(node_cases: list[NodeCase], scope_of
             truth = theirs.get(name, Fact(None, None))
             count += 1
             if _contradicts(found, truth):
-                wrong.append((case.name, name, found, truth))
-            if op_type in asked and _is_less(found, truth):
-                less.add(op_type)
+                contradictions.append((case.name, name, found, truth))
+            if op_type in with_steps and _is_less_specific(found, truth):
+                less_specific.add(op_type)
     assert count > 10_000
-    assert wrong == []
-    assert less == set(KNOWN_TO_ONNX_ALONE)
+    assert contradictions == []
+    assert less_specific == set(INFERRED_ONLY_BY_ONNX)
 
 
-def test_node_cases_are_as_computed(node_cases: list[NodeCase], scope_of: Scoping) -> None:
-    wrong = [
+def test_agrees_with_computed_outputs_of_node_cases(
+    node_cases: list[NodeCase], scope_of: ScopeFactory
+) -> None:
+    contradictions = [
         (case.name, name, inferred[name][1], truth)
         for case in node_cases
         for inferred in [_inferred(case.model, scope_of)]
@@ -147,7 +149,7 @@ def test_node_cases_are_as_computed(node_cases: list[NodeCase], scope_of: Scopin
         if name in inferred and _contradicts(inferred[name][1], truth := Fact(type_of(data), data.shape))
     ]
     assert sum(len(case.computed) for case in node_cases) > 1_500
-    assert wrong == []
+    assert contradictions == []
 
 
 @given(cases())
@@ -157,8 +159,8 @@ def test_node_cases_are_as_computed(node_cases: list[NodeCase], scope_of: Scopin
     derandomize=True,
     suppress_health_check=[*HealthCheck],
 )
-def test_random_models_are_as_computed(scope_of: Scoping, case: Case) -> None:
-    for name, (_, found) in _inferred(_bare(case.model), scope_of).items():
+def test_agrees_with_computed_values_of_random_models(scope_of: ScopeFactory, case: Case) -> None:
+    for name, (_, found) in _inferred(_without_declared_outputs(case.model), scope_of).items():
         data = case.values.get(name)
         if isinstance(data, np.ndarray):
             assert not _contradicts(found, Fact(type_of(data), data.shape)), name

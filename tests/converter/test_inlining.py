@@ -1,4 +1,4 @@
-"""The nodes of functions in place of their calls."""
+"""Inlining replaces calls with the nodes of their functions."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def inlined(before: onnx.ModelProto) -> onnx.ModelProto:
 
 def graph(name: str, nodes: list[onnx.NodeProto], output: str) -> GraphProto:
     value = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
-    made: GraphProto = helper.make_graph(nodes, name, [], [value])
-    return made
+    result: GraphProto = helper.make_graph(nodes, name, [], [value])
+    return result
 
 
-def nested() -> onnx.ModelProto:
-    """A function in a function, each called twice, with attributes passed on."""
+def nested_functions() -> onnx.ModelProto:
+    """Return nested functions, each called twice, the outer of which forwards its attribute."""
     soft = function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
     inner = with_references(call("Soft", ["a"], ["t"]), where=("axis", INT))
     outer = function("Outer", [inner, node("Relu", ["t"], ["r"]), call("Soft", ["r"], ["b"])])
@@ -49,8 +49,8 @@ def nested() -> onnx.ModelProto:
     return model(nodes, [outer, soft])
 
 
-def names_that_clash() -> onnx.ModelProto:
-    """Values of the function, and of the graphs in it, are called like those of the caller."""
+def name_clashes() -> onnx.ModelProto:
+    """Values of the function and of its subgraphs have the names of values of the caller."""
     then = graph("then", [node("Relu", ["a"], ["t"]), node("Neg", ["t"], ["z"])], "z")
     leaky = with_references(node("LeakyRelu", ["a"], ["t"]), alpha=("slope", FLOAT))
     nodes = [
@@ -62,7 +62,7 @@ def names_that_clash() -> onnx.ModelProto:
     return model(calls, [function("F", nodes)])
 
 
-def call_in_a_branch() -> onnx.ModelProto:
+def call_in_branch() -> onnx.ModelProto:
     soft = function("Soft", [node("Softmax", ["a"], ["t"], axis=1), node("Neg", ["t"], ["b"])])
     branches = {
         "then_branch": graph("then", [call("Soft", ["x"], ["t"])], "t"),
@@ -72,21 +72,21 @@ def call_in_a_branch() -> onnx.ModelProto:
     return model([node("If", ["yes"], ["y"], **branches)], [soft], feeds=feeds)
 
 
-def inputs_left_out() -> onnx.ModelProto:
+def omitted_inputs() -> onnx.ModelProto:
     clip = node("Clip", ["a", "low", "high"], ["b"])
     body = function("Cut", [clip], inputs=("a", "low", "high"))
     nodes = [call("Cut", ["x", "", "top"], ["m"]), call("Cut", ["m"], ["y"])]
     return model(nodes, [body], initializers={"top": np.array(0.5, np.float32)})
 
 
-def outputs_left_out() -> onnx.ModelProto:
+def omitted_outputs() -> onnx.ModelProto:
     parts = node("Split", ["a"], ["b", "c"], axis=2)
     body = function("Part", [parts], outputs=("b", "c"))
     nodes = [call("Part", ["x"], ["", "m"]), call("Part", ["m"], ["y", "rest"])]
     return model(nodes, [body])
 
 
-def default_of_an_attribute() -> onnx.ModelProto:
+def attribute_default() -> onnx.ModelProto:
     body = function("Leak", [with_references(node("LeakyRelu", ["a"], ["b"]), alpha=("slope", FLOAT))])
     body.attribute_proto.append(helper.make_attribute("slope", 0.5))
     return model([call("Leak", ["x"], ["m"]), call("Leak", ["m"], ["y"], slope=0.1)], [body])
@@ -95,25 +95,25 @@ def default_of_an_attribute() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     "make",
     [
-        nested,
-        names_that_clash,
-        call_in_a_branch,
-        inputs_left_out,
-        outputs_left_out,
-        default_of_an_attribute,
+        nested_functions,
+        name_clashes,
+        call_in_branch,
+        omitted_inputs,
+        omitted_outputs,
+        attribute_default,
         lambda: calling_model(function("Relu", [node("Relu", ["a"], ["n"]), node("Neg", ["n"], ["b"])])),
     ],
     ids=[
-        "functions in functions",
-        "names that clash",
-        "a call in a branch",
-        "inputs left out",
-        "outputs left out",
-        "a default of an attribute",
-        "a function named as an operator that it uses",
+        "nested functions",
+        "name clashes",
+        "call in a branch",
+        "omitted inputs",
+        "omitted outputs",
+        "attribute default",
+        "function with the name of an operator in its body",
     ],
 )
-def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto]) -> None:
+def test_preserves_outputs(make: Callable[[], onnx.ModelProto]) -> None:
     before = make()
     after = inlined(before)
     assert len(after.functions) == 0
@@ -122,25 +122,25 @@ def test_numbers_stay_the_same_with(make: Callable[[], onnx.ModelProto]) -> None
 
 
 @pytest.mark.parametrize(
-    ("outputs", "taken", "expected"),
+    ("outputs", "results", "expected"),
     [
         (("a",), ("y",), [X]),
         (("n", "n"), ("y", "z"), [-X, -X]),
         (("a", "n", "a"), ("y", "z", "w"), [X, -X, X]),
     ],
-    ids=["an input", "a value twice", "an input twice"],
+    ids=["input", "value twice", "input twice"],
 )
-def test_what_a_function_returns_twice_or_as_it_is(
-    outputs: tuple[str, ...], taken: tuple[str, ...], expected: list[Array]
+def test_inlines_functions_that_return_inputs_or_duplicates(
+    outputs: tuple[str, ...], results: tuple[str, ...], expected: list[Array]
 ) -> None:
-    """Onnxruntime knows no such functions."""
+    """Such functions do not run in onnxruntime."""
     body = function("F", [node("Neg", ["a"], ["n"])], outputs=outputs)
-    after = inlined(model([call("F", ["x"], taken)], [body], outputs=taken))
+    after = inlined(model([call("F", ["x"], results)], [body], outputs=results))
     assert_equal(run(after, FEEDS), expected)
 
 
-def test_a_graph_that_the_call_gives_keeps_its_names() -> None:
-    """It reads values of the caller, which the function does not see."""
+def test_keeps_names_in_graph_attributes_of_the_call() -> None:
+    """Such a graph reads values of the caller, which the function cannot read."""
     nodes = [
         node("ReduceSum", ["a"], ["s"], keepdims=0),
         node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
@@ -152,28 +152,28 @@ def test_a_graph_that_the_call_gives_keeps_its_names() -> None:
     assert_equal(run(inlined(model(calls, [body])), FEEDS), [np.abs(X)])
 
 
-def test_the_nodes_stand_where_the_call_stood() -> None:
-    before = nested()
+def test_inserts_nodes_at_the_call() -> None:
+    before = nested_functions()
     before.graph.node.insert(0, node("Abs", ["x"], ["first"]))
     before.graph.node.append(node("Abs", ["y"], ["last"]))
     nodes = ["Softmax", "Relu", "Softmax"]
     assert op_types(inlined(before)) == ["Abs", *nodes, *nodes, "Abs"]
 
 
-def test_the_node_that_makes_the_result_has_the_name_and_notes_of_the_call() -> None:
+def test_producer_of_the_result_has_the_name_and_metadata_of_the_call() -> None:
     body = function("F", [node("Neg", ["a"], ["n"], name="neg"), node("Relu", ["n"], ["b"], name="relu")])
     body.node[1].metadata_props.add(key="k", value="of the node")
-    made = call("F", ["x"], ["y"], name="call", doc_string="a note")
+    call_node = call("F", ["x"], ["y"], name="call", doc_string="a note")
     for key in ("k", "l"):
-        made.metadata_props.add(key=key, value="of the call")
-    first, last = inlined(model([made], [body])).graph.node
+        call_node.metadata_props.add(key=key, value="of the call")
+    first, last = inlined(model([call_node], [body])).graph.node
     assert (first.name, first.doc_string, list(first.metadata_props)) == ("call/neg", "", [])
     assert (last.name, last.doc_string) == ("call", "a note")
     assert {each.key: each.value for each in last.metadata_props} == {"k": "of the node", "l": "of the call"}
 
 
-def test_nothing_else_changes() -> None:
-    before = nested()
+def test_changes_nothing_else() -> None:
+    before = nested_functions()
     before.graph.node.append(node("Relu", ["y"], ["z"], name="kept", doc_string="a note"))
     before.graph.doc_string, before.producer_version = "of the graph", "1.2"
     before.metadata_props.add(key="k", value="v")
@@ -184,7 +184,7 @@ def test_nothing_else_changes() -> None:
     assert after == before
 
 
-def test_types_of_values_come_along_under_their_new_names() -> None:
+def test_copies_value_info_under_new_names() -> None:
     body = function("F", [node("Neg", ["a"], ["n"]), node("Relu", ["n"], ["b"])])
     body.value_info.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in "anb")
     before = model([node("Abs", ["x"], ["n"]), call("F", ["n"], ["y"])], [body])
@@ -192,13 +192,13 @@ def test_types_of_values_come_along_under_their_new_names() -> None:
     assert [each.name for each in after.graph.value_info] == [after.graph.node[1].output[0]] == ["n_1"]
 
 
-def test_training_graphs_are_inlined() -> None:
-    before = nested()
+def test_inlines_calls_in_training_graphs() -> None:
+    before = nested_functions()
     before.training_info.add().algorithm.CopyFrom(graph("algorithm", [call("Soft", ["t"], ["new"])], "new"))
     assert [each.op_type for each in inlined(before).training_info[0].algorithm.node] == ["Softmax"]
 
 
-def test_domains_that_only_functions_import_are_imported() -> None:
+def test_adds_imports_of_functions() -> None:
     body = function("F", [node("FastConv", ["a"], ["b"], "com.acme")], {"com.acme": 7, "local": 1})
     before = model([call("F", ["x"], ["y"])], [body])
     after = onnx.ModelProto.FromString(before.SerializeToString())
@@ -206,7 +206,7 @@ def test_domains_that_only_functions_import_are_imported() -> None:
     assert {each.domain: each.version for each in after.opset_import} == {"": 11, "local": 1, "com.acme": 7}
 
 
-# What stands in the way
+# Obstacles
 
 
 def obstacles(before: onnx.ModelProto, **targets: int) -> list[str]:
@@ -222,24 +222,26 @@ def obstacles(before: onnx.ModelProto, **targets: int) -> list[str]:
         ("Softmax", {}, ["it is written for opset 11 of ai.onnx, the graph for opset 13"]),
         ("Softmax", {"onnx": 13}, []),
     ],
-    ids=["with operators that are the same", "with operators that are not", "that both are converted to"],
+    ids=["unchanged operators", "changed operators", "changed operators, common target"],
 )
-def test_a_function_of_another_opset(op_type: str, targets: dict[str, int], expected: list[str]) -> None:
+def test_finds_functions_of_a_different_opset(
+    op_type: str, targets: dict[str, int], expected: list[str]
+) -> None:
     before = calling_model(function("F", [node(op_type, ["a"], ["b"])], 12 if op_type == "Relu" else 11), 13)
     if op_type == "Relu":
         before.opset_import[0].version = 11
     assert obstacles(before, **targets) == expected
 
 
-def test_a_function_of_another_opset_of_a_domain_that_nobody_defined() -> None:
+def test_finds_different_opsets_of_undefined_domains() -> None:
     body = function("F", [node("FastConv", ["a"], ["b"], "com.acme")], {"com.acme": 7})
     before = model([call("F", ["x"], ["y"])], [body])
     before.opset_import.add(domain="com.acme", version=6)
     assert obstacles(before) == ["it is written for opset 7 of com.acme, the graph for opset 6"]
 
 
-def test_functions_that_would_grow_beyond_measure() -> None:
-    """Each calls the one before twice."""
+def test_limits_the_number_of_inlined_nodes() -> None:
+    """Each function calls the previous one twice."""
     functions = [function("F0", [node("Relu", ["a"], ["b"])])]
     for level in range(1, 40):
         twice = [call(f"F{level - 1}", ["a"], ["m"]), call(f"F{level - 1}", ["m"], ["b"])]

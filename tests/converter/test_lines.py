@@ -1,4 +1,4 @@
-"""Nodes are read once, whatever is asked of them."""
+"""Node records: each node is read once, for all consumers of its operator and value names."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ GRAPH = helper.make_graph(NODES, "g", [], [])
 FUNCTION = helper.make_function("com.acme", "F", ["x"], ["z"], NODES, [])
 
 
-def test_a_line_says_what_a_node_is_and_what_it_reads_and_makes() -> None:
+def test_record_holds_operator_and_value_names() -> None:
     for each in (GRAPH, FUNCTION):
-        assert [line[1:] for line in read_node_records(each)] == [
+        assert [record[1:] for record in read_node_records(each)] == [
             ("", "Relu", ("x",), ("y",)),
             ("com.acme", "Split", ("y", ""), ("z", "")),
         ]
 
 
-def test_what_the_survey_reads_is_kept_where_steps_asked_before() -> None:
+def test_keeps_records_of_opsets_with_fact_queries() -> None:
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in ("x", "y")]
     nodes = [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Softmax", ["a"], ["y"])]
     graph = helper.make_graph(nodes, "g", values[:1], values[1:])

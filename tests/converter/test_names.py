@@ -1,4 +1,4 @@
-"""New names: none is there already, in any graph of the model, and each is found in a few steps."""
+"""New names are unused in every graph of the model and found in few steps."""
 
 from __future__ import annotations
 
@@ -15,42 +15,42 @@ from opshift import convert_version
 from opshift.model.fresh_names import FreshNames
 
 
-def names(*taken: set[str]) -> FreshNames:
-    made = FreshNames()
-    made.name_sets.extend(taken)
-    return made
+def names_with(*used: set[str]) -> FreshNames:
+    names = FreshNames()
+    names.name_sets.extend(used)
+    return names
 
 
-def test_a_free_name_is_taken_as_it_is() -> None:
-    assert names().fresh("const") == "const"
+def test_returns_an_unused_hint_unchanged() -> None:
+    assert names_with().fresh("const") == "const"
 
 
-def test_names_are_numbered() -> None:
-    made = names()
-    assert [made.fresh("const") for _ in range(3)] == ["const", "const_1", "const_2"]
-    assert made.fresh("shape") == "shape"
+def test_numbers_repeated_hints() -> None:
+    names = names_with()
+    assert [names.fresh("const") for _ in range(3)] == ["const", "const_1", "const_2"]
+    assert names.fresh("shape") == "shape"
 
 
-def test_names_that_are_there_are_left_out() -> None:
-    made = names({"const", "const_2"}, {"const_1", "x"})
-    assert [made.fresh("const") for _ in range(3)] == ["const_3", "const_4", "const_5"]
+def test_skips_used_names() -> None:
+    names = names_with({"const", "const_2"}, {"const_1", "x"})
+    assert [names.fresh("const") for _ in range(3)] == ["const_3", "const_4", "const_5"]
 
 
-def test_a_hint_with_a_number_is_a_hint_of_its_own() -> None:
-    made = names({"const"})
-    found = [made.fresh(hint) for hint in ("const_1", "const", "const_1", "const")]
-    assert len(set(found)) == 4
+def test_distinguishes_numbered_hints() -> None:
+    names = names_with({"const"})
+    results = [names.fresh(hint) for hint in ("const_1", "const", "const_1", "const")]
+    assert len(set(results)) == 4
 
 
-def test_names_that_are_only_mentioned_are_left_out() -> None:
-    made = names({"const"})
-    made.mention_sources.append(lambda: ["const_1"])
-    assert made.fresh("const") == "const_2"
+def test_skips_mentioned_names() -> None:
+    names = names_with({"const"})
+    names.mention_sources.append(lambda: ["const_1"])
+    assert names.fresh("const") == "const_2"
 
 
 @pytest.mark.parametrize("target", [17, 20])
-def test_what_is_said_of_values_that_are_gone_is_said_of_no_new_one(target: int) -> None:
-    """Optimisers leave the value information of what they fuse away."""
+def test_new_values_have_no_stale_value_info(target: int) -> None:
+    """Optimizers keep the value_info of values that they remove by fusion."""
     nodes = [helper.make_node("Gelu", ["x"], ["h"], domain=""), helper.make_node("Relu", ["h"], ["y"])]
     stale = [
         helper.make_tensor_value_info(name, onnx.TensorProto.INT64, [7, 7, 7])
@@ -61,17 +61,17 @@ def test_what_is_said_of_values_that_are_gone_is_said_of_no_new_one(target: int)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)])
     result = convert_version(model, target)
     onnx.checker.check_model(result, full_check=True)
-    made = {name for node in result.graph.node for name in node.output}
-    made |= {each.name for each in result.graph.initializer}
-    assert not made & {value.name for value in stale}
+    new = {name for node in result.graph.node for name in node.output}
+    new |= {each.name for each in result.graph.initializer}
+    assert not new & {value.name for value in stale}
 
 
-def test_a_name_may_be_known_before_the_model_is_looked_at() -> None:
-    """The sets fill while the model is surveyed; the first question comes after that."""
+def test_name_sets_may_grow_before_the_first_request() -> None:
+    """The survey of a model fills the sets before the first name is requested."""
     growing: set[str] = set()
-    made = names(growing)
+    names = names_with(growing)
     growing.add("const")
-    assert made.fresh("const") == "const_1"
+    assert names.fresh("const") == "const_1"
 
 
 NAME = st.sampled_from(["a", "a_1", "a_2", "a_1_1", "b", "a_"])
@@ -79,21 +79,21 @@ NAME = st.sampled_from(["a", "a_1", "a_2", "a_1_1", "b", "a_"])
 
 @given(st.lists(st.sets(NAME), max_size=3), st.lists(NAME, max_size=12))
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_no_name_is_given_twice(taken: list[set[str]], hints: list[str]) -> None:
-    made = names(*taken)
-    found = [made.fresh(hint) for hint in hints]
-    assert len(set(found)) == len(found)
-    assert not set(found) & set().union(*taken)
-    assert all(name.startswith(hint) for name, hint in zip(found, hints, strict=True))
+def test_returns_no_name_twice(used: list[set[str]], hints: list[str]) -> None:
+    names = names_with(*used)
+    results = [names.fresh(hint) for hint in hints]
+    assert len(set(results)) == len(results)
+    assert not set(results) & set().union(*used)
+    assert all(name.startswith(hint) for name, hint in zip(results, hints, strict=True))
 
 
-def test_many_names_of_one_hint_cost_no_more_each() -> None:
-    """Counted in lines that run: 4,000 names take four times what 1,000 take."""
-    assert lines_for(4_000) < 4.2 * lines_for(1_000)
+def test_cost_per_name_is_constant() -> None:
+    """Counted in executed lines: 4,000 names take four times as many as 1,000."""
+    assert count_lines(4_000) < 4.2 * count_lines(1_000)
 
 
-def lines_for(count: int) -> int:
-    made = names({f"const_{i}" for i in range(count)})
+def count_lines(count: int) -> int:
+    names = names_with({f"const_{i}" for i in range(count)})
     lines = 0
 
     def trace(frame: Any, event: str, _: Any) -> Any:
@@ -104,7 +104,7 @@ def lines_for(count: int) -> int:
     sys.settrace(trace)
     try:
         for _ in range(count):
-            made.fresh("const")
+            names.fresh("const")
     finally:
         sys.settrace(None)
     return lines

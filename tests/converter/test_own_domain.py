@@ -1,4 +1,4 @@
-"""A company's own domain: definitions beside ONNX's, adapters of its own, and nodes that are converted."""
+"""A vendor domain: definitions in addition to those of ONNX, custom adapters, and converted nodes."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def _adapters() -> Iterator[None]:
 
 @pytest.fixture(params=["folder", "onnxopset", "yaml", "json"])
 def registry(request: pytest.FixtureRequest, tmp_path: Path) -> Registry:
-    """The definitions from a folder, and from each kind of document."""
-    found = default_registry().with_folder(ACME)
+    """Load the definitions from a folder and from each document format."""
+    result = default_registry().with_folder(ACME)
     if request.param == "folder":
-        return found
+        return result
     path = tmp_path / f"acme.{request.param}"
-    path.write_bytes(write_document(operator_set(found, "com.acme"), DocumentFormat(request.param)))
+    path.write_bytes(write_document(operator_set(result, "com.acme"), DocumentFormat(request.param)))
     return default_registry().with_document(path)
 
 
-def _node(op_type: str, inputs: list[str], outputs: list[str], **stated: Any) -> onnx.NodeProto:
+def _node(op_type: str, inputs: list[str], outputs: list[str], **attributes: Any) -> onnx.NodeProto:
     domain = "com.acme" if op_type in ("Scale", "Limit") else ""
-    made: onnx.NodeProto = helper.make_node(
-        op_type, inputs, outputs, op_type.lower(), domain=domain, **stated
+    result: onnx.NodeProto = helper.make_node(
+        op_type, inputs, outputs, op_type.lower(), domain=domain, **attributes
     )
-    return made
+    return result
 
 
-def _model(*nodes: onnx.NodeProto, acme: int, opset: int = 13, **given: Any) -> onnx.ModelProto:
-    return build(list(nodes), {"x": X}, ["y"], {"": opset, "com.acme": acme}, **given)
+def _model(*nodes: onnx.NodeProto, acme: int, opset: int = 13, **options: Any) -> onnx.ModelProto:
+    return build(list(nodes), {"x": X}, ["y"], {"": opset, "com.acme": acme}, **options)
 
 
-OLD = (
+OLD_NODES = (
     _node("Scale", ["x"], ["a"], factor=1.5, offset=0.75),
     _node("Relu", ["a"], ["b"]),
     _node("Scale", ["b"], ["y"]),
@@ -64,13 +64,13 @@ OLD = (
 THREE = {"k": np.array(1.5, np.float32)}
 
 
-def test_every_step_of_the_domain_has_its_answer(registry: Registry) -> None:
+def test_every_operator_has_steps(registry: Registry) -> None:
     for operator in registry.operators("com.acme"):
         assert build_version_graph(operator, adapter_table()).number_of_edges()
 
 
-def test_up_and_back_down(registry: Registry) -> None:
-    model = _model(*OLD, acme=1)
+def test_converts_up_and_back_down(registry: Registry) -> None:
+    model = _model(*OLD_NODES, acme=1)
     newer = convert_version(model, {"com.acme": 3}, registry=registry)
     assert [len(node.input) for node in newer.graph.node if node.op_type == "Scale"] == [2, 2]
     assert_equal(run_acme(newer, {"x": X}), run_acme(model, {"x": X}))
@@ -79,28 +79,28 @@ def test_up_and_back_down(registry: Registry) -> None:
     assert_equal(run_acme(older, {"x": X}), run_acme(model, {"x": X}))
 
 
-def test_both_domains_at_once(registry: Registry) -> None:
+def test_converts_both_domains_together(registry: Registry) -> None:
     clip = helper.make_node("Clip", ["c"], ["y"], "clip", min=0.5, max=5.0)
-    model = _model(*OLD[:2], _node("Scale", ["b"], ["c"]), clip, acme=1, opset=10)
+    model = _model(*OLD_NODES[:2], _node("Scale", ["b"], ["c"]), clip, acme=1, opset=10)
     newer = convert_version(model, {"": 17, "com.acme": 3}, registry=registry)
     assert {each.domain: each.version for each in newer.opset_import} == {"": 17, "com.acme": 3}
     assert_equal(run_acme(newer, {"x": X}), run_acme(model, {"x": X}))
 
 
-@pytest.mark.parametrize("stated", [{}, {"maximum": 4.5}], ids=["by default", "stated"])
-def test_an_operator_that_is_not_there_yet_is_said_by_onnx(
-    registry: Registry, stated: dict[str, float]
+@pytest.mark.parametrize("attributes", [{}, {"maximum": 4.5}], ids=["default", "explicit"])
+def test_replaces_missing_operators_with_those_of_onnx(
+    registry: Registry, attributes: dict[str, float]
 ) -> None:
-    model = _model(_node("Limit", ["x"], ["y"], **stated), acme=3)
+    model = _model(_node("Limit", ["x"], ["y"], **attributes), acme=3)
     older = convert_version(model, {"com.acme": 2}, registry=registry)
-    assert [each.name for each in older.graph.node[0].attribute] == (["top"] if stated else [])
+    assert [each.name for each in older.graph.node[0].attribute] == (["top"] if attributes else [])
     oldest = convert_version(model, {"com.acme": 1}, registry=registry)
     assert "Clip" in op_types(oldest)
-    for found in (older, oldest):
-        assert_equal(run_acme(found, {"x": X}), run_acme(model, {"x": X}))
+    for converted in (older, oldest):
+        assert_equal(run_acme(converted, {"x": X}), run_acme(model, {"x": X}))
 
 
-def test_nodes_in_subgraphs_are_converted(registry: Registry) -> None:
+def test_converts_nodes_in_subgraphs(registry: Registry) -> None:
     branch = helper.make_graph(
         [_node("Scale", ["x"], ["z"], factor=3.0)],
         "branch",
@@ -118,32 +118,32 @@ def test_nodes_in_subgraphs_are_converted(registry: Registry) -> None:
     ("nodes", "acme", "target", "reason"),
     [
         pytest.param(
-            [_node("Scale", ["x"], ["y"], factor=0.0, offset=1.0)], 1, 3, "no shift", id="an adapter refuses"
+            [_node("Scale", ["x"], ["y"], factor=0.0, offset=1.0)], 1, 3, "no shift", id="adapter refuses"
         ),
         pytest.param(
             [_node("Relu", ["x"], ["k"]), _node("Scale", ["x", "k"], ["y"])],
             3,
             1,
             r"the factor .* is not a constant",
-            id="a factor is computed",
+            id="computed factor",
         ),
-        pytest.param([_node("Scale", ["x"], ["y"])], 9, 3, "there is no opset 9", id="no such opset"),
+        pytest.param([_node("Scale", ["x"], ["y"])], 9, 3, "there is no opset 9", id="unknown opset"),
     ],
 )
-def test_what_is_refused(
+def test_refuses_unsupported_nodes(
     registry: Registry, nodes: list[onnx.NodeProto], acme: int, target: int, reason: str
 ) -> None:
     with pytest.raises(ConversionRefused, match=reason):
         convert_version(_model(*nodes, acme=acme), {"com.acme": target}, registry=registry)
 
 
-def test_a_plan_names_its_nodes(registry: Registry) -> None:
-    plan = plan_version(_model(*OLD, acme=1), {"com.acme": 3}, registry=registry)
+def test_plans_without_refusals(registry: Registry) -> None:
+    plan = plan_version(_model(*OLD_NODES, acme=1), {"com.acme": 3}, registry=registry)
     assert not plan.refusals
 
 
-def test_without_its_adapters_a_step_is_an_error(tmp_path: Path) -> None:
-    """Not a node that is left as it was."""
+def test_reports_missing_adapters(tmp_path: Path) -> None:
+    """A step without its adapter is an error, not an unchanged node."""
     with temporary_adapters():
         from opshift.adapters.core import adapter_table as table
 
@@ -151,4 +151,4 @@ def test_without_its_adapters_a_step_is_an_error(tmp_path: Path) -> None:
             del table._registered[pair]
         registry = default_registry().with_folder(ACME)
         with pytest.raises(DefinitionError, match="no adapter is registered"):
-            convert_version(_model(*OLD, acme=1), {"com.acme": 3}, registry=registry)
+            convert_version(_model(*OLD_NODES, acme=1), {"com.acme": 3}, registry=registry)

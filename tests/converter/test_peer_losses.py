@@ -1,4 +1,4 @@
-"""What gets lost, or stands in the way, in other converters of ONNX models."""
+"""Content that other ONNX converters lose, and models that they refuse."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ def values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    """But for the axes, which stand in their place once they are no attribute any more."""
+    """Return the initializers except the axes, which are added when attributes become inputs."""
     return [each for each in model.graph.initializer if not each.name.startswith(("axes", "const"))]
 
 
-def said(messages: Any, field: str) -> list[Any]:
-    """A field of each message that has it, with the name of the message."""
+def field_values(messages: Any, field: str) -> list[Any]:
+    """Return the values of a field with the names of the messages that set it."""
     return [(each.name, str(getattr(each, field))) for each in messages if getattr(each, field)]
 
 
-Found = Callable[[onnx.ModelProto], Any]
-LOST: dict[str, Found] = {
+Extract = Callable[[onnx.ModelProto], Any]
+CONTENT: dict[str, Extract] = {
     "functions": lambda model: [(each.domain, each.name, len(each.value_info)) for each in model.functions],
     "training information": lambda model: [
         str(binding)
@@ -48,14 +48,14 @@ LOST: dict[str, Found] = {
     ],
     "sparse initializers": lambda model: list(model.graph.sparse_initializer),
     "quantization annotations": lambda model: list(model.graph.quantization_annotation),
-    "metadata of graphs and functions": lambda model: said(containers(model), "metadata_props"),
-    "metadata of nodes": lambda model: sorted(said(nodes(model), "metadata_props")),
-    "metadata of values": lambda model: said(values(model), "metadata_props"),
-    "metadata of tensors": lambda model: said(tensors(model), "metadata_props"),
+    "metadata of graphs and functions": lambda model: field_values(containers(model), "metadata_props"),
+    "metadata of nodes": lambda model: sorted(field_values(nodes(model), "metadata_props")),
+    "metadata of values": lambda model: field_values(values(model), "metadata_props"),
+    "metadata of tensors": lambda model: field_values(tensors(model), "metadata_props"),
     "metadata of the model": lambda model: list(model.metadata_props),
-    "doc strings of tensors": lambda model: said(tensors(model), "doc_string"),
-    "doc strings of nodes": lambda model: sorted(said(nodes(model), "doc_string")),
-    "doc strings of attributes": lambda model: said(model.graph.node[-1].attribute, "doc_string"),
+    "doc strings of tensors": lambda model: field_values(tensors(model), "doc_string"),
+    "doc strings of nodes": lambda model: sorted(field_values(nodes(model), "doc_string")),
+    "doc strings of attributes": lambda model: field_values(model.graph.node[-1].attribute, "doc_string"),
     "denotations": lambda model: [str(each.type) for each in values(model)],
     "device configurations": lambda model: [
         *model.configuration,
@@ -66,46 +66,48 @@ LOST: dict[str, Found] = {
 
 
 @pytest.mark.parametrize(("source", "target"), [(11, 13), (11, 12), (13, 11), (13, 12)])
-@pytest.mark.parametrize("found", LOST.values(), ids=LOST)
-def test_nothing_is_lost_of(found: Found, source: int, target: int) -> None:
+@pytest.mark.parametrize("extract", CONTENT.values(), ids=CONTENT)
+def test_keeps_content(extract: Extract, source: int, target: int) -> None:
     model = full_model(source)
-    expected = found(model)
+    expected = extract(model)
     assert expected
-    after = found(convert_version(model, target, ir_version="keep"))
+    after = extract(convert_version(model, target, ir_version="keep"))
     if isinstance(expected, int):
-        # Notes on attributes that turn into inputs, or back, go with the attributes.
+        # Attributes that become inputs, and inputs that become attributes, lose their unknown fields.
         assert 0 < after <= expected
     else:
         assert after == expected
 
 
-def squeezing() -> onnx.ModelProto:
+def squeeze_model() -> onnx.ModelProto:
     return build([helper.make_node("Squeeze", ["x"], ["y"], axes=[0])], {"x": X}, ["y"], 11, ir_version=4)
 
 
-def test_the_ir_version_follows_the_opset() -> None:
-    """Opset 21 came with IR version 10."""
-    after = convert_version(squeezing(), 21)
+def test_raises_the_ir_version_with_the_opset() -> None:
+    """Opset 21 was released with IR version 10."""
+    after = convert_version(squeeze_model(), 21)
     assert after.ir_version == 10
     assert_equal(run(after, {"x": X}), [X[0]])
 
 
-@pytest.mark.parametrize("target", [{"ai.onnx.ml": 3}, 17], ids=["for its domain", "for the default domain"])
-def test_a_model_without_the_default_domain_is_converted(target: Any) -> None:
+@pytest.mark.parametrize(
+    "target", [{"ai.onnx.ml": 3}, 17], ids=["target of its domain", "target of the default domain"]
+)
+def test_converts_models_without_the_default_domain(target: Any) -> None:
     scaler = helper.make_node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[0.5], scale=[2.0])
     before = build([scaler], {"x": X[0]}, ["y"], {"ai.onnx.ml": 1})
     after = convert_version(before, target)
     assert_equal(run(after, {"x": X[0]}), run(before, {"x": X[0]}))
 
 
-@pytest.mark.parametrize("target", [11, 13], ids=["where nothing changes", "where something does"])
-def test_no_types_are_added(target: int) -> None:
+@pytest.mark.parametrize("target", [11, 13], ids=["unchanged", "changed"])
+def test_adds_no_types(target: int) -> None:
     nodes = [helper.make_node("Relu", ["x"], ["m"]), helper.make_node("Squeeze", ["m"], ["y"], axes=[0])]
     before = build(nodes, {"x": X}, ["y"], 11)
     assert len(convert_version(before, target).graph.value_info) == 0
 
 
-def test_every_problem_is_told_at_once() -> None:
+def test_reports_all_problems_together() -> None:
     nodes = [
         helper.make_node("Softmx", ["x"], ["a"]),
         helper.make_node("Softmax", ["x"], ["b"], axis=1),
@@ -115,7 +117,7 @@ def test_every_problem_is_told_at_once() -> None:
     assert [each.operator for each in refusals] == ["ai.onnx.Softmx", "ai.onnx.BitwiseAn"]
 
 
-def test_other_domains_are_converted() -> None:
+def test_converts_other_domains() -> None:
     encoder = helper.make_node(
         "LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", classes_strings=["a", "b"], default_int64=-1
     )
@@ -126,8 +128,8 @@ def test_other_domains_are_converted() -> None:
     assert_equal(run(after, {"x": words}), [np.array([1, -1])])
 
 
-def test_the_default_domain_may_be_spelled_out() -> None:
-    before = squeezing()
+def test_accepts_an_explicit_default_domain() -> None:
+    before = squeeze_model()
     before.graph.node[0].domain = before.opset_import[0].domain = "ai.onnx"
     after = convert_version(before, 13)
     assert after.graph.node[0].domain == after.opset_import[0].domain == "ai.onnx"

@@ -22,7 +22,8 @@ from support.reversible import (
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.reversible.record import METADATA_KEY, ConversionRecord, read_record
+from opshift.converter.reversible.metadata_key import METADATA_KEY
+from opshift.converter.reversible.record import ConversionRecord, read_record
 from opshift.model.messages import ModelProto
 
 IDS = [case.title for case in CASES]

@@ -78,4 +78,4 @@ def _is_approximate(entry: HistoryEntry) -> bool:
 def _may_approximate(function: Adapter) -> bool:
     # no data declares that an adapter may approximate, so search its source for the call
     module = inspect.getmodule(function)
-    return module is not None and 'concede("approximate"' in inspect.getsource(function)
+    return module is not None and 'allow("approximate"' in inspect.getsource(function)

@@ -188,7 +188,8 @@ class _Transform(NamedTuple):
         dims = self.input_count * self.input_parts, self.output_count * output_parts
         if math.prod(dims) > MAX_MATRIX_ELEMENTS:
             raise CannotConvert(
-                f"the transform requires a matrix of {dims[0]} x {dims[1]} elements, more than {MAX_MATRIX_ELEMENTS}"
+                f"the transform requires a matrix of {dims[0]} x {dims[1]} elements, "
+                f"more than {MAX_MATRIX_ELEMENTS}"
             )
         turn = 2 * math.pi / self.length if self.length else 0.0
         cosines, sines = (

@@ -84,7 +84,8 @@ def place_windows(node: Node, out: Rewriter) -> list[Placed]:
     if any(each.same_mode and each.kernel > 1 and each.dilation > 1 for each in windows):
         out.allow(
             "approximate",
-            f"onnxruntime pads dilated windows of {windows[0].same_mode.decode()} like windows without dilation",
+            f"onnxruntime pads dilated windows of {windows[0].same_mode.decode()} "
+            "like windows without dilation",
         )
     placed = [_place_window(each, node) for each in windows]
     if any(each.skips for each in placed):

@@ -143,7 +143,8 @@ def _write_rule(page: Page, members: Sequence[Finding]) -> None:
     page.table(FINDING_COLUMNS, [(f"  {each.place}", each.reason) for each in shown])
     if len(members) > MAX_FINDINGS_PER_RULE:
         page.line(
-            f"  ... and {len(members) - MAX_FINDINGS_PER_RULE:,} more; `opshift check --format json` lists all"
+            f"  ... and {len(members) - MAX_FINDINGS_PER_RULE:,} more; "
+            "`opshift check --format json` lists all"
         )
     for remedy in dict.fromkeys(each.remedy for each in shown):
         page.prose(f"help: {remedy}", indent=2)

@@ -109,7 +109,8 @@ def load(
 def _write(page: Page, document: OperatorSet, written: list[Path]) -> None:
     versions = sum(len(operator.versions) for operator in document.operators)
     page.title(
-        f"{document.domain}, opset {document.opset_version}: {count_text(len(document.versions_in_effect), 'operator')}"
+        f"{document.domain}, opset {document.opset_version}: "
+        f"{count_text(len(document.versions_in_effect), 'operator')}"
     )
     page.line(
         f"{count_text(len(document.operators), 'operator name')}, {count_text(versions, 'version')}", "dim"

@@ -175,7 +175,7 @@ def test_refuses_truncated_model(keep: Callable[[int], int], tmp_path: Path) -> 
 def test_refuses_large_message_without_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     save(model(initializers=[raw(str(each)) for each in range(9)]), path)
-    monkeypatch.setattr("opshift.converter.streaming.weights.LARGEST_MESSAGE", 200)
+    monkeypatch.setattr("opshift.converter.streaming.weights.MAX_MESSAGE_BYTES", 200)
     with pytest.raises(InvalidModel, match="larger than 2 GiB without its weights"):
         message_without_payloads(path)
 
