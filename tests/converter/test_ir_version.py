@@ -106,7 +106,7 @@ RELEASES = [
     ("lowered to that of an ONNX release", 21, 10, "onnx-1.7", 12, 7),
     ("lowered with the same opset", 15, 10, "onnxruntime-1.10", 15, 8),
     ("lowered with a newer opset", 13, 10, "onnxruntime-1.10", 15, 8),
-    ("raised as far as the opset needs", 7, 3, "onnxruntime-1.18", 21, 10),
+    ("raised to what the opset needs", 7, 3, "onnxruntime-1.18", 21, 10),
     ("kept where lower than that of the release", 21, 4, "onnx-1.12", 17, 4),
     ("lowered to that of another program", 13, 8, "windowsml-1809", 7, 3),
     ("lowered with the opset for a program without IR version", 21, 10, "tensorrt-8.6", 17, 8),

@@ -1,4 +1,4 @@
-"""Plans: every node and what becomes of it, every refusal, before anything is touched."""
+"""Plans list every change and every refusal before the model is touched."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def node(
     outputs: Sequence[str],
     name: str = "",
     domain: str = "",
-    **stated: Any,
+    **attributes: Any,
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, domain=domain, **stated)
-    return made
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, name, domain=domain, **attributes)
+    return result
 
 
 def squeeze(data: str, output: str, name: str = "") -> NodeProto:
@@ -41,12 +41,12 @@ def squeeze(data: str, output: str, name: str = "") -> NodeProto:
 
 def branch(output: str) -> onnx.GraphProto:
     value = helper.make_tensor_value_info(output, TensorProto.FLOAT, None)
-    made: onnx.GraphProto = helper.make_graph([squeeze("x", output, f"in {output}")], output, [], [value])
-    return made
+    result: onnx.GraphProto = helper.make_graph([squeeze("x", output, f"in {output}")], output, [], [value])
+    return result
 
 
 def model() -> onnx.ModelProto:
-    """Something changes in the graph, in both graphs of a node, in training and in a function."""
+    """Return a model with changes in the graph, in both branches of a node, in training and in a function."""
     nodes = [
         node("Relu", ["x"], ["a"], "kept"),
         squeeze("a", "b"),
@@ -54,21 +54,21 @@ def model() -> onnx.ModelProto:
         node("If", ["yes"], ["d"], "if", then_branch=branch("t"), else_branch=branch("e")),
         node("F", ["b"], ["y"], "call", "local"),
     ]
-    made = build(nodes, {"x": X, "yes": np.array(True)}, ["y"], {"": 11, "local": 1})
-    info = made.training_info.add()
+    result = build(nodes, {"x": X, "yes": np.array(True)}, ["y"], {"": 11, "local": 1})
+    info = result.training_info.add()
     info.algorithm.CopyFrom(helper.make_graph([squeeze("x", "t", "trained")], "algorithm", [], []))
     function = helper.make_function(
         "local", "F", ["p"], ["q"], [squeeze("p", "q")], [helper.make_opsetid("", 11)]
     )
-    made.functions.append(function)
-    return made
+    result.functions.append(function)
+    return result
 
 
 def planned() -> Plan:
     return plan_version(model(), 13)
 
 
-def test_every_graph_and_function_is_planned() -> None:
+def test_plans_every_graph_and_function() -> None:
     assert [each.path for each in planned().containers()] == [
         "graph",
         "graph / if.else_branch",
@@ -79,14 +79,14 @@ def test_every_graph_and_function_is_planned() -> None:
     ]
 
 
-def test_only_nodes_that_change_are_listed() -> None:
+def test_lists_only_changed_nodes() -> None:
     plan = planned()
     assert [change.position for change in plan.graph.changes] == [1, 2]
     assert [len(each.changes) for each in plan.containers()] == [2, 1, 1, 0, 1, 1]
     assert [each.node_count for each in plan.containers()] == [5, 1, 1, 0, 1, 1]
 
 
-def test_a_change_says_where_it_is_and_what_the_node_was() -> None:
+def test_change_has_the_place_and_operator_of_the_node() -> None:
     unnamed, named = planned().graph.changes
     assert unnamed.place == "graph, node Squeeze -> b"
     assert named.place == "graph, node 'soft'"
@@ -94,14 +94,14 @@ def test_a_change_says_where_it_is_and_what_the_node_was() -> None:
     assert str(named.result.steps[0].source.id) == "ai.onnx.Softmax:11"
 
 
-def test_a_change_says_what_the_node_becomes() -> None:
+def test_change_lists_the_new_nodes() -> None:
     squeeze_change, softmax = planned().graph.changes
     assert [str(each.operator.id) for each in squeeze_change.result.nodes] == ["ai.onnx.Squeeze:13"]
     assert [each.is_replacement for each in softmax.result.nodes].count(True) == 1
     assert all(each.operator.since_version <= 13 for each in softmax.result.nodes)
 
 
-def test_constants_are_planned_where_they_are_read() -> None:
+def test_plans_constants_where_they_are_read() -> None:
     plan = planned()
     assert len(plan.graph.constants) >= 1
     for each in plan.containers():
@@ -110,15 +110,15 @@ def test_constants_are_planned_where_they_are_read() -> None:
         assert new <= read
 
 
-def test_opsets_and_ir_version_are_planned() -> None:
+def test_plans_opsets_and_ir_version() -> None:
     plan = planned()
     assert plan.opsets == (OpsetChange("ai.onnx", 11, 13),)
     assert (plan.ir.before, plan.ir.after) == (8, 8)
     assert plan_version(model(), "onnx-1.16").ir.after == 10
 
 
-def test_domains_that_new_nodes_bring_are_planned() -> None:
-    """Later classifiers and regressors of trees need nodes of the default domain around them."""
+def test_plans_imports_of_emitted_nodes() -> None:
+    """The replacement of a tree regressor in ai.onnx.ml 5 needs nodes of the default domain."""
     trees: dict[str, Any] = {
         "nodes_treeids": [0, 0, 0],
         "nodes_nodeids": [0, 1, 2],
@@ -134,42 +134,42 @@ def test_domains_that_new_nodes_bring_are_planned() -> None:
         "base_values": [3.0],
     }
     regressor = node("TreeEnsembleRegressor", ["x"], ["y"], domain=ML, n_targets=1, **trees)
-    made = build([regressor], {"x": X[0]}, ["y"], {ML: 3})
-    assert plan_version(made, {ML: 5}).graph.new_imports == {"ai.onnx": 21}
-    assert plan_version(made, {ML: 2}).graph.new_imports == {}
+    original = build([regressor], {"x": X[0]}, ["y"], {ML: 3})
+    assert plan_version(original, {ML: 5}).graph.new_imports == {"ai.onnx": 21}
+    assert plan_version(original, {ML: 2}).graph.new_imports == {}
 
 
-def test_a_plan_without_anything_to_do_says_so() -> None:
+def test_plan_at_the_target_is_empty() -> None:
     plan = plan_version(model(), 11)
     assert plan.opsets == ()
     assert all(each.is_empty for each in plan.containers())
 
 
-def test_a_graph_with_a_change_within_is_not_empty() -> None:
-    made = model()
-    del made.graph.node[1:3]
-    made.graph.node[2].input[0] = "a"
-    plan = plan_version(made, 13)
+def test_graph_with_a_changed_subgraph_is_not_empty() -> None:
+    original = model()
+    del original.graph.node[1:3]
+    original.graph.node[2].input[0] = "a"
+    plan = plan_version(original, 13)
     assert plan.graph.changes == []
     assert not plan.graph.is_empty
 
 
-def test_planning_twice_gives_the_same() -> None:
-    made = model()
-    assert Report.of(plan_version(made, 13)) == Report.of(plan_version(made, 13))
+def test_planning_is_deterministic() -> None:
+    original = model()
+    assert Report.of(plan_version(original, 13)) == Report.of(plan_version(original, 13))
 
 
-def test_a_plan_is_applied_to_a_copy_of_its_model() -> None:
-    made, copy = model(), model()
-    apply_plan(plan_version(made, 13), copy)
-    assert copy == convert_version(made, 13)
-    assert made == model()
+def test_applies_a_plan_to_a_copy() -> None:
+    original, copy = model(), model()
+    apply_plan(plan_version(original, 13), copy)
+    assert copy == convert_version(original, 13)
+    assert original == model()
 
 
 # Refusals
 
 
-def refused() -> onnx.ModelProto:
+def refused_model() -> onnx.ModelProto:
     nodes = [
         node("Dropout", ["x"], ["a"], "drop", is_test=0),
         node("Clip", ["x"], ["b"], min=0.5),
@@ -179,8 +179,8 @@ def refused() -> onnx.ModelProto:
     return build(nodes, {"x": X}, ["y"], 6)
 
 
-def test_every_refusal_has_its_place_its_operator_its_reason_and_a_remedy() -> None:
-    plan = plan_version(refused(), 13)
+def test_refusals_have_place_operator_reason_and_remedy() -> None:
+    plan = plan_version(refused_model(), 13)
     assert [(each.place, each.operator) for each in plan.refusals] == [
         ("graph, node 'drop'", "ai.onnx.Dropout:6"),
         ("graph, node Softmx -> c", "ai.onnx.Softmx"),
@@ -189,36 +189,36 @@ def test_every_refusal_has_its_place_its_operator_its_reason_and_a_remedy() -> N
     assert all(each.reason and each.remedy for each in plan.refusals)
 
 
-def test_a_refusal_is_one_line() -> None:
-    (first, *_) = plan_version(refused(), 13).refusals
+def test_refusal_is_one_line() -> None:
+    (first, *_) = plan_version(refused_model(), 13).refusals
     assert str(first) == f"{first.place}: {first.operator}: {first.reason} ({first.remedy})"
 
 
-def test_what_can_be_converted_is_planned_beside_refusals() -> None:
-    plan = plan_version(refused(), 13)
+def test_plans_convertible_nodes_despite_refusals() -> None:
+    plan = plan_version(refused_model(), 13)
     assert [change.place for change in plan.graph.changes] == ["graph, node Clip -> b"]
 
 
-def test_a_plan_with_refusals_is_never_applied() -> None:
-    made = refused()
-    plan = plan_version(made, 13)
-    for attempt in (plan.require_possible, lambda: apply_plan(plan, made)):
+def test_never_applies_a_plan_with_refusals() -> None:
+    original = refused_model()
+    plan = plan_version(original, 13)
+    for attempt in (plan.require_possible, lambda: apply_plan(plan, original)):
         with pytest.raises(ConversionRefused) as caught:
             attempt()
         assert caught.value.refusals == plan.refusals
-    assert made == refused()
+    assert original == refused_model()
 
 
-def test_the_error_tells_the_first_refusal_and_how_many_there_are() -> None:
+def test_error_states_the_first_refusal_and_the_number_of_others() -> None:
     with pytest.raises(ConversionRefused) as caught:
-        convert_version(refused(), 13)
+        convert_version(refused_model(), 13)
     first = caught.value.refusals[0]
     assert caught.value.reason == f"{first.operator}: {first.reason}, and 2 more"
     assert str(caught.value.place) == first.place
     assert caught.value.remedy == first.remedy
 
 
-def test_what_may_be_allowed_has_a_name() -> None:
+def test_rejects_unknown_allow_values() -> None:
     with pytest.raises(UsageError) as caught:
         plan_version(model(), 13, allow="anything")
     assert "'anything'" in caught.value.reason

@@ -1,4 +1,4 @@
-"""What somebody changed between a reversible conversion and the way back is converted as it is."""
+"""Parts that somebody edits after a reversible conversion are converted, not restored."""
 
 from __future__ import annotations
 
@@ -14,106 +14,106 @@ from support.running import assert_equal, build, op_types, run
 from opshift.converter.convert import convert_version
 
 
-def made_by(model: onnx.ModelProto, output: str) -> NodeProto:
-    found: NodeProto = next(each for each in model.graph.node if output in each.output)
-    return found
+def producer_of(model: onnx.ModelProto, output: str) -> NodeProto:
+    producer: NodeProto = next(each for each in model.graph.node if output in each.output)
+    return producer
 
 
-def scale(model: onnx.ModelProto) -> None:
-    """Another number in the middle of the first Gelu."""
-    erf = made_by(model, "erf")
+def insert_product(model: onnx.ModelProto) -> None:
+    """Insert a multiplication into the nodes of the first Gelu."""
+    erf = producer_of(model, "erf")
     erf.input[0], position = "scaled", list(model.graph.node).index(erf)
-    model.graph.node.insert(position, node("Mul", [made_by_input(model), "two"], ["scaled"]))
+    model.graph.node.insert(position, node("Mul", [first_quotient_or_product(model), "two"], ["scaled"]))
     model.graph.initializer.append(numpy_helper.from_array(np.array(2, np.float32), "two"))
 
 
-def made_by_input(model: onnx.ModelProto) -> str:
+def first_quotient_or_product(model: onnx.ModelProto) -> str:
     return str(next(each.output[0] for each in model.graph.node if each.op_type in ("Div", "Mul")))
 
 
-def peek(model: onnx.ModelProto) -> None:
-    """An inner value of the first Gelu is returned as well."""
+def return_inner_value(model: onnx.ModelProto) -> None:
+    """Add an inner value of the first Gelu to the graph outputs."""
     model.graph.output.append(helper.make_tensor_value_info("erf", FLOAT, None))
 
 
-def read_within(model: onnx.ModelProto) -> None:
+def read_inner_value(model: onnx.ModelProto) -> None:
     model.graph.node.append(node("Neg", ["erf"], ["z"]))
     model.graph.output.append(helper.make_tensor_value_info("z", FLOAT, None))
 
 
-def rename(model: onnx.ModelProto) -> None:
-    """The value between the first Gelu and the Clip is called something else."""
+def rename_value(model: onnx.ModelProto) -> None:
+    """Rename the value between the first Gelu and Clip."""
     for each in model.graph.node:
         for names in (each.input, each.output):
             names[:] = ["renamed" if name == "a" else name for name in names]
 
 
-def tune(model: onnx.ModelProto) -> None:
-    """A constant that was added for the second Gelu is another number, for that alone."""
-    half = next(each for each in model.graph.node if each.op_type == "Mul" and "b" in each.input)
-    half.input[1] = "other"
+def replace_constant(model: onnx.ModelProto) -> None:
+    """Give the second Gelu a different constant than the first."""
+    product = next(each for each in model.graph.node if each.op_type == "Mul" and "b" in each.input)
+    product.input[1] = "other"
     model.graph.initializer.append(numpy_helper.from_array(np.array(0.75, np.float32), "other"))
 
 
-def retune(model: onnx.ModelProto) -> None:
-    """A constant that was added for both is another number."""
+def change_shared_constant(model: onnx.ModelProto) -> None:
+    """Change a constant that both Gelus share."""
     tensor = next(each for each in model.graph.initializer if each.name.startswith("const"))
     value = numpy_helper.to_array(tensor) * np.float32(0.5)
     tensor.CopyFrom(numpy_helper.from_array(value, tensor.name))
 
 
-def move_bound(model: onnx.ModelProto) -> None:
-    """The bound that Clip once read, and that is an attribute of it, is another number."""
+def change_bound(model: onnx.ModelProto) -> None:
+    """Change the original bound of Clip, which the downgraded Clip has as an attribute."""
     tensor = next(each for each in model.graph.initializer if each.name == "low")
     tensor.CopyFrom(numpy_helper.from_array(np.array(2, np.float32), "low"))
 
 
 def remove_bound(model: onnx.ModelProto) -> None:
-    """What nothing reads is taken out."""
+    """Remove the original bound of Clip, which no node reads after the downgrade."""
     model.graph.initializer.remove(next(each for each in model.graph.initializer if each.name == "low"))
 
 
-def label(model: onnx.ModelProto) -> None:
-    made_by(model, "a").doc_string = "edited"
+def add_doc_string(model: onnx.ModelProto) -> None:
+    producer_of(model, "a").doc_string = "edited"
 
 
-def append(model: onnx.ModelProto) -> None:
-    """A node behind the others, which has nothing to do with them."""
+def append_node(model: onnx.ModelProto) -> None:
+    """Append a node that is independent of the groups."""
     model.graph.node.append(node("Neg", ["y"], ["z"]))
     model.graph.output.append(helper.make_tensor_value_info("z", FLOAT, None))
 
 
 EDITS = [
-    ("a node is put into a group", scale, ["clip", "second"]),
-    ("an inner value is returned", peek, ["clip", "second"]),
-    ("an inner value is read by a new node", read_within, ["clip", "second"]),
-    ("a value between groups is renamed", rename, ["second"]),
-    ("a constant of a group is replaced", tune, ["first", "clip"]),
-    ("a constant of groups is changed", retune, ["clip"]),
-    ("an input that is part of the group is changed", move_bound, ["first", "second"]),
-    ("an input that is part of the group is removed", remove_bound, ["first", "second"]),
-    ("a node gets a doc string", label, ["clip", "second"]),
-    ("a node is added", append, ["first", "clip", "second"]),
+    ("node inserted into a group", insert_product, ["clip", "second"]),
+    ("inner value returned", return_inner_value, ["clip", "second"]),
+    ("inner value read by a new node", read_inner_value, ["clip", "second"]),
+    ("value between groups renamed", rename_value, ["second"]),
+    ("constant of a group replaced", replace_constant, ["first", "clip"]),
+    ("constant of two groups changed", change_shared_constant, ["clip"]),
+    ("input in the group changed", change_bound, ["first", "second"]),
+    ("input in the group removed", remove_bound, ["first", "second"]),
+    ("doc string added", add_doc_string, ["clip", "second"]),
+    ("node appended", append_node, ["first", "clip", "second"]),
 ]
 
 
-class TestEditedInBetween:
-    """Groups that somebody changed are converted as they are; the others come back."""
+class TestEditedModel:
+    """Edited groups are converted; the remaining groups are restored."""
 
-    @pytest.mark.parametrize(("edit", "back"), [row[1:] for row in EDITS], ids=[row[0] for row in EDITS])
-    def test_only_what_is_untouched_comes_back_where(
-        self, edit: Callable[[onnx.ModelProto], None], back: list[str]
+    @pytest.mark.parametrize(("edit", "restored"), [row[1:] for row in EDITS], ids=[row[0] for row in EDITS])
+    def test_restores_only_unedited_groups(
+        self, edit: Callable[[onnx.ModelProto], None], restored: list[str]
     ) -> None:
         model = gelu_clip_gelu_model()
         down = convert_version(model, 10, reversible=True)
         edit(down)
         up = convert_version(down, 20)
-        whole = [each.name for each in model.graph.node if each in up.graph.node]
-        assert whole == back
+        kept = [each.name for each in model.graph.node if each in up.graph.node]
+        assert kept == restored
         assert_equal(run(up, {"x": X}), run(down, {"x": X}))
         assert not up.metadata_props
 
-    def test_value_information_of_values_that_are_gone_goes(self) -> None:
+    def test_removes_value_info_of_removed_values(self) -> None:
         model = gelu_clip_gelu_model()
         down = onnx.shape_inference.infer_shapes(convert_version(model, 10, reversible=True))
         assert len(down.graph.value_info) > 2
@@ -121,7 +121,7 @@ class TestEditedInBetween:
         assert {each.name for each in up.graph.value_info} == {"a", "b"}
         assert up.graph.node == model.graph.node
 
-    def test_nodes_in_another_order_come_back_if_their_inputs_are_made_before(self) -> None:
+    def test_restores_reordered_nodes(self) -> None:
         nodes = [node("Gelu", ["x"], ["a"]), node("HardSwish", ["x"], ["b"]), node("Add", ["a", "b"], ["y"])]
         model = build(nodes, {"x": X}, ["y"], 20, ir_version=9)
         down = convert_version(model, 13, reversible=True)
@@ -133,15 +133,15 @@ class TestEditedInBetween:
         assert op_types(up) == ["HardSwish", "Gelu", "Add"]
         assert_equal(run(up, {"x": X}), run(model, {"x": X}))
 
-    def test_calls_of_a_function_that_give_another_attribute_keep_the_group(self) -> None:
+    def test_preserves_outputs_after_edited_call_attributes(self) -> None:
         down = convert_version(shared_attribute_model(1), 12, reversible=True)
         for call in down.graph.node:
             call.attribute[0].i = 2
         up = convert_version(down, 13)
         assert_equal(run(up, {"x": X}), run(down, {"x": X}))
 
-    def test_a_rank_that_the_group_was_made_for_is_another_one(self) -> None:
-        """Softmax-12 on the last of three dimensions is not what Softmax-13 would be on four."""
+    def test_preserves_outputs_after_an_edited_rank(self) -> None:
+        """LogSoftmax-12 with axis 2 is equal to LogSoftmax-13 for rank 3 but not for rank 4."""
         nodes = [node("LogSoftmax", ["x"], ["y"], axis=2)]
         model = build(nodes, {"x": X[0]}, ["y"], 13)
         down = convert_version(model, 12, reversible=True)

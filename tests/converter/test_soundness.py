@@ -1,4 +1,4 @@
-"""What a node needs before a step may rely on it, and what a step may leave behind."""
+"""Validation of the nodes that a step reads and of the nodes that it emits."""
 
 from __future__ import annotations
 
@@ -24,175 +24,177 @@ from opshift.registry.registry import default_registry
 X = np.ones((2, 3), np.float32)
 
 
-def node(op_type: str, inputs: Sequence[str], outputs: Sequence[str] = ("y",), **stated: Any) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, **stated)
-    return made
+def node(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str] = ("y",), **attributes: Any
+) -> NodeProto:
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, **attributes)
+    return result
 
 
-def version(op_type: str, opset: int) -> OperatorVersion:
+def version_of(op_type: str, opset: int) -> OperatorVersion:
     return default_registry().get_schema(op_type, opset)
 
 
-def untyped(attribute: NodeProto, name: str, **fields: Any) -> NodeProto:
-    """As models before IR version 3 state attributes."""
-    attribute.attribute.add(name=name, **fields)
-    return attribute
+def untyped(proto: NodeProto, name: str, **fields: Any) -> NodeProto:
+    """Add an attribute in the form of models before IR version 3."""
+    proto.attribute.add(name=name, **fields)
+    return proto
 
 
-def referring(changed: NodeProto, name: str, kind: int) -> NodeProto:
-    changed.attribute.add(name=name, ref_attr_name="given", type=kind)
-    return changed
+def referring(proto: NodeProto, name: str, attribute_type: int) -> NodeProto:
+    proto.attribute.add(name=name, ref_attr_name="given", type=attribute_type)
+    return proto
 
 
-SOUND = [
-    ("as many inputs as there are", node("Clip", ["x", "low", "high"]), 13),
-    ("optional inputs left out at the end", node("Clip", ["x"]), 13),
-    ("optional inputs left out in the middle", node("Clip", ["x", "", "high"]), 13),
-    ("more empty inputs than the operator has", node("Clip", ["x", "", ""]), 6),
-    ("any number of variadic inputs", node("Concat", list("abcdefgh"), axis=0), 13),
-    ("fewer outputs than the operator has", node("Dropout", ["x"]), 13),
-    ("no outputs at all", node("Dropout", ["x"], []), 13),
-    ("a whole number where a fraction belongs", node("Clip", ["x"], min=1), 6),
-    ("an empty list", untyped(node("Squeeze", ["x"]), "axes", type=AttributeProto.INTS), 11),
-    ("an attribute without its type", untyped(node("Clip", ["x"]), "min", f=0.5), 6),
-    ("an attribute without its type and value", untyped(node("Squeeze", ["x"]), "axes"), 1),
-    ("an attribute that a call gives", referring(node("Squeeze", ["x"]), "axes", AttributeProto.INTS), 11),
-    ("a required attribute that a call gives", referring(node("Cast", ["x"]), "to", AttributeProto.INT), 13),
-    ("a text that is among the choices", node("Pad", ["x", "p"], mode="edge"), 13),
-    ("a choice that is left empty", node("MaxPool", ["x"], kernel_shape=[1], auto_pad=""), 11),
-    ("a choice that a call gives", referring(node("Pad", ["x", "p"]), "mode", AttributeProto.STRING), 13),
+VALID = [
+    ("all inputs", node("Clip", ["x", "low", "high"]), 13),
+    ("optional inputs omitted at the end", node("Clip", ["x"]), 13),
+    ("optional inputs omitted in the middle", node("Clip", ["x", "", "high"]), 13),
+    ("extra empty inputs", node("Clip", ["x", "", ""]), 6),
+    ("variadic inputs", node("Concat", list("abcdefgh"), axis=0), 13),
+    ("omitted outputs", node("Dropout", ["x"]), 13),
+    ("no outputs", node("Dropout", ["x"], []), 13),
+    ("integer for a float", node("Clip", ["x"], min=1), 6),
+    ("empty list", untyped(node("Squeeze", ["x"]), "axes", type=AttributeProto.INTS), 11),
+    ("untyped attribute", untyped(node("Clip", ["x"]), "min", f=0.5), 6),
+    ("untyped attribute without a value", untyped(node("Squeeze", ["x"]), "axes"), 1),
+    ("attribute reference", referring(node("Squeeze", ["x"]), "axes", AttributeProto.INTS), 11),
+    ("reference for a required attribute", referring(node("Cast", ["x"]), "to", AttributeProto.INT), 13),
+    ("supported string", node("Pad", ["x", "p"], mode="edge"), 13),
+    ("empty string for a choice", node("MaxPool", ["x"], kernel_shape=[1], auto_pad=""), 11),
+    ("reference for a choice", referring(node("Pad", ["x", "p"]), "mode", AttributeProto.STRING), 13),
     (
-        "a choice of an older version",
+        "string of an older version",
         node("Resize", ["x", "", "s"], coordinate_transformation_mode="tf_half_pixel_for_nn"),
         13,
     ),
-    ("an attribute that the operator does not have", node("Relu", ["x"], alpha=0.5), 13),
+    ("unknown attribute", node("Relu", ["x"], alpha=0.5), 13),
 ]
 
 
-@pytest.mark.parametrize(("proto", "opset"), [row[1:] for row in SOUND], ids=[row[0] for row in SOUND])
-def test_a_node_is_sound_with(proto: NodeProto, opset: int) -> None:
-    found = version(proto.op_type, opset)
+@pytest.mark.parametrize(("proto", "opset"), [row[1:] for row in VALID], ids=[row[0] for row in VALID])
+def test_accepts_valid_nodes(proto: NodeProto, opset: int) -> None:
+    schema = version_of(proto.op_type, opset)
     versions = default_registry().operator(proto.op_type)
     assert versions is not None
-    older = [each for each in versions.versions if each.since_version < found.since_version]
-    validate_node(Node.from_proto(proto), found, older)
+    older = [each for each in versions.versions if each.since_version < schema.since_version]
+    validate_node(Node.from_proto(proto), schema, older)
 
 
-UNSOUND = [
-    ("no input", node("Clip", []), 13, "has 0 inputs; ai.onnx.Clip:13 expects 1 to 3"),
-    ("an input too many", node("Clip", list("abcd")), 13, "has 4 inputs; ai.onnx.Clip:13 expects 1 to 3"),
+INVALID = [
+    ("no inputs", node("Clip", []), 13, "has 0 inputs; ai.onnx.Clip:13 expects 1 to 3"),
+    ("extra input", node("Clip", list("abcd")), 13, "has 4 inputs; ai.onnx.Clip:13 expects 1 to 3"),
     (
-        "no variadic input",
+        "no variadic inputs",
         node("Concat", [], axis=0),
         13,
         "has 0 inputs; ai.onnx.Concat:13 expects 1 or more",
     ),
     (
-        "an output too many",
+        "extra output",
         node("Relu", ["x"], ["y", "z"]),
         13,
         "has 2 outputs; ai.onnx.Relu:13 expects 0 to 1",
     ),
-    ("a required attribute missing", node("Cast", ["x"]), 13, "lacks attribute 'to', which ai.onnx.Cast:13"),
-    ("a fraction where a number belongs", node("Cast", ["x"], to=1.5), 13, "'to' is not of type INT"),
-    ("a text where a number belongs", node("Cast", ["x"], to="FLOAT"), 13, "'to' is not of type INT"),
-    ("a number where a text belongs", node("Pad", ["x", "p"], mode=1), 13, "'mode' is not of type STRING"),
-    ("a number where a list belongs", node("Squeeze", ["x"], axes=0), 11, "'axes' is not of type INTS"),
-    ("a list where a number belongs", node("Softmax", ["x"], axis=[0]), 11, "'axis' is not of type INT"),
-    ("a list of fractions", node("Squeeze", ["x"], axes=[0.5]), 11, "'axes' is not of type INTS"),
+    ("missing required attribute", node("Cast", ["x"]), 13, "lacks attribute 'to', which ai.onnx.Cast:13"),
+    ("float for an integer", node("Cast", ["x"], to=1.5), 13, "'to' is not of type INT"),
+    ("string for an integer", node("Cast", ["x"], to="FLOAT"), 13, "'to' is not of type INT"),
+    ("integer for a string", node("Pad", ["x", "p"], mode=1), 13, "'mode' is not of type STRING"),
+    ("integer for a list", node("Squeeze", ["x"], axes=0), 11, "'axes' is not of type INTS"),
+    ("list for an integer", node("Softmax", ["x"], axis=[0]), 11, "'axis' is not of type INT"),
+    ("list of floats", node("Squeeze", ["x"], axes=[0.5]), 11, "'axes' is not of type INTS"),
     (
-        "a choice of a newer version",
+        "string of a newer version",
         node("Pad", ["x", "p"], mode="wrap"),
         11,
         "'mode' is 'wrap', which ai.onnx.Pad:11 does not support",
     ),
-    ("a choice written otherwise", node("Pad", ["x", "p"], mode="Edge"), 13, "'mode' is 'Edge', which"),
+    ("string in the wrong case", node("Pad", ["x", "p"], mode="Edge"), 13, "'mode' is 'Edge', which"),
     (
-        "a tensor where a graph belongs",
+        "tensor for a graph",
         node("Loop", ["m", "c"], body=numpy_helper.from_array(X)),
         13,
         "'body' is not of type GRAPH",
     ),
     (
-        "a number where a tensor belongs",
+        "integer for a tensor",
         node("ConstantOfShape", ["s"], value=1),
         13,
         "'value' is not of type TENSOR",
     ),
-    ("an untyped text", untyped(node("Squeeze", ["x"]), "axes", s=b"0"), 1, "'axes' is not of type INTS"),
+    ("untyped string", untyped(node("Squeeze", ["x"]), "axes", s=b"0"), 1, "'axes' is not of type INTS"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("proto", "opset", "reason"), [row[1:] for row in UNSOUND], ids=[row[0] for row in UNSOUND]
+    ("proto", "opset", "reason"), [row[1:] for row in INVALID], ids=[row[0] for row in INVALID]
 )
-def test_a_node_is_not_sound_with(proto: NodeProto, opset: int, reason: str) -> None:
+def test_rejects_invalid_nodes(proto: NodeProto, opset: int, reason: str) -> None:
     with pytest.raises(CannotConvert) as caught:
-        validate_node(Node.from_proto(proto), version(proto.op_type, opset))
+        validate_node(Node.from_proto(proto), version_of(proto.op_type, opset))
     assert reason in caught.value.reason
     assert "opshift check" in caught.value.remedy
 
 
-def test_a_node_that_nothing_happens_to_may_be_as_it_likes() -> None:
-    """It is somebody else's to judge; converting it changes nothing for the worse."""
+def test_ignores_kept_nodes() -> None:
+    """The conversion does not change these nodes, so it does not validate them."""
     model = build([node("Relu", ["x", "x"], ["y"], alpha="no")], {"x": X}, ["y"], 9)
     assert convert_version(model, 11).graph == model.graph
 
 
-WRITTEN: list[tuple[str, str, dict[str, Any], bool]] = [
-    ("a number", "Softmax", {"axis": 1}, True),
-    ("a list of numbers", "Transpose", {"perm": [1, 0]}, True),
-    ("a range of numbers", "Transpose", {"perm": range(2)}, True),
-    ("a text as bytes", "Resize", {"mode": b"linear"}, True),
-    ("a text", "Resize", {"mode": "linear"}, True),
-    ("a constant", "ConstantOfShape", {"value": Tensor("int64", (1,), (7,))}, True),
-    ("a truth value", "Softmax", {"axis": True}, False),
-    ("a number that 64 bits cannot hold", "Softmax", {"axis": 2**63}, False),
-    ("nothing", "Softmax", {"axis": None}, False),
-    ("a fraction among numbers", "Transpose", {"perm": [1, 0.0]}, False),
-    ("a text where numbers belong", "Transpose", {"perm": "10"}, False),
-    ("a constant that cannot be", "ConstantOfShape", {"value": Tensor("int64", (1,), (0.5,))}, False),
-    ("an attribute of another operator", "Softmax", {"perm": [1, 0]}, False),
+EMITTED: list[tuple[str, str, dict[str, Any], bool]] = [
+    ("integer", "Softmax", {"axis": 1}, True),
+    ("list of integers", "Transpose", {"perm": [1, 0]}, True),
+    ("range of integers", "Transpose", {"perm": range(2)}, True),
+    ("bytes", "Resize", {"mode": b"linear"}, True),
+    ("string", "Resize", {"mode": "linear"}, True),
+    ("constant", "ConstantOfShape", {"value": Tensor("int64", (1,), (7,))}, True),
+    ("boolean", "Softmax", {"axis": True}, False),
+    ("integer beyond 64 bits", "Softmax", {"axis": 2**63}, False),
+    ("None", "Softmax", {"axis": None}, False),
+    ("float in a list of integers", "Transpose", {"perm": [1, 0.0]}, False),
+    ("string for a list", "Transpose", {"perm": "10"}, False),
+    ("invalid constant", "ConstantOfShape", {"value": Tensor("int64", (1,), (0.5,))}, False),
+    ("attribute of a different operator", "Softmax", {"perm": [1, 0]}, False),
 ]
 
 
 @pytest.mark.parametrize(
-    ("op_type", "attributes", "fits"), [row[1:] for row in WRITTEN], ids=[row[0] for row in WRITTEN]
+    ("op_type", "attributes", "is_valid"), [row[1:] for row in EMITTED], ids=[row[0] for row in EMITTED]
 )
-def test_a_step_may_leave_behind(op_type: str, attributes: dict[str, Any], fits: bool) -> None:
-    written = Node(op_type, ["x"], ["y"], attributes)
-    if fits:
-        validate_emitted_attributes(written, version(op_type, 13))
+def test_validates_emitted_attributes(op_type: str, attributes: dict[str, Any], is_valid: bool) -> None:
+    emitted = Node(op_type, ["x"], ["y"], attributes)
+    if is_valid:
+        validate_emitted_attributes(emitted, version_of(op_type, 13))
         return
     with pytest.raises(CannotConvert) as caught:
-        validate_emitted_attributes(written, version(op_type, 13))
+        validate_emitted_attributes(emitted, version_of(op_type, 13))
     assert str(next(iter(attributes))) in caught.value.reason
 
 
-def failing(error: Exception) -> Callable[[Node, Rewriter], None]:
+def failing_step(error: Exception) -> Callable[[Node, Rewriter], None]:
     def step(node: Node, out: Rewriter) -> None:
         raise error
 
     return step
 
 
-def leaving_wrong(node: Node, out: Rewriter) -> None:
+def step_with_invalid_attribute(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={"axis": "last"})
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("step", "reason"),
     [
-        (failing(IndexError("tuple index out of range")), "IndexError: tuple index out of range"),
-        (failing(KeyError("b")), "KeyError: 'b'"),
-        (failing(ZeroDivisionError("division by zero")), "ZeroDivisionError"),
-        (leaving_wrong, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
+        (failing_step(IndexError("tuple index out of range")), "IndexError: tuple index out of range"),
+        (failing_step(KeyError("b")), "KeyError: 'b'"),
+        (failing_step(ZeroDivisionError("division by zero")), "ZeroDivisionError"),
+        (step_with_invalid_attribute, "'axis' of ai.onnx.Softmax:13 cannot hold 'last'"),
     ],
-    ids=["an index out of range", "a key that is not there", "a division by zero", "a wrong attribute"],
+    ids=["IndexError", "KeyError", "ZeroDivisionError", "invalid attribute"],
 )
-def test_a_step_that_fails_refuses_its_node_and_no_other(
-    step: Callable[[Node, Rewriter], None], words: str, monkeypatch: pytest.MonkeyPatch
+def test_failing_step_refuses_only_its_nodes(
+    step: Callable[[Node, Rewriter], None], reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nodes = [
         node("Softmax", ["x"], ["a"], name="broken", axis=1),
@@ -201,20 +203,20 @@ def test_a_step_that_fails_refuses_its_node_and_no_other(
     ]
     model = build(nodes, {"x": X}, ["y"], 11)
     before = model.SerializeToString()
-    edge = Step(version("Softmax", 11), version("Softmax", 13), 13, "adapter", step)
+    broken_step = Step(version_of("Softmax", 11), version_of("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
         "opshift.converter.rewrite.routes.Router._path",
-        lambda self, operator, target: [edge] if operator.name == "Softmax" else [],
+        lambda self, operator, target: [broken_step] if operator.name == "Softmax" else [],
     )
     monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", _fresh_router)
     plan = plan_version(model, 13)
     assert [each.place for each in plan.refusals] == ["graph, node 'broken'", "graph, node 'broken too'"]
-    assert all(words in each.reason and "bug" in each.remedy for each in plan.refusals)
+    assert all(reason in each.reason and "bug" in each.remedy for each in plan.refusals)
     with pytest.raises(ConversionRefused):
         convert_version(model, 13, inplace=True)
     assert model.SerializeToString() == before
 
 
 def _fresh_router(registry: Any, targets: frozenset[tuple[str, int]]) -> Any:
-    """One that no other conversion has left its routes in, or will find these in."""
+    """Return a router that shares no cached routes with other conversions."""
     return router_for.__wrapped__(registry, targets)

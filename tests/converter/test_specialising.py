@@ -1,4 +1,4 @@
-"""Functions that cannot be converted once for all calls: some of their calls get a copy."""
+"""Functions that one conversion cannot serve for all calls are specialized into copies."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ BOUNDS: Feeds = {"low": np.array(-1, np.float32), "high": np.array(1.5, np.float
 
 
 def soft(opset: int = 11) -> onnx.FunctionProto:
-    """The axis is what the call says; by default 1."""
+    """Return a function with a Softmax that reads its axis from the call; the default is 1."""
     return function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))], opset)
 
 
-def two_values_of_an_attribute() -> onnx.ModelProto:
+def two_attribute_values() -> onnx.ModelProto:
     return model([call("Soft", ["x"], ["m"], where=1), call("Soft", ["m"], ["y"], where=2)], [soft()])
 
 
-def stated_by_one_call_only() -> onnx.ModelProto:
-    """What Softmax does without an axis is not the same at 11 and 13."""
+def attribute_of_one_call() -> onnx.ModelProto:
+    """The default axis of Softmax differs between opsets 11 and 13."""
     return model([call("Soft", ["x"], ["m"], where=2), call("Soft", ["m"], ["y"])], [soft()])
 
 
-def passed_on() -> onnx.ModelProto:
-    """The attribute comes from the call of the function around."""
+def forwarded_attribute() -> onnx.ModelProto:
+    """The outer function forwards an attribute of its own call."""
     inner = with_references(call("Soft", ["a"], ["b"]), where=("axis", INT))
     nodes = [call("Outer", ["x"], ["m"], axis=1), call("Outer", ["m"], ["y"], axis=2)]
     return model(nodes, [function("Outer", [inner]), soft()])
 
 
-def an_attribute_that_becomes_an_input() -> onnx.ModelProto:
+def attribute_to_input() -> onnx.ModelProto:
     body = function("Cut", [with_references(node("ReduceSum", ["a"], ["b"]), axes=("where", INTS))])
     nodes = [call("Cut", ["x"], ["m"], where=[1]), call("Cut", ["m"], ["y"], where=[2])]
     return model(nodes, [body])
@@ -52,7 +52,7 @@ def two_ranks() -> onnx.ModelProto:
     return model(nodes, [body], 13, initializers=AXES)
 
 
-def two_ranks_in_a_function_within() -> onnx.ModelProto:
+def two_ranks_in_nested_function() -> onnx.ModelProto:
     before = two_ranks()
     for each in before.graph.node:
         each.op_type = each.op_type.replace("Soft", "Outer")
@@ -61,7 +61,7 @@ def two_ranks_in_a_function_within() -> onnx.ModelProto:
 
 
 def two_types() -> onnx.ModelProto:
-    """The bounds of Clip are of the type of its input."""
+    """The bounds of Clip have the type of its input."""
     body = function("Cut", [node("Clip", ["a"], ["b"], min=0.5)], 10)
     nodes = [
         call("Cut", ["x"], ["m"]),
@@ -73,8 +73,8 @@ def two_types() -> onnx.ModelProto:
     return model(nodes, [body], 10)
 
 
-def reshaping() -> onnx.FunctionProto:
-    """Before 5 the shape is an attribute."""
+def reshape_function() -> onnx.FunctionProto:
+    """Return a function with a Reshape, whose shape is an attribute before opset 5."""
     nodes = [node("Reshape", ["a", "shape"], ["b"])]
     return function("To", nodes, 7, inputs=("a", "shape"))
 
@@ -82,10 +82,10 @@ def reshaping() -> onnx.FunctionProto:
 def two_constants() -> onnx.ModelProto:
     nodes = [call("To", ["x", "one"], ["m"]), call("To", ["m", "two"], ["y"])]
     shapes: Feeds = {"one": np.array([4, 3]), "two": np.array([2, 6])}
-    return model(nodes, [reshaping()], 7, initializers=shapes)
+    return model(nodes, [reshape_function()], 7, initializers=shapes)
 
 
-def inputs_left_out() -> onnx.ModelProto:
+def omitted_inputs() -> onnx.ModelProto:
     body = function("Cut", [node("Clip", ["a", "low", "high"], ["b"])], inputs=("a", "low", "high"))
     nodes = [
         call("Cut", ["x", "low"], ["m"]),
@@ -95,8 +95,8 @@ def inputs_left_out() -> onnx.ModelProto:
     return model(nodes, [body], initializers=BOUNDS)
 
 
-def inputs_left_out_of_a_function_around() -> onnx.ModelProto:
-    before = inputs_left_out()
+def omitted_inputs_of_outer_function() -> onnx.ModelProto:
+    before = omitted_inputs()
     for each in before.graph.node:
         each.op_type = "Outer"
     inner = call("Cut", ["a", "low", "high"], ["b"])
@@ -118,8 +118,8 @@ def calls_in_branches() -> onnx.ModelProto:
     return model([node("If", ["yes"], ["y"], **branches)], [soft()], feeds=feeds)
 
 
-def branches_of_the_function() -> onnx.ModelProto:
-    """The axis is read in a graph of the function."""
+def attribute_in_branches() -> onnx.ModelProto:
+    """Subgraphs of the function read the axis."""
     bodies = {
         name: helper.make_graph(
             [with_references(node("Softmax", ["a"], [name[0]]), axis=(where, INT))],
@@ -138,51 +138,51 @@ def branches_of_the_function() -> onnx.ModelProto:
 @pytest.mark.parametrize(
     ("make", "target", "copies"),
     [
-        (two_values_of_an_attribute, 13, {"local.Soft": ("Soft_2",)}),
-        (stated_by_one_call_only, 13, {"local.Soft": ("Soft_2",)}),
-        (passed_on, 13, {"local.Outer": ("Outer_2",), "local.Soft": ("Soft_2",)}),
-        (an_attribute_that_becomes_an_input, 13, {"local.Cut": ("Cut_2",)}),
+        (two_attribute_values, 13, {"local.Soft": ("Soft_2",)}),
+        (attribute_of_one_call, 13, {"local.Soft": ("Soft_2",)}),
+        (forwarded_attribute, 13, {"local.Outer": ("Outer_2",), "local.Soft": ("Soft_2",)}),
+        (attribute_to_input, 13, {"local.Cut": ("Cut_2",)}),
         (two_ranks, 11, {"local.Soft": ("Soft_2",)}),
-        (two_ranks_in_a_function_within, 11, {"local.Outer": ("Outer_2",), "local.Soft": ("Soft_2",)}),
+        (two_ranks_in_nested_function, 11, {"local.Outer": ("Outer_2",), "local.Soft": ("Soft_2",)}),
         (two_types, 13, {}),
         (two_constants, 4, {"local.To": ("To_2",)}),
-        (inputs_left_out, 10, {"local.Cut": ("Cut_2", "Cut_3")}),
+        (omitted_inputs, 10, {"local.Cut": ("Cut_2", "Cut_3")}),
         (
-            inputs_left_out_of_a_function_around,
+            omitted_inputs_of_outer_function,
             10,
             {"local.Outer": ("Outer_2", "Outer_3"), "local.Cut": ("Cut_2", "Cut_3")},
         ),
         (calls_in_branches, 13, {"local.Soft": ("Soft_2",)}),
-        (branches_of_the_function, 13, {"local.F": ("F_2",)}),
+        (attribute_in_branches, 13, {"local.F": ("F_2",)}),
     ],
     ids=[
-        "an attribute has two values",
-        "an attribute is stated by one call only",
-        "an attribute is passed on from two calls",
-        "an attribute becomes an input",
-        "an input has two ranks",
-        "an input of the function around has two ranks",
-        "an input has one type in two calls",
-        "an input is two constants",
-        "inputs are left out",
-        "inputs of the function around are left out",
-        "the calls are in branches",
-        "the attribute is read in branches",
+        "attribute with two values",
+        "attribute in only one call",
+        "attribute forwarded from two calls",
+        "attribute becomes an input",
+        "input with two ranks",
+        "input of the outer function with two ranks",
+        "input with one type in two calls",
+        "input with two constants",
+        "omitted inputs",
+        "omitted inputs of the outer function",
+        "calls in branches",
+        "attribute read in branches",
     ],
 )
-def test_numbers_stay_the_same_where(
+def test_specializes_functions_and_preserves_outputs(
     make: Callable[[], onnx.ModelProto], target: int, copies: dict[str, tuple[str, ...]]
 ) -> None:
     before = make()
-    untouched = before.SerializeToString()
+    serialized = before.SerializeToString()
     result, report = convert(before, target)
-    assert before.SerializeToString() == untouched
+    assert before.SerializeToString() == serialized
     assert {each.function: each.copies for each in report.specialised} == copies
     feeds: Feeds = {**FEEDS, "yes": np.array(False)} if len(before.graph.input) > 1 else FEEDS
     assert_equal(run(result, feeds), run(before, feeds))
 
 
-def test_calls_that_agree_share_a_copy() -> None:
+def test_calls_with_equal_facts_share_a_copy() -> None:
     nodes = [call("Soft", [f"v{i}"], [f"v{i + 1}"], where=1 + i % 2) for i in range(6)]
     before = model([node("Relu", ["x"], ["v0"]), *nodes, node("Relu", ["v6"], ["y"])], [soft()])
     result = convert_version(before, 13)
@@ -190,8 +190,8 @@ def test_calls_that_agree_share_a_copy() -> None:
     assert_equal(run(result, FEEDS), run(before, FEEDS))
 
 
-def test_what_can_be_converted_once_is() -> None:
-    """Beside a function that is specialised; ranks that nobody asks for may differ."""
+def test_specializes_only_where_a_step_queries_the_difference() -> None:
+    """The ranks of the calls of Plain differ, but no step queries them."""
     before = two_ranks()
     before.functions.append(function("Plain", [node("Dropout", ["a"], ["b"])], 13))
     before.graph.node[-1].output[0] = "z"
@@ -201,8 +201,8 @@ def test_what_can_be_converted_once_is() -> None:
     assert report.specialised == (SpecialisedFunction("local.Soft", ("Soft_2",)),)
 
 
-def test_sizes_are_told_apart_only_if_ranks_do_not_do() -> None:
-    """Three shapes of two ranks take two functions."""
+def test_specializes_by_rank_before_shape() -> None:
+    """Three shapes with two ranks need two functions."""
     body = function("Soft", [node("Softmax", ["a"], ["b"], axis=0)], 13)
     nodes = [
         call("Soft", ["x"], ["m"]),
@@ -215,8 +215,8 @@ def test_sizes_are_told_apart_only_if_ranks_do_not_do() -> None:
     assert report.specialised == (SpecialisedFunction("local.Soft", ("Soft_2",)),)
 
 
-def test_a_copy_is_called_like_nothing_else() -> None:
-    before = two_values_of_an_attribute()
+def test_copies_have_unused_names() -> None:
+    before = two_attribute_values()
     before.functions.append(function("Soft_2", [node("Relu", ["a"], ["b"])]))
     before.graph.node[1].output[0] = "z"
     before.graph.node.append(call("Soft_3", ["z"], ["y"]))
@@ -225,8 +225,8 @@ def test_a_copy_is_called_like_nothing_else() -> None:
     assert [each.op_type for each in result.graph.node] == ["Soft", "Soft_4", "Soft_3"]
 
 
-def test_a_copy_has_all_that_the_function_has() -> None:
-    before = two_values_of_an_attribute()
+def test_copies_keep_metadata_and_kept_nodes() -> None:
+    before = two_attribute_values()
     body = before.functions[0]
     body.doc_string, body.attribute[:] = "a note", ["where"]
     body.node[0].name, body.node[0].doc_string = "soft", "of the node"
@@ -238,20 +238,20 @@ def test_a_copy_has_all_that_the_function_has() -> None:
         assert (each.doc_string, list(each.attribute)) == ("a note", ["where"])
         assert [(one.key, one.value) for one in each.metadata_props] == [("k", "v")]
         assert each.node[-1] == relu
-        (successor,) = (one for one in each.node if one.name == "soft")
-        assert successor.doc_string == "of the node"
+        (replacement,) = (one for one in each.node if one.name == "soft")
+        assert replacement.doc_string == "of the node"
 
 
-def test_calls_keep_all_but_the_name_of_the_function() -> None:
-    before = two_values_of_an_attribute()
+def test_calls_change_only_the_function_name() -> None:
+    before = two_attribute_values()
     before.graph.node[1].name, before.graph.node[1].doc_string = "second", "of the call"
     after = convert_version(before, 13).graph.node[1]
     after.op_type = "Soft"
     assert after == before.graph.node[1]
 
 
-def test_a_call_of_an_overload_calls_a_copy_of_the_overload() -> None:
-    before = two_values_of_an_attribute()
+def test_specializes_overloads() -> None:
+    before = two_attribute_values()
     before.functions.append(function("Soft", [node("Relu", ["a"], ["b"])]))
     before.functions[0].overload = "own"
     for each in before.graph.node:
@@ -262,19 +262,19 @@ def test_a_call_of_an_overload_calls_a_copy_of_the_overload() -> None:
     assert_equal(run(result, FEEDS), run(before, FEEDS))
 
 
-@pytest.mark.parametrize("inplace", [False, True], ids=["a copy", "in place"])
-def test_the_model_is_changed_only_if_asked(inplace: bool) -> None:
-    before = two_values_of_an_attribute()
+@pytest.mark.parametrize("inplace", [False, True], ids=["copy", "in place"])
+def test_changes_the_argument_only_in_place(inplace: bool) -> None:
+    before = two_attribute_values()
     expected = run(before, FEEDS)
-    untouched = before.SerializeToString()
+    serialized = before.SerializeToString()
     result = convert_version(before, 13, inplace=inplace)
     assert (result is before) == inplace
-    assert (before.SerializeToString() == untouched) != inplace
+    assert (before.SerializeToString() == serialized) != inplace
     assert_equal(run(result, FEEDS), expected)
 
 
-def test_training_graphs_call_copies_too() -> None:
-    before = two_values_of_an_attribute()
+def test_training_graphs_call_copies() -> None:
+    before = two_attribute_values()
     step = helper.make_graph([call("Soft", ["m"], ["new"], where=0)], "algorithm", [], [])
     before.training_info.add().algorithm.CopyFrom(step)
     result = convert_version(before, 13)
@@ -282,8 +282,8 @@ def test_training_graphs_call_copies_too() -> None:
     assert len(result.functions) == 3
 
 
-def test_what_no_copy_helps_is_refused_for_the_call() -> None:
-    """The caller of the model gives its shape; that of the first call is constant."""
+def test_refuses_calls_that_no_copy_can_serve() -> None:
+    """The shape of the second call is a model input; that of the first call is constant."""
     before = two_constants()
     before.graph.input.append(helper.make_tensor_value_info("two", TensorProto.INT64, [2]))
     before.graph.node[0].name, before.graph.node[1].name = "first", "second"
@@ -294,7 +294,7 @@ def test_what_no_copy_helps_is_refused_for_the_call() -> None:
     assert "'shape'" in refusal.reason
 
 
-def test_a_plan_tells_the_copies() -> None:
-    (copy,) = plan_version(two_values_of_an_attribute(), 13).copies
+def test_plan_lists_the_copies() -> None:
+    (copy,) = plan_version(two_attribute_values(), 13).copies
     assert (copy.index, copy.function, copy.name) == (0, "local.Soft", "Soft_2")
     assert len(copy.container.changes) == 1

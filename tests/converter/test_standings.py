@@ -1,4 +1,4 @@
-"""Steps that concern some element types alone are taken wherever such values are, and nowhere else."""
+"""Steps that concern only some element types apply to exactly the values of these types."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from opshift.converter.convert import convert_version
 FLOAT, INT8, BFLOAT16 = TensorProto.FLOAT, TensorProto.INT8, TensorProto.BFLOAT16
 
 
-def node(op_type: str, read: str, made: str, domain: str = "", **stated: Any) -> NodeProto:
-    found: NodeProto = helper.make_node(op_type, [read], [made], domain=domain, **stated)
-    return found
+def node(op_type: str, source: str, output: str, domain: str = "", **attributes: Any) -> NodeProto:
+    result: NodeProto = helper.make_node(op_type, [source], [output], domain=domain, **attributes)
+    return result
 
 
 def model(
     nodes: list[NodeProto], types: dict[str, int], opset: int, *functions: FunctionProto
 ) -> onnx.ModelProto:
-    """Values of two elements: those that nodes make and that have a type are outputs."""
+    """Return a model with values of two elements; node outputs with a type become graph outputs."""
     values = {name: helper.make_tensor_value_info(name, each, [2]) for name, each in types.items()}
-    made = {each.output[0] for each in nodes}
+    produced = {each.output[0] for each in nodes}
     graph = helper.make_graph(
         nodes,
         "g",
-        [value for name, value in values.items() if name not in made],
-        [value for name, value in values.items() if name in made],
+        [value for name, value in values.items() if name not in produced],
+        [value for name, value in values.items() if name in produced],
     )
     imports = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
-    found: onnx.ModelProto = helper.make_model(
+    result: onnx.ModelProto = helper.make_model(
         graph, opset_imports=imports, functions=functions, ir_version=10
     )
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -58,33 +58,33 @@ def model(
             ["LeakyRelu", "Cast", "LeakyRelu", "Cast"],
         ),
     ],
-    ids=["of no such type", "of such a type", "behind a cast", "of one of two nodes"],
+    ids=["other type", "concerned type", "concerned type between casts", "one of two nodes"],
 )
-def test_nodes_take_a_step_for_their_types(
+def test_applies_steps_by_element_type(
     nodes: list[NodeProto], types: dict[str, int], expected: list[str]
 ) -> None:
     assert op_types(convert_version(model(nodes, types, 18), 15)) == expected
 
 
-def test_a_function_may_be_written_for_another_opset() -> None:
-    """Relu of the graph takes integers, that of the function does not."""
+def test_uses_the_opset_of_each_function() -> None:
+    """Relu supports integers at the opset of the graph, but not at that of the function."""
     function = helper.make_function(
         "local", "F", ["a"], ["b"], [node("Relu", "a", "b")], [helper.make_opsetid("", 13)]
     )
     nodes = [node("Relu", "x", "y"), node("F", "z", "w", "local")]
-    given = model(nodes, {"x": INT8, "y": INT8, "z": FLOAT, "w": FLOAT}, 14, function)
-    found = convert_version(given, 12, ir_version="keep")
-    assert op_types(found) == ["Cast", "Relu", "Cast", "F"]
+    original = model(nodes, {"x": INT8, "y": INT8, "z": FLOAT, "w": FLOAT}, 14, function)
+    result = convert_version(original, 12, ir_version="keep")
+    assert op_types(result) == ["Cast", "Relu", "Cast", "F"]
 
 
-def test_a_call_is_no_operator() -> None:
+def test_calls_are_not_operators() -> None:
     function = helper.make_function(
         "", "Relu", ["a"], ["b"], [node("Abs", "a", "b")], [helper.make_opsetid("", 14)]
     )
     function.overload = "mine"
     call = node("Relu", "x", "y")
     call.overload = "mine"
-    given = model(
+    original = model(
         [call, node("Relu", "z", "w")], {"x": INT8, "y": INT8, "z": FLOAT, "w": FLOAT}, 14, function
     )
-    assert op_types(convert_version(given, 12, ir_version="keep")) == ["Relu", "Relu"]
+    assert op_types(convert_version(original, 12, ir_version="keep")) == ["Relu", "Relu"]

@@ -1,4 +1,4 @@
-"""What nodes say but for names: the same for nodes that differ in names alone, whatever the names."""
+"""Node keys: equal for nodes that differ only in value names, whatever the names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.model.node_key import operator_key_of, serialize_without_names
 
 NAMES = st.one_of(
     st.just(""),
-    st.text("ab\x1a\x22\n", max_size=4),  # bytes that are tags too
+    st.text("ab\x1a\x22\n", max_size=4),  # includes bytes that are protobuf tags
     st.text(max_size=8),
     st.sampled_from(["n" * length for length in (126, 127, 128, 300)]),
 )
@@ -23,13 +23,13 @@ ATTRIBUTES = st.fixed_dictionaries(
     {}, optional={"axis": st.integers(-3, 3), "mode": st.sampled_from(["x", "é"]), "pads": st.just([1, 2])}
 )
 
-UNKNOWN = b"\xc0\x3e\x07"
-"""A field that no version of ONNX has."""
+UNKNOWN_FIELD = b"\xc0\x3e\x07"
+"""A field that no version of ONNX defines."""
 
 
 @st.composite
 def nodes(draw: st.DrawFn) -> NodeProto:
-    made: NodeProto = helper.make_node(
+    result: NodeProto = helper.make_node(
         draw(st.sampled_from(["Relu", "", "Pad" * 50])),
         draw(st.lists(NAMES, max_size=3)),
         draw(st.lists(NAMES, max_size=3)),
@@ -38,10 +38,10 @@ def nodes(draw: st.DrawFn) -> NodeProto:
         **draw(ATTRIBUTES),
     )
     if draw(st.booleans()):
-        made.name = draw(NAMES)
+        result.name = draw(NAMES)
     if draw(st.booleans()):
-        made.MergeFromString(UNKNOWN)
-    return made
+        result.MergeFromString(UNKNOWN_FIELD)
+    return result
 
 
 def names_of(node: NodeProto) -> tuple[str, ...]:
@@ -49,33 +49,33 @@ def names_of(node: NodeProto) -> tuple[str, ...]:
 
 
 @given(nodes())
-def test_what_is_left_without_names_is_the_node_without_them(node: NodeProto) -> None:
-    left = serialize_without_names(node, names_of(node))
+def test_serializes_nodes_without_names(node: NodeProto) -> None:
+    serialized = serialize_without_names(node, names_of(node))
     bare = NodeProto()
     bare.CopyFrom(node)
     for field in ("input", "output", "name"):
         bare.ClearField(field)
-    if left is None:
+    if serialized is None:
         texts = (*names_of(node), node.name)
         assert not "".join(texts).isascii() or len(node.name) > 127
     else:
-        assert left == bare.SerializeToString()
+        assert serialized == bare.SerializeToString()
 
 
 @given(nodes(), nodes())
-def test_nodes_are_alike_if_they_say_the_same(node: NodeProto, other: NodeProto) -> None:
+def test_keys_are_equal_if_operators_and_attributes_are(node: NodeProto, other: NodeProto) -> None:
     first, second = (
         operator_key_of(read_node_record(0, each), each, names_of(each)) for each in (node, other)
     )
-    same = (node.op_type, node.domain, *serialized_attributes(node)) == (
+    is_equal = (node.op_type, node.domain, *serialized_attributes(node)) == (
         other.op_type,
         other.domain,
         *serialized_attributes(other),
     )
-    assert (first == second) == same
+    assert (first == second) == is_equal
 
 
-def test_a_name_that_holds_what_a_node_says_is_a_name() -> None:
+def test_names_cannot_forge_a_key() -> None:
     plain = helper.make_node("Softmax", ["x"], ["y"], axis=1)
     rest = serialize_without_names(plain, ("x", "y"))
     assert rest is not None
@@ -85,6 +85,6 @@ def test_a_name_that_holds_what_a_node_says_is_a_name() -> None:
     )
 
 
-def test_a_name_that_is_no_text_is_told() -> None:
+def test_rejects_names_that_are_not_utf8() -> None:
     with pytest.raises(InvalidModel, match="UTF-8"):
         serialize_without_names(onnx.NodeProto(), (b"\xff",))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Graphs within nodes: what they hold is converted as what is around them, and sees what is around it."""
+"""Subgraphs are converted like the graphs that contain them, and read their values."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ YES, NO = np.array(True), np.array(False)
 
 
 def node(
-    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **stated: Any
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str], name: str = "", **attributes: Any
 ) -> NodeProto:
-    made: NodeProto = helper.make_node(op_type, inputs, outputs, name, **stated)
-    return made
+    result: NodeProto = helper.make_node(op_type, inputs, outputs, name, **attributes)
+    return result
 
 
 def graph(
     nodes: Sequence[NodeProto], outputs: dict[str, int], inputs: dict[str, int] | None = None
 ) -> GraphProto:
-    """A body that states types, and shapes only where they are scalars."""
-    made: GraphProto = helper.make_graph(list(nodes), "body", _values(inputs or {}), _values(outputs))
-    return made
+    """Return a subgraph that declares types, and shapes only for scalars."""
+    result: GraphProto = helper.make_graph(list(nodes), "body", _values(inputs or {}), _values(outputs))
+    return result
 
 
 def _values(types: dict[str, int]) -> list[onnx.ValueInfoProto]:
@@ -41,22 +41,22 @@ def _values(types: dict[str, int]) -> list[onnx.ValueInfoProto]:
     return [helper.make_tensor_value_info(name, each, shapes.get(each)) for name, each in types.items()]
 
 
-def branch(
+def if_node(
     then: Sequence[NodeProto], other: Sequence[NodeProto], output: str = "y", element: int = FLOAT
 ) -> NodeProto:
-    """If, whose branches give what the last of their nodes makes."""
-    bodies = {
+    """Return an If with branches that return the outputs of their last nodes."""
+    subgraphs = {
         "then_branch": graph(then, {then[-1].output[0]: element}),
         "else_branch": graph(other, {other[-1].output[0]: element}),
     }
-    return node("If", ["yes"], [output], "if", **bodies)
+    return node("If", ["yes"], [output], "if", **subgraphs)
 
 
-def branches() -> onnx.ModelProto:
-    """Both branches change, and read what is made outside."""
+def if_model() -> onnx.ModelProto:
+    """Both branches change and read outer values."""
     nodes = [
         node("Relu", ["x"], ["outer"]),
-        branch(
+        if_node(
             [node("Clip", ["outer"], ["a"], min=0.5, max=1.5), node("Squeeze", ["a"], ["t"], axes=[0])],
             [node("Softmax", ["x"], ["b"], axis=1), node("Squeeze", ["b"], ["e"], axes=[0])],
         ),
@@ -64,10 +64,10 @@ def branches() -> onnx.ModelProto:
     return build(nodes, {"x": X, "yes": YES}, ["y"], 10)
 
 
-def same_names_in_both() -> onnx.ModelProto:
-    """Each branch has values of its own by the same names."""
+def if_model_with_equal_names() -> onnx.ModelProto:
+    """The branches use equal names for different values."""
     nodes = [
-        branch(
+        if_node(
             [node("Clip", ["x"], ["a"], min=0.5), node("ReduceSum", ["a"], ["t"], axes=[1])],
             [node("Clip", ["x"], ["a"], max=0.5), node("ReduceSum", ["a"], ["t"], axes=[1])],
         )
@@ -75,29 +75,29 @@ def same_names_in_both() -> onnx.ModelProto:
     return build(nodes, {"x": X, "yes": YES}, ["y"], 10)
 
 
-def loop(body: Sequence[NodeProto], result: str = "y") -> NodeProto:
-    """Loop over `carried`, which starts as `x`."""
-    inside = graph(
+def loop_node(body: Sequence[NodeProto], result: str = "y") -> NodeProto:
+    """Return a Loop that carries `carried`, which starts as `x`."""
+    body_graph = graph(
         [node("Identity", ["go"], ["go_on"]), *body],
         {"go_on": BOOL, "next": FLOAT},
         {"turn": INT64, "go": BOOL, "carried": FLOAT},
     )
-    return node("Loop", ["turns", "", "x"], [result], "loop", body=inside)
+    return node("Loop", ["turns", "", "x"], [result], "loop", body=body_graph)
 
 
-def looped() -> onnx.ModelProto:
+def loop_model() -> onnx.ModelProto:
     body = [
         node("Clip", ["carried"], ["a"], min=-1.0, max=1.0),
         node("ReduceMean", ["a"], ["mean"], axes=[2], keepdims=1),
         node("Add", ["a", "mean"], ["b"]),
         node("Mul", ["b", "scale"], ["next"]),
     ]
-    nodes = [node("Exp", ["x"], ["e"]), node("ReduceMean", ["e"], ["scale"]), loop(body)]
+    nodes = [node("Exp", ["x"], ["e"]), node("ReduceMean", ["e"], ["scale"]), loop_node(body)]
     return build(nodes, {"x": X, "turns": np.array(3)}, ["y"], 10)
 
 
-def loop_in_branch_in_loop() -> onnx.ModelProto:
-    """Three deep, and the innermost reads a value of the outermost and one of the middle."""
+def nested_loops_model() -> onnx.ModelProto:
+    """The innermost of three subgraphs reads values of the main graph and of the middle one."""
     inner = graph(
         [
             node("Identity", ["go"], ["inner_go_on"]),
@@ -113,12 +113,12 @@ def loop_in_branch_in_loop() -> onnx.ModelProto:
         node("Loop", ["turns", "", "middle"], ["t"], "inner", body=inner),
     ]
     other = [node("LogSoftmax", ["carried"], ["u"], axis=1)]
-    body = [branch(then, other, "next")]
-    nodes = [node("Clip", ["x"], ["outer"], min=-0.25, max=0.25), loop(body)]
+    body = [if_node(then, other, "next")]
+    nodes = [node("Clip", ["x"], ["outer"], min=-0.25, max=0.25), loop_node(body)]
     return build(nodes, {"x": X, "turns": np.array(2), "yes": YES}, ["y"], 10)
 
 
-def scanned() -> onnx.ModelProto:
+def scan_model() -> onnx.ModelProto:
     body = graph(
         [
             node("Add", ["sum", "slice"], ["total"]),
@@ -137,12 +137,12 @@ def scanned() -> onnx.ModelProto:
     return build(nodes, {"x": X}, ["y", "last"], 10)
 
 
-def type_from_outside() -> onnx.ModelProto:
-    """The number that Pad fills in is to be double, as only nodes around the branch say."""
+def outer_type_model() -> onnx.ModelProto:
+    """The padding value of Pad has to be double, which only outer nodes determine."""
     nodes = [
         node("Cast", ["x"], ["wide"], to=DOUBLE),
         node("Identity", ["wide"], ["outer"]),
-        branch(
+        if_node(
             [node("Pad", ["outer"], ["a"], pads=PADS, value=0.5), node("Cast", ["a"], ["t"], to=FLOAT)],
             [node("Pad", ["outer"], ["b"], pads=PADS, value=0.1), node("Cast", ["b"], ["e"], to=FLOAT)],
         ),
@@ -150,12 +150,12 @@ def type_from_outside() -> onnx.ModelProto:
     return build(nodes, {"x": X, "yes": YES}, ["y"], 10)
 
 
-def type_out_of_branch() -> onnx.ModelProto:
-    """The number that Pad fills in is to be double, as only a node within a branch says."""
+def branch_type_model() -> onnx.ModelProto:
+    """The padding value of Pad has to be double, which only nodes in the branches determine."""
     then = [node("Cast", ["x"], ["t"], to=DOUBLE)]
     other = [node("Cast", ["x"], ["e"], to=DOUBLE)]
     nodes = [
-        branch(then, other, "wide", DOUBLE),
+        if_node(then, other, "wide", DOUBLE),
         node("Pad", ["wide"], ["padded"], pads=PADS, value=0.5),
         node("Cast", ["padded"], ["y"], to=FLOAT),
     ]
@@ -163,7 +163,7 @@ def type_out_of_branch() -> onnx.ModelProto:
 
 
 class Case(NamedTuple):
-    """A model, what to run it on, and what to convert it to."""
+    """A model, its inputs, and the opsets to convert it to."""
 
     title: str
     model: Callable[[], onnx.ModelProto]
@@ -172,21 +172,21 @@ class Case(NamedTuple):
 
 
 CASES = [
-    Case("the first branch of If", branches, {"x": X, "yes": YES}),
-    Case("the second branch of If", branches, {"x": X, "yes": NO}),
-    Case("the first of branches that share names", same_names_in_both, {"x": X, "yes": YES}),
-    Case("the second of branches that share names", same_names_in_both, {"x": X, "yes": NO}),
-    Case("the body of Loop", looped, {"x": X, "turns": np.array(3)}),
-    Case("Loop in If in Loop", loop_in_branch_in_loop, {"x": X, "turns": np.array(2), "yes": YES}),
-    Case("the other branch of If in Loop", loop_in_branch_in_loop, {"x": X, "turns": np.array(2), "yes": NO}),
-    Case("the body of Scan", scanned, {"x": X}),
-    Case("a body that takes a type from around it", type_from_outside, {"x": X, "yes": YES}),
-    Case("a node that takes a type out of a body", type_out_of_branch, {"x": X, "yes": YES}),
+    Case("first branch of If", if_model, {"x": X, "yes": YES}),
+    Case("second branch of If", if_model, {"x": X, "yes": NO}),
+    Case("first branch with equal names", if_model_with_equal_names, {"x": X, "yes": YES}),
+    Case("second branch with equal names", if_model_with_equal_names, {"x": X, "yes": NO}),
+    Case("body of Loop", loop_model, {"x": X, "turns": np.array(3)}),
+    Case("Loop in If in Loop", nested_loops_model, {"x": X, "turns": np.array(2), "yes": YES}),
+    Case("other branch of If in Loop", nested_loops_model, {"x": X, "turns": np.array(2), "yes": NO}),
+    Case("body of Scan", scan_model, {"x": X}),
+    Case("subgraph that needs an outer type", outer_type_model, {"x": X, "yes": YES}),
+    Case("node that needs the type of a subgraph output", branch_type_model, {"x": X, "yes": YES}),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.title for case in CASES])
-def test_numbers_stay_the_same_in(case: Case) -> None:
+def test_preserves_outputs(case: Case) -> None:
     model = case.model()
     before = run(model, case.feeds)
     for target in case.targets:
@@ -194,96 +194,96 @@ def test_numbers_stay_the_same_in(case: Case) -> None:
         assert_equal(run(result, case.feeds), before)
 
 
-def bodies(top: GraphProto) -> Iterator[GraphProto]:
-    """All graphs within a graph."""
+def subgraphs(top: GraphProto) -> Iterator[GraphProto]:
+    """Yield all nested subgraphs of a graph."""
     for each in top.node:
         for attribute in each.attribute:
             for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
                 yield body
-                yield from bodies(body)
+                yield from subgraphs(body)
 
 
 def values_of(top: GraphProto) -> list[str]:
-    """Every name that a graph, or a graph within it, gives to a value."""
+    """Return the names of all values that a graph and its subgraphs define."""
     return [
         name
-        for each in (top, *bodies(top))
+        for each in (top, *subgraphs(top))
         for name in (
             *(value.name for value in each.input),
             *(value.name for value in each.initializer),
-            *(name for made in each.node for name in made.output if name),
+            *(name for producer in each.node for name in producer.output if name),
         )
     ]
 
 
-def test_constants_are_added_to_the_body_that_reads_them() -> None:
-    result = convert_version(branches(), 13)
-    then = body_called("then_branch", result)
+def test_adds_constants_to_the_subgraph_that_reads_them() -> None:
+    result = convert_version(if_model(), 13)
+    then = subgraph_named("then_branch", result)
     values = [numpy_helper.to_array(each).tolist() for each in then.initializer]
     assert values == [0.5, 1.5, [0]]
     assert op_types_of(then) == ["Clip", "Squeeze"]
-    assert len(body_called("else_branch", result).initializer) >= 1
+    assert len(subgraph_named("else_branch", result).initializer) >= 1
     assert len(result.graph.initializer) == 0
 
 
-def body_called(attribute: str, model: onnx.ModelProto) -> GraphProto:
-    """The graph in an attribute of the only If."""
-    (holder,) = (each for each in model.graph.node if each.op_type == "If")
-    found: GraphProto = next(each.g for each in holder.attribute if each.name == attribute)
-    return found
+def subgraph_named(attribute: str, model: onnx.ModelProto) -> GraphProto:
+    """Return the subgraph in an attribute of the only If."""
+    (owner,) = (each for each in model.graph.node if each.op_type == "If")
+    result: GraphProto = next(each.g for each in owner.attribute if each.name == attribute)
+    return result
 
 
 def op_types_of(body: GraphProto) -> list[str]:
     return [each.op_type for each in body.node]
 
 
-def test_below_ir_version_4_constants_are_nodes_of_the_body() -> None:
-    """Tile-1 has a count and an axis, for which Tile-6 wants a list; opset 6 goes with IR version 3."""
+def test_adds_constants_as_subgraph_nodes_below_ir_version_4() -> None:
+    """Tile-6 needs a new list of repeats instead of the inputs of Tile-1; opset 6 has IR version 3."""
     count, axis = (numpy_helper.from_array(np.array(each, np.float32)) for each in (2, 1))
     then = [
         node("Constant", [], ["count"], value=count),
         node("Constant", [], ["axis"], value=axis),
         node("Tile", ["x", "count", "axis"], ["t"]),
     ]
-    nodes = [branch(then, [node("Relu", ["x"], ["e"])])]
+    nodes = [if_node(then, [node("Relu", ["x"], ["e"])])]
     result = convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 5, ir_version=3), 6)
-    body = body_called("then_branch", result)
+    body = subgraph_named("then_branch", result)
     assert result.ir_version == 3
     assert op_types_of(body) == ["Constant", "Constant", "Constant", "Tile"]
     assert list(body.node[3].input) == ["x", body.node[0].output[0]]
-    assert [len(each.initializer) for each in bodies(result.graph)] == [0, 0]
+    assert [len(each.initializer) for each in subgraphs(result.graph)] == [0, 0]
 
 
 NAMES = ["const", "const_1", "const_2", "reshape", "reshape_1", "shape", "flatten", "mask", "cast", "softmax"]
 
 
-@pytest.mark.parametrize("taken", NAMES)
-def test_new_names_are_nowhere_else_when_an_outer_value_is_called(taken: str) -> None:
+@pytest.mark.parametrize("used", NAMES)
+def test_new_names_differ_from_outer_values(used: str) -> None:
     nodes = [
-        node("Relu", ["x"], [taken]),
-        branch(
-            [node("Clip", [taken], ["a"], min=0.5), node("Softmax", ["a"], ["t"], axis=1)],
-            [node("Softmax", [taken], ["e"], axis=1)],
+        node("Relu", ["x"], [used]),
+        if_node(
+            [node("Clip", [used], ["a"], min=0.5), node("Softmax", ["a"], ["t"], axis=1)],
+            [node("Softmax", [used], ["e"], axis=1)],
         ),
     ]
-    _assert_unique_and_equal(build(nodes, {"x": X, "yes": YES}, ["y"], 10))
+    _assert_unique_names_and_same_outputs(build(nodes, {"x": X, "yes": YES}, ["y"], 10))
 
 
-@pytest.mark.parametrize("taken", NAMES)
-def test_new_names_are_nowhere_else_when_an_inner_value_is_called(taken: str) -> None:
+@pytest.mark.parametrize("used", NAMES)
+def test_new_names_differ_from_inner_values(used: str) -> None:
     nodes = [
-        branch(
-            [node("Softmax", ["x"], [taken], axis=1), node("Clip", [taken], ["t"], min=0.5)],
+        if_node(
+            [node("Softmax", ["x"], [used], axis=1), node("Clip", [used], ["t"], min=0.5)],
             [node("Relu", ["x"], ["e"])],
             "a",
         ),
         node("Clip", ["a"], ["b"], min=0.25),
         node("Softmax", ["b"], ["y"], axis=1),
     ]
-    _assert_unique_and_equal(build(nodes, {"x": X, "yes": YES}, ["y"], 10))
+    _assert_unique_names_and_same_outputs(build(nodes, {"x": X, "yes": YES}, ["y"], 10))
 
 
-def test_new_names_are_nowhere_else_when_an_input_of_a_body_is_called_so() -> None:
+def test_new_names_differ_from_subgraph_inputs() -> None:
     body = graph(
         [node("Identity", ["go"], ["go_on"]), node("Clip", ["const"], ["next"], max=0.5)],
         {"go_on": BOOL, "next": FLOAT},
@@ -291,10 +291,10 @@ def test_new_names_are_nowhere_else_when_an_input_of_a_body_is_called_so() -> No
     )
     nodes = [node("Clip", ["x"], ["a"], min=-0.5), node("Loop", ["turns", "", "a"], ["y"], body=body)]
     model = build(nodes, {"x": X, "turns": np.array(2)}, ["y"], 10)
-    _assert_unique_and_equal(model, {"x": X, "turns": np.array(2)})
+    _assert_unique_names_and_same_outputs(model, {"x": X, "turns": np.array(2)})
 
 
-def _assert_unique_and_equal(model: onnx.ModelProto, feeds: Feeds | None = None) -> None:
+def _assert_unique_names_and_same_outputs(model: onnx.ModelProto, feeds: Feeds | None = None) -> None:
     feeds = feeds or {"x": X, "yes": YES}
     result = convert_version(model, 13)
     values = values_of(result.graph)
@@ -302,9 +302,9 @@ def _assert_unique_and_equal(model: onnx.ModelProto, feeds: Feeds | None = None)
     assert_equal(run(result, feeds), run(model, feeds))
 
 
-def test_a_constant_of_the_graph_around_is_known_within() -> None:
+def test_subgraph_reads_outer_constants() -> None:
     nodes = [
-        branch(
+        if_node(
             [node("Squeeze", ["x", "axes"], ["t"])],
             [node("Neg", ["x"], ["n"]), node("Squeeze", ["n", "axes"], ["e"])],
         )
@@ -312,24 +312,24 @@ def test_a_constant_of_the_graph_around_is_known_within() -> None:
     feeds = {"x": X, "yes": NO}
     model = build(nodes, feeds, ["y"], 13, initializers={"axes": np.array([0])})
     result = convert_version(model, 11)
-    assert all(list(each.input) in (["x"], ["n"]) for body in bodies(result.graph) for each in body.node)
+    assert all(list(each.input) in (["x"], ["n"]) for body in subgraphs(result.graph) for each in body.node)
     assert_equal(run(result, feeds), run(model, feeds))
 
 
-def test_a_value_that_only_a_body_reads_is_used() -> None:
-    """The mask of Dropout became boolean in 10: the branch gets it as it was."""
+def test_keeps_the_type_of_a_value_that_only_a_subgraph_reads() -> None:
+    """Since opset 10 the mask of Dropout is boolean; a Cast restores its type for the branch."""
     nodes = [
         node("Dropout", ["x"], ["dropped", "mask"]),
-        branch([node("Add", ["dropped", "mask"], ["t"])], [node("Relu", ["dropped"], ["e"])]),
+        if_node([node("Add", ["dropped", "mask"], ["t"])], [node("Relu", ["dropped"], ["e"])]),
     ]
     result = convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 9), 11)
     assert op_types(result) == ["Dropout", "Cast", "If"]
     assert_equal(run(result, {"x": X, "yes": NO}), [np.maximum(X, 0)])
 
 
-def test_a_value_that_is_made_after_the_body_is_not_seen_in_it() -> None:
+def test_rejects_reads_of_values_produced_later() -> None:
     nodes = [
-        branch([node("Relu", ["late"], ["t"])], [node("Relu", ["x"], ["e"])]),
+        if_node([node("Relu", ["late"], ["t"])], [node("Relu", ["x"], ["e"])]),
         node("Abs", ["x"], ["late"]),
     ]
     with pytest.raises(InvalidModel) as caught:
@@ -338,40 +338,40 @@ def test_a_value_that_is_made_after_the_body_is_not_seen_in_it() -> None:
     assert "if.then_branch" in str(caught.value)
 
 
-def test_a_value_of_one_branch_is_not_seen_in_the_other() -> None:
-    nodes = [branch([node("Relu", ["x"], ["t"])], [node("Relu", ["t"], ["e"])])]
+def test_rejects_reads_from_the_other_branch() -> None:
+    nodes = [if_node([node("Relu", ["x"], ["t"])], [node("Relu", ["t"], ["e"])])]
     with pytest.raises(InvalidModel) as caught:
         convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 10), 13)
     assert "if.else_branch" in str(caught.value)
 
 
-def test_a_refusal_names_the_graphs_it_lies_in() -> None:
-    nodes = [branch([node("Dropout", ["x"], ["t"], "drop", is_test=0)], [node("Relu", ["x"], ["e"])])]
+def test_refusal_names_the_enclosing_graphs() -> None:
+    nodes = [if_node([node("Dropout", ["x"], ["t"], "drop", is_test=0)], [node("Relu", ["x"], ["e"])])]
     with pytest.raises(ConversionRefused) as caught:
         convert_version(build(nodes, {"x": X, "yes": YES}, ["y"], 6), 13)
     assert caught.value.refusals[0].place == "graph / if.then_branch, node 'drop'"
 
 
-def test_graphs_of_other_domains_nodes_are_converted() -> None:
-    """One graph in an attribute, a list of graphs in another; the node itself is nobody's business."""
+def test_converts_subgraphs_of_custom_nodes() -> None:
+    """One attribute holds a graph, another a list of graphs; the node itself stays unchanged."""
     first, second, third = (graph([squeeze(name)], {name: FLOAT}) for name in ("p", "q", "r"))
     custom = node("Choose", ["x"], ["y"], "choose", domain="com.acme", body=first, more=[second, third])
     model = build([custom], {"x": X}, ["y"], {"": 11, "com.acme": 1})
     result = convert_version(model, 13)
-    assert [len(body.node[0].input) for body in bodies(result.graph)] == [2, 2, 2]
-    assert [len(body.initializer) for body in bodies(result.graph)] == [1, 1, 1]
+    assert [len(body.node[0].input) for body in subgraphs(result.graph)] == [2, 2, 2]
+    assert [len(body.initializer) for body in subgraphs(result.graph)] == [1, 1, 1]
     assert result.graph.node[0].name == "choose"
 
 
-def test_branches_of_different_shapes_are_told_whatever_was_asked_before() -> None:
-    """The input whose shape nobody knows is asked for while a branch is looked at."""
-    bodies = {}
+def test_refuses_branches_of_different_shapes() -> None:
+    """Inference of a branch queries the input of unknown shape first."""
+    subgraphs = {}
     for name, dims in (("then_branch", ["n", 3]), ("else_branch", None)):
         pooled = [node("MaxPool", ["c"], [f"v_{name}"], kernel_shape=[2, 2])]
-        bodies[name] = graph([*pooled, node("Identity", [f"v_{name}"], [name])], {name: FLOAT})
+        subgraphs[name] = graph([*pooled, node("Identity", [f"v_{name}"], [name])], {name: FLOAT})
         if dims:
-            bodies[name].value_info.append(helper.make_tensor_value_info(f"v_{name}", FLOAT, dims))
-    nodes = [node("Cast", ["x"], ["c"], to=FLOAT), node("If", ["yes"], ["y"], **bodies)]
+            subgraphs[name].value_info.append(helper.make_tensor_value_info(f"v_{name}", FLOAT, dims))
+    nodes = [node("Cast", ["x"], ["c"], to=FLOAT), node("If", ["yes"], ["y"], **subgraphs)]
     model = build(nodes, {"x": X, "yes": YES}, ["y"], 16)
     model.graph.input[0].type.tensor_type.ClearField("shape")
     with pytest.raises(ConversionRefused, match="differ between the branches"):
@@ -382,7 +382,7 @@ def squeeze(output: str) -> NodeProto:
     return node("Squeeze", ["x"], [output], axes=[0])
 
 
-def test_nodes_without_outputs_keep_their_graphs_apart() -> None:
+def test_distinguishes_subgraphs_of_nodes_without_outputs() -> None:
     nodes = [
         node("Watch", ["x"], [], domain="com.acme", body=graph([squeeze("p")], {"p": FLOAT})),
         node("Watch", ["x"], [], domain="com.acme", body=graph([node("Relu", ["x"], ["q"])], {"q": FLOAT})),
@@ -390,23 +390,25 @@ def test_nodes_without_outputs_keep_their_graphs_apart() -> None:
         node("Relu", ["x"], ["y"]),
     ]
     result = convert_version(build(nodes, {"x": X}, ["y"], {"": 11, "com.acme": 1}), 13)
-    made = [
+    converted = [
         (each.op_type, list(each.output), len(each.input))
-        for body in bodies(result.graph)
+        for body in subgraphs(result.graph)
         for each in body.node
     ]
-    assert made == [("Squeeze", ["p"], 2), ("Relu", ["q"], 1), ("Squeeze", ["r"], 2)]
+    assert converted == [("Squeeze", ["p"], 2), ("Relu", ["q"], 1), ("Squeeze", ["r"], 2)]
 
 
-def test_a_body_that_does_not_change_is_byte_for_byte_the_same() -> None:
-    nodes = [branch([node("Relu", ["x"], ["t"])], [node("Clip", ["x"], ["e"], min=0.0)])]
+def test_unchanged_subgraph_is_byte_identical() -> None:
+    nodes = [if_node([node("Relu", ["x"], ["t"])], [node("Clip", ["x"], ["e"], min=0.0)])]
     model = build(nodes, {"x": X, "yes": YES}, ["y"], 10)
     model.graph.node[0].attribute[0].doc_string = "kept"
     result = convert_version(model, 13)
-    assert [a == b for a, b in zip(bodies(result.graph), bodies(model.graph), strict=True)].count(True) == 1
+    assert [a == b for a, b in zip(subgraphs(result.graph), subgraphs(model.graph), strict=True)].count(
+        True
+    ) == 1
 
 
-def test_a_node_with_a_graph_that_is_rewritten_itself_keeps_its_converted_graph() -> None:
+def test_rewritten_node_keeps_its_converted_subgraph() -> None:
     """Scan-8 has a batch dimension and a leading input for lengths, Scan-9 has neither."""
     body = graph(
         [node("Add", ["sum", "slice"], ["total"]), node("Clip", ["total"], ["part"], min=-1.0, max=1.0)],
@@ -421,7 +423,7 @@ def test_a_node_with_a_graph_that_is_rewritten_itself_keeps_its_converted_graph(
     before = run(model, feeds)
     for target in (11, 13):
         result = convert_version(model, target)
-        inner = next(bodies(result.graph))
+        inner = next(subgraphs(result.graph))
         assert op_types_of(inner) == ["Add", "Clip"]
         assert len(inner.node[1].input) == 3
         assert_equal(run(result, feeds), before)

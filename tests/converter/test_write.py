@@ -1,4 +1,4 @@
-"""Attributes on their way into messages: moved, renamed, with what is converted within them."""
+"""Attributes of converted nodes: moved, renamed, and with converted subgraphs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ versions:
     T: [tensor(float)]
 - since_version: 2
   step:
-    change: Every attribute has another name.
+    change: Every attribute is renamed, and two are added.
     up:
     - rename_attribute: {attribute: body, to: graph}
     - rename_attribute: {attribute: table, to: tensor}
@@ -69,47 +69,50 @@ def registry(tmp_path: Path) -> Registry:
 def body() -> onnx.GraphProto:
     output = helper.make_tensor_value_info("s", TensorProto.FLOAT, None)
     squeeze = helper.make_node("Squeeze", ["x"], ["s"], "inner", axes=[0])
-    made: onnx.GraphProto = helper.make_graph([squeeze], "body", [], [output])
-    return made
+    result: onnx.GraphProto = helper.make_graph([squeeze], "body", [], [output])
+    return result
 
 
-def model(**stated: Any) -> onnx.ModelProto:
-    choose = helper.make_node("Choose", ["x"], ["y"], "choose", domain="com.acme", **stated)
+def model(**attributes: Any) -> onnx.ModelProto:
+    choose = helper.make_node("Choose", ["x"], ["y"], "choose", domain="com.acme", **attributes)
     return build([choose], {"x": X}, ["y"], {"": 11, "com.acme": 1})
 
 
-def attributes(converted: Any) -> dict[str, Any]:
+def attributes_of(converted: Any) -> dict[str, Any]:
     return {each.name: each for each in converted.graph.node[0].attribute}
 
 
-@pytest.mark.parametrize("parse", [onnx.ModelProto.FromString, ModelProto.FromString], ids=["onnx", "own"])
-@pytest.mark.parametrize("inplace", [False, True], ids=["a copy", "in place"])
-def test_a_graph_under_another_name_is_converted_within(
-    parse: Any, inplace: bool, registry: Registry
-) -> None:
-    given = parse(model(body=body()).SerializeToString())
-    result = convert_version(given, {"": 13, "com.acme": 2}, inplace=inplace, registry=registry)
-    found = attributes(result)["graph"]
-    assert found.type == AttributeProto.GRAPH
-    assert len(found.g.node[0].input) == 2
-    assert [each.name for each in found.g.initializer] == [found.g.node[0].input[1]]
+@pytest.mark.parametrize(
+    "parse", [onnx.ModelProto.FromString, ModelProto.FromString], ids=["onnx", "opshift"]
+)
+@pytest.mark.parametrize("inplace", [False, True], ids=["copy", "in place"])
+def test_converts_graphs_in_renamed_attributes(parse: Any, inplace: bool, registry: Registry) -> None:
+    source = parse(model(body=body()).SerializeToString())
+    result = convert_version(source, {"": 13, "com.acme": 2}, inplace=inplace, registry=registry)
+    attribute = attributes_of(result)["graph"]
+    assert attribute.type == AttributeProto.GRAPH
+    assert len(attribute.g.node[0].input) == 2
+    assert [each.name for each in attribute.g.initializer] == [attribute.g.node[0].input[1]]
 
 
-def test_values_of_every_type_are_moved(registry: Registry) -> None:
+def test_moves_values_of_every_type(registry: Registry) -> None:
     table = numpy_helper.from_array(X, "table")
     before = model(table=table, sizes=[1, 2], label="text")
-    found = attributes(convert_version(before, {"com.acme": 2}, registry=registry))
-    assert {name: helper.get_attribute_value(each) for name, each in found.items()} == {
+    attributes = attributes_of(convert_version(before, {"com.acme": 2}, registry=registry))
+    assert {name: helper.get_attribute_value(each) for name, each in attributes.items()} == {
         "tensor": table,
         "lengths": [1, 2],
         "title": b"text",
         "kind": b"new",
         "scales": [0.5, 2.0],
     }
-    assert [found[name].type for name in ("kind", "scales")] == [AttributeProto.STRING, AttributeProto.FLOATS]
+    assert [attributes[name].type for name in ("kind", "scales")] == [
+        AttributeProto.STRING,
+        AttributeProto.FLOATS,
+    ]
 
 
-def test_a_renamed_attribute_keeps_its_notes_and_what_its_call_gives(registry: Registry) -> None:
+def test_renamed_attribute_keeps_doc_string_and_reference(registry: Registry) -> None:
     before = model(label="text")
     before.graph.node[0].attribute[0].doc_string = "a note"
     function = helper.make_function(
@@ -118,6 +121,6 @@ def test_a_renamed_attribute_keeps_its_notes_and_what_its_call_gives(registry: R
     function.node[0].attribute[0].ref_attr_name = "given"
     before.functions.append(function)
     result = convert_version(before, {"com.acme": 2}, registry=registry)
-    assert attributes(result)["title"].doc_string == "a note"
+    assert attributes_of(result)["title"].doc_string == "a note"
     (title,) = (each for each in result.functions[0].node[0].attribute if each.name == "title")
     assert title.ref_attr_name == "given"
