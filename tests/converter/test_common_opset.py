@@ -24,7 +24,7 @@ def model_of(op: str, opset: int, **attributes: object) -> onnx.ModelProto:
 
 RELU, SIN = model_of("Relu", 9), model_of("Sin", 13)
 DROPPING = model_of("Dropout", 6, is_test=0)
-"""Dropout that drops elements at inference, which no opset from 7 onwards can express."""
+"""Dropout that drops elements at inference; since opset 7 it does so only in training mode."""
 CASES = {
     "one model": ([RELU], 1, NEWEST),
     "same model twice": ([RELU, RELU], 1, NEWEST),

@@ -1,4 +1,4 @@
-"""Types and shapes that a node passes to the inputs of its subgraphs where they declare none."""
+"""Types and shapes of subgraph inputs that the node determines and the subgraph does not declare."""
 
 from __future__ import annotations
 

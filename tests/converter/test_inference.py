@@ -128,7 +128,7 @@ def test_declared_types_take_precedence(scope_of: ScopeFactory) -> None:
 
 
 def test_queries_an_unknown_input_during_branch_inference(scope_of: ScopeFactory) -> None:
-    """The branch reads the input while the type of its output is inferred."""
+    """A branch queries the input while the output of the branch is inferred."""
     nodes = [node("MaxPool", ["c"], ["v"], kernel_shape=[2, 2]), node("Identity", ["v"], ["t"])]
     body = helper.make_graph(nodes, "body", [], [helper.make_tensor_value_info("t", FLOAT, None)])
     nodes = [node("Cast", ["x"], ["c"], to=FLOAT)]
@@ -357,7 +357,7 @@ def test_infers_all_types_and_shapes_of_a_light_model(scope_of: ScopeFactory) ->
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_agrees_with_onnx_on_node_cases(scope_of: ScopeFactory) -> None:
-    """Checks every eighth operator case of ONNX, each at the newest version of its operator."""
+    """Check every eighth operator case of ONNX, each at the newest version of its operator."""
     models = [case.model for case in load_node_model_tests() if case.model is not None][::8]
     assert len(models) > 100
     wrong = {each.graph.name: list(differences(each, scope_of)) for each in models}

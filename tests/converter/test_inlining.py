@@ -41,7 +41,7 @@ def graph(name: str, nodes: list[onnx.NodeProto], output: str) -> GraphProto:
 
 
 def nested_functions() -> onnx.ModelProto:
-    """Return nested functions, each called twice, the outer of which forwards its attribute."""
+    """Return two nested functions, each called twice; the outer one forwards its attribute."""
     soft = function("Soft", [with_references(node("Softmax", ["a"], ["b"]), axis=("where", INT))])
     inner = with_references(call("Soft", ["a"], ["t"]), where=("axis", INT))
     outer = function("Outer", [inner, node("Relu", ["t"], ["r"]), call("Soft", ["r"], ["b"])])

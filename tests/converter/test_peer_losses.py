@@ -29,7 +29,7 @@ def values(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
 
 
 def tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    """Return the initializers except the axes, which are added when attributes become inputs."""
+    """Return the initializers except axes and constants, which exist only where axes are inputs."""
     return [each for each in model.graph.initializer if not each.name.startswith(("axes", "const"))]
 
 

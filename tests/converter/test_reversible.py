@@ -31,7 +31,7 @@ IDS = [case.title for case in CASES]
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_restores_the_whole_model(case: Case) -> None:
-    """The order of nodes, initializers, functions, imports and the IR version are equal, byte for byte."""
+    """Compare every byte: the order of nodes, initializers, functions, imports and the IR version."""
     model = case.model()
     for target in case.targets:
         down = convert_version(model, target, reversible=True)

@@ -100,8 +100,8 @@ def edit_entry(**fields: Any) -> Callable[[dict[str, Any]], None]:
     return lambda record: entry_of(record).update(fields)
 
 
-def node_hex(op_type: str, inputs: list[str], outputs: list[str], **stated: Any) -> str:
-    return str(helper.make_node(op_type, inputs, outputs, **stated).SerializeToString().hex())
+def node_hex(op_type: str, inputs: list[str], outputs: list[str], **attributes: Any) -> str:
+    return str(helper.make_node(op_type, inputs, outputs, **attributes).SerializeToString().hex())
 
 
 INAPPLICABLE: list[tuple[str, Callable[[dict[str, Any]], None]]] = [

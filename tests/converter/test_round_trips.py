@@ -1,4 +1,4 @@
-"""Random models of every operator keep their outputs when converted to another opset and back."""
+"""Random models of every operator keep their outputs in another opset and back, unless refused."""
 
 from __future__ import annotations
 

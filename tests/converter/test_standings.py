@@ -1,4 +1,4 @@
-"""Steps that concern only some element types apply to exactly the values of these types."""
+"""Steps that affect only some element types apply to exactly the values of these types."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def model(
             ["LeakyRelu", "Cast", "LeakyRelu", "Cast"],
         ),
     ],
-    ids=["other type", "concerned type", "concerned type between casts", "one of two nodes"],
+    ids=["other type", "affected type", "affected type between casts", "one of two nodes"],
 )
 def test_applies_steps_by_element_type(
     nodes: list[NodeProto], types: dict[str, int], expected: list[str]

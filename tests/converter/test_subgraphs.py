@@ -364,7 +364,7 @@ def test_converts_subgraphs_of_custom_nodes() -> None:
 
 
 def test_refuses_branches_of_different_shapes() -> None:
-    """Inference of a branch queries the input of unknown shape first."""
+    """Inference of a branch queries the input of unknown shape."""
     subgraphs = {}
     for name, dims in (("then_branch", ["n", 3]), ("else_branch", None)):
         pooled = [node("MaxPool", ["c"], [f"v_{name}"], kernel_shape=[2, 2])]
