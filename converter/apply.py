@@ -7,7 +7,7 @@ from typing import Any
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
-from opshift.converter.reversible.restore import remove_leftovers, restore_originals
+from opshift.converter.reversible.apply_restorations import remove_leftovers, restore_originals
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
 from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
 from opshift.model.node import Tensor

@@ -7,7 +7,7 @@ from typing import Any
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
-from opshift.converter.ir_version.change import release_ir_version
+from opshift.converter.ir_version.choose_version import release_ir_version
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.options import Allowances
 from opshift.converter.survey.survey import ContainerSurvey, survey

@@ -1,82 +1,16 @@
-"""Choice of the IR version of a converted model.
-
-For a release or runtime, it is at most the version that it supports. For opsets alone, it is raised if the
-first ONNX release with a raised opset has a newer IR version. If opsets are lowered, it is lowered to the IR
-version of the first ONNX release with all opsets of the result, or to the nearest version that expresses the
-model without loss. Otherwise it does not change.
-"""
+"""Change of a model's IR version, as planned, and its application."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import Refusal
-from opshift.converter.options import Allowances
-from opshift.converter.target import KEEP, Target
 from opshift.registry.registry import Registry
-from opshift.registry.releases import Releases
 
 if TYPE_CHECKING:
     from opshift.converter.ir_version.lowerings import Lowering
-
-
-def plan_ir_change(
-    model: Any,
-    imports: Mapping[str, int],
-    target: Target,
-    registry: Registry,
-    concessions: Allowances,
-    operators: Collection[tuple[str, str]],
-) -> IrChange:
-    """Return the IR version of a model after its conversion, with the rewrites that it requires.
-
-    Args:
-        model: the model before the conversion.
-        imports: its opset imports, by domain.
-        target: opsets and IR version to convert to.
-        registry: operator definitions.
-        concessions: content that may be dropped.
-        operators: domain and op_type of every node.
-    """
-    before = model.ir_version
-    requested, is_strict = _requested_version(before, imports, target, registry.releases)
-    if requested >= before:
-        return IrChange(before, requested)
-    from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
-
-    return plan_lowering(
-        model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict
-    )
-
-
-def _requested_version(
-    before: int, imports: Mapping[str, int], target: Target, releases: Releases
-) -> tuple[int, bool]:
-    """Return the IR version to convert to, and whether it is strict: a newer one is not acceptable."""
-    if target.requested_ir_version == KEEP:
-        return before, True
-    if target.requested_ir_version is not None:
-        return target.requested_ir_version, True
-    final_opsets = {domain: target.opsets.get(domain, opset) for domain, opset in imports.items()}
-    raised = {domain: opset for domain, opset in final_opsets.items() if opset > imports[domain]}
-    requested = max(before, release_ir_version(raised, releases))
-    if target.ir_version is not None:
-        return min(requested, target.ir_version), True
-    is_lowered = any(opset < imports[domain] for domain, opset in final_opsets.items())
-    required = release_ir_version(final_opsets, releases)
-    return (required, False) if is_lowered and required < before else (requested, True)
-
-
-def release_ir_version(opsets: Mapping[str, int], releases: Releases) -> int:
-    """Return the IR version of the first ONNX release with all of these opsets.
-
-    Source: ONNX Versioning, "Released Versions".
-    """
-    first = (releases.first_release_with(domain, opset) for domain, opset in opsets.items())
-    return max((release.ir_version for release in first if release), default=0)
 
 
 @dataclass(frozen=True)

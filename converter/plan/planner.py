@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.converter.errors import Refusal
-from opshift.converter.ir_version.change import plan_ir_change
+from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
 from opshift.converter.rewrite_cache.cache import RewriteCache

@@ -15,8 +15,8 @@ from onnx import helper
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version, plan_version
+from opshift.converter.reversible.metadata_key import METADATA_KEY
 from opshift.converter.reversible.record import (
-    METADATA_KEY,
     UNPACKED_BASE,
     UNPACKED_RATIO,
     ConversionRecord,

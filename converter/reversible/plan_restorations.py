@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Set
+from collections.abc import Iterable, Set
 from typing import Any
 
 from opshift.converter.functions.attribute_references import restore_references
@@ -103,33 +103,3 @@ def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read:
             reversal.dropped.add(name)
             if name in value_index.producers:
                 reversal.removed.add(value_index.producers[name])
-
-
-def restore_originals(reversal: Restorations, nodes: Any) -> None:
-    """Replace nodes with their originals, and clear the nodes to be removed."""
-    for position, each in reversal.restored.items():
-        if not each.group.is_original:
-            nodes[position].CopyFrom(each.group.original)
-    for position in reversal.removed:
-        # nodes are only cleared here, so that all planned positions stay valid
-        nodes[position].Clear()
-
-
-def remove_leftovers(reversal: Restorations, container: Any) -> None:
-    """Remove cleared nodes, unused added constants, and the value_info of removed values."""
-    if reversal.removed:
-        _remove(container.node, lambda node: not node.ByteSize())
-    for field in ("initializer", "value_info") if reversal.dropped else ():
-        if hasattr(container, field):
-            _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
-
-
-def _remove(field: Any, is_removed: Callable[[Any], bool]) -> None:
-    """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
-    keys = [is_removed(each) for each in field]
-    count = sum(keys)
-    if count:
-        # deleting single items is quadratic; a stable sort moves them to the end, to delete them at once
-        ordered = iter(keys)
-        field.sort(key=lambda _: next(ordered))
-        del field[-count:]
