@@ -16,8 +16,8 @@ from opshift.converter.plan.restorations import Restorations
 from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs, value_index_of
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
 from opshift.converter.reversible.new_entries import added_entries, retained_entries
-from opshift.converter.reversible.record import ConversionRecord, Opset, RecordHeader, RecordPart, read_record
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
+from opshift.converter.reversible.record import ConversionRecord, Opset, RecordHeader, RecordPart, read_record
 from opshift.converter.reversible.value_index import (
     ValueIndex,
     first_output,

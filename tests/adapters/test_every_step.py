@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.anywhere import compare_before_and_after
+from support.any_runtime import compare_before_and_after
 from support.cases import own_cases, published_cases
 from support.steps import all_steps, exercises_step, opset_before, target_after
 

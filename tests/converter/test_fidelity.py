@@ -10,7 +10,15 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
-from support.rich import CHANGED_OPERATORS, FLOAT, UNKNOWN_FIELD, annotated, containers, full_model, node
+from support.rich_model import (
+    CHANGED_OPERATORS,
+    FLOAT,
+    UNKNOWN_FIELD,
+    annotated,
+    containers,
+    full_model,
+    node,
+)
 from support.running import build, op_types
 
 from opshift.converter.convert import convert_version

@@ -14,7 +14,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.ir_models import MODELS
-from support.weighty import LOCATIONS, RAW, TENSORS, constant_node, model, raw, save
+from support.large_models import LOCATIONS, RAW, TENSORS, constant_node, model, raw, save
 
 from opshift.checker.findings import IllegalModel
 from opshift.converter.convert import convert_version

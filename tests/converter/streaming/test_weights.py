@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
-from support.weighty import (
+from support.large_models import (
     COUNT,
     LOCATIONS,
     RAW,

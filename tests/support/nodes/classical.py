@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import TensorProto
 
-from support.forests import ML, Forest, classifier, data, regressor, votes
 from support.nodes.row import Row, row
 from support.published import Case
+from support.tree_ensembles import ML, Forest, classifier, data, regressor, votes
 
 
 def rows() -> Iterator[Row]:

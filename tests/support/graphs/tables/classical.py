@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from support.forests import FEATURES, Forest, random_votes
 from support.graphs.draft import Choice, Draft, TensorSpec
 from support.graphs.values import WORDS
+from support.tree_ensembles import FEATURES, Forest, random_votes
 
 
 def rows(n: Draft) -> TensorSpec:

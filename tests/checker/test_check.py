@@ -1,0 +1,258 @@
+"""Inputs and results of a check of a whole model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from support.checker_cases.case import parse_text, violated_rules
+from support.checker_cases.graphs import BRANCH, nested
+from support.checker_cases.tensors import external
+
+import opshift
+from opshift.checker.check import check, require_legal
+from opshift.checker.findings import Finding, IllegalModel, Level
+from opshift.model.errors import InvalidModel
+from opshift.model.messages import ModelProto
+
+RELU = "g (float[2] x) => (float[2] y) { [act] y = Relu(x) }"
+BROKEN = "g (float[2] x) => (float[2] y) { [act] y = Relu <alpha = 1.0> (z) }"
+
+
+def opshift_message(model: onnx.ModelProto) -> Any:
+    return ModelProto.FromString(model.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    "to_input",
+    [
+        lambda model: model,
+        opshift_message,
+        lambda model: model.SerializeToString(),
+        lambda model: bytearray(model.SerializeToString()),
+    ],
+    ids=["onnx message", "opshift message", "bytes", "bytearray"],
+)
+def test_accepts_model_as(to_input: Callable[[onnx.ModelProto], Any]) -> None:
+    assert check(to_input(parse_text(RELU))) == ()
+    assert {each.rule for each in check(to_input(parse_text(BROKEN)))} == {
+        "node.attribute-known",
+        "value.unknown",
+    }
+
+
+def test_accepts_path(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    onnx.save(parse_text(BROKEN), path)
+    assert check(path) == check(str(path)) == check(parse_text(BROKEN))
+
+
+def test_public_names_are_the_definitions() -> None:
+    assert opshift.check is check
+    assert (opshift.Finding, opshift.IllegalModel) == (Finding, IllegalModel)
+
+
+def test_finding_holds_rule_place_reason_and_remedy() -> None:
+    (finding,) = check(parse_text(RELU.replace("Relu(x)", "Relu <alpha = 1.0> (x)")))
+    assert finding == Finding(
+        "node.attribute-known",
+        Level.ERROR,
+        "graph, node 'act', attribute 'alpha'",
+        "is not an attribute of ai.onnx.Relu:14",
+        "remove the attribute, or correct its name",
+    )
+    assert finding.as_dict()["level"] == "error"
+    assert str(finding).startswith(
+        "error node.attribute-known: graph, node 'act', attribute 'alpha': is not an"
+    )
+
+
+def test_reports_all_findings() -> None:
+    text = (
+        "g (float[2] x) => (float[2] y) {" + " ".join(f"y{i} = Rule(x)" for i in range(50)) + "y = Relu(y0) }"
+    )
+    assert len(check(parse_text(text))) == 50
+
+
+def test_does_not_change_model() -> None:
+    model = parse_text(BROKEN)
+    before = model.SerializeToString()
+    check(model)
+    assert model.SerializeToString() == before
+
+
+def test_accepts_messages_of_older_onnx_releases() -> None:
+    """ONNX releases before IR version 11 have no field for device configurations."""
+
+    class Older:
+        def __init__(self, model: onnx.ModelProto) -> None:
+            self._model = model
+            self.graph, self.opset_import = model.graph, model.opset_import
+
+        def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf spells it
+            return bytes(self._model.SerializeToString())
+
+    assert violated_rules(Older(parse_text(BROKEN))) == {"node.attribute-known", "value.unknown"}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\x01\x02\x03", parse_text(RELU).SerializeToString()[:-3]],
+    ids=["empty", "junk", "truncated"],
+)
+def test_reports_unreadable_bytes(data: bytes, tmp_path: Path) -> None:
+    (finding,) = check(data)
+    assert (finding.rule, finding.level, finding.place) == ("model.readable", Level.ERROR, "model")
+    path = tmp_path / "model.onnx"
+    path.write_bytes(data)
+    (finding,) = check(path)
+    assert (finding.rule, finding.place) == ("model.readable", str(path))
+
+
+def test_refuses_unsupported_type() -> None:
+    with pytest.raises(InvalidModel, match="expected a ModelProto, bytes or a path, got int"):
+        check(42)
+
+
+def test_reports_names_that_are_not_utf_8() -> None:
+    model = parse_text(
+        "mark (float[2] mark) => (float[2] out) <float[2] w = {1, 2}> { [mark] mark2 = mark(mark, w) }"
+    )
+    places = [each.place for each in check(model.SerializeToString().replace(b"mark", b"m\xffrk"))]
+    assert len(places) > 2
+
+
+def test_reports_names_that_protobuf_cannot_decode(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        b"\xff".decode()
+
+    monkeypatch.setattr("opshift.checker.walk.Walk.run", fail)
+    (finding,) = check(parse_text(RELU))
+    assert finding.rule == "model.text"
+
+
+def test_reports_graphs_nested_too_deeply() -> None:
+    model = opshift_message(parse_text(BRANCH))
+    nested(model, levels=200)
+    assert "graph.depth" in violated_rules(model)
+
+
+def test_infers_no_types_after_broken_node() -> None:
+    """The output types of a broken node are unknown."""
+    text = "g (float[2] x, int64[2] n) => (float[2] y) { a = Relu(x, n)  y = Add(a, n) }"
+    assert violated_rules(parse_text(text)) == {"node.input-count"}
+    assert violated_rules(parse_text(text.replace("(x, n)", "(x)"))) == {"type.variable"}
+
+
+def test_infers_no_types_of_functions_that_replace_operators() -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[2] x) => (int64[2] y) { y = Relu(x) }
+    <domain: "", opset_import: ["": 21]> Relu (a) => (b) { b = Cast <to = 7> (a) }
+    """
+    assert violated_rules(parse_text(text)) == {"function.standard"}
+
+
+def test_looks_for_external_data_next_to_model(tmp_path: Path) -> None:
+    model = external()
+    path = tmp_path / "model.onnx"
+    path.write_bytes(model.SerializeToString())
+    assert violated_rules(model) == set()
+    assert violated_rules(path) == violated_rules(model, folder=tmp_path) == {"external.file"}
+    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 8))
+    assert violated_rules(path) == set()
+    (tmp_path / "weights.bin").write_bytes(bytes(4096 + 7))
+    assert violated_rules(path) == {"external.size"}
+
+
+def test_links_must_stay_in_model_folder(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    weights = bytes(4096 + 8)
+    (tmp_path / "weights.bin").write_bytes(weights)
+    (tmp_path / "model" / "inside.bin").write_bytes(weights)
+    link = tmp_path / "model" / "weights.bin"
+    link.symlink_to(tmp_path / "model" / "inside.bin")
+    assert violated_rules(external(), folder=tmp_path / "model") == set()
+    link.unlink()
+    link.symlink_to(tmp_path / "weights.bin")
+    assert violated_rules(external(), folder=tmp_path / "model") == {"external.file"}
+
+
+def test_checks_against_given_registry(tmp_path: Path) -> None:
+    (tmp_path / "com.acme").mkdir()
+    (tmp_path / "com.acme" / "Twist.yaml").write_text(
+        "domain: com.acme\nname: Twist\nversions:\n- since_version: 1\n  before: {refuse: there was none}\n"
+        "  inputs:\n  - {name: X, type: tensor(float)}\n  outputs:\n  - {name: Y, type: tensor(float)}\n"
+    )
+    model = parse_text(
+        '<ir_version: 10, opset_import: ["": 21, "com.acme": 1]> '
+        "g (int64[2] x) => (float[2] y) { y = com.acme.Twist <angle = 90> (x) }"
+    )
+    registry = opshift.default_registry().with_folder(tmp_path)
+    assert violated_rules(model) == set()
+    assert violated_rules(model, registry=registry) == {"node.attribute-known"}
+    del model.graph.node[0].attribute[:]
+    assert violated_rules(model, registry=registry) == {"type.input"}
+
+
+def test_require_legal_accepts_legal_model() -> None:
+    require_legal(parse_text(RELU))
+
+
+def test_warnings_do_not_make_a_model_illegal() -> None:
+    model = parse_text(RELU)
+    model.opset_import.add(domain="ai.onnx", version=21)
+    assert [each.level for each in check(model)] == [Level.WARNING]
+    require_legal(model)
+
+
+def test_error_holds_all_findings() -> None:
+    with pytest.raises(IllegalModel) as caught:
+        require_legal(parse_text(BROKEN), when="on arrival")
+    assert len(caught.value.findings) == 2
+    assert (
+        caught.value.reason
+        == "on arrival: value.unknown: input 'z' is not a node output, graph input or initializer, and 1 more"
+    )
+    assert isinstance(caught.value, InvalidModel)
+
+
+@pytest.mark.parametrize(
+    ("level", "included"),
+    [(Level.ERROR, {Level.ERROR}), (Level.WARNING, {Level.ERROR, Level.WARNING}), (Level.INFO, set(Level))],
+)
+def test_level_includes_more_severe_levels(level: Level, included: set[Level]) -> None:
+    assert {each for each in Level if level.includes(each)} == included
+
+
+def chain(count: int) -> onnx.ModelProto:
+    nodes = [helper.make_node("Relu", [f"v{i}"], [f"v{i + 1}"], f"n{i}") for i in range(count)]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("v0", f"v{count}")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def count_calls(model: onnx.ModelProto) -> int:
+    """Return the number of function calls of a check, in Python and in C."""
+    count = 0
+
+    def count_call(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(count_call)
+    try:
+        check(model)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_work_is_linear_in_number_of_nodes() -> None:
+    small, large = chain(500), chain(2000)
+    count_calls(small)
+    assert count_calls(large) < 4.2 * count_calls(small)

@@ -1,0 +1,151 @@
+"""Resolution of calls: domains, overloads, functions that shadow operators, and recursion."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from onnx import NodeProto, helper
+from support.calls import FEEDS, calling_model, function, model, node
+from support.running import assert_equal, build, op_types, run
+
+from opshift.converter.convert import convert_version
+from opshift.converter.errors import ConversionRefused
+from opshift.model.errors import InvalidModel
+
+
+def squeeze_and_softmax() -> list[NodeProto]:
+    return [node("Squeeze", ["a"], ["s"], axes=[0]), node("Softmax", ["s"], ["b"], axis=0)]
+
+
+@pytest.mark.parametrize("function_domain", ["", "ai.onnx"], ids=["empty", "explicit"])
+@pytest.mark.parametrize("node_domain", ["", "ai.onnx"], ids=["empty", "explicit"])
+def test_function_takes_precedence_over_an_operator(function_domain: str, node_domain: str) -> None:
+    """The model-local Squeeze keeps its attribute at every opset, under both names of the domain."""
+    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain=function_domain)
+    before = model([node("Squeeze", ["x"], ["y"], node_domain, axes=[0])], [body])
+    assert convert_version(before, 13).graph == before.graph
+
+
+def test_call_is_not_an_unknown_operator() -> None:
+    body = function("Nonesuch", squeeze_and_softmax(), domain="")
+    before = build([node("Nonesuch", ["x"], ["y"])], FEEDS, ["y"], 11)
+    before.functions.append(body)
+    assert op_types(convert_version(before, 13)) == ["Nonesuch"]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["F"], "local.F -> local.F"),
+        (["F", "G"], "local.F -> local.G -> local.F"),
+        (["F", "G", "H"], "local.F -> local.G -> local.H -> local.F"),
+    ],
+    ids=["one function", "two functions", "three functions"],
+)
+def test_rejects_recursive_functions(names: list[str], expected: str) -> None:
+    pairs = zip(names, [*names[1:], names[0]], strict=True)
+    functions = [function(name, [node(other, ["a"], ["b"], "local")]) for name, other in pairs]
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(model([node("F", ["x"], ["y"], "local")], functions), 13)
+    cycle = caught.value.reason.removeprefix("functions call themselves: ").split(" -> ")
+    start = cycle.index("local.F")
+    assert cycle[0] == cycle[-1]
+    assert " -> ".join([*cycle[start:-1], *cycle[:start], "local.F"]) == expected
+    assert caught.value.remedy
+
+
+def test_finds_recursion_through_subgraphs() -> None:
+    branch = helper.make_graph(
+        [node("F", ["a"], ["t"], "local")], "branch", [], [helper.make_tensor_value_info("t", 1, None)]
+    )
+    nodes = [
+        node("Cast", ["a"], ["yes"], to=9),
+        node("If", ["yes"], ["b"], then_branch=branch, else_branch=branch),
+    ]
+    with pytest.raises(InvalidModel, match=r"local\.F -> local\.F"):
+        convert_version(calling_model(function("F", nodes)), 13)
+
+
+# Overloads
+
+
+def overloaded() -> onnx.ModelProto:
+    """Return a model with two overloads of one function."""
+    functions = [
+        function("Cut", squeeze_and_softmax(), overload="soft"),
+        function("Cut", [node("Squeeze", ["a"], ["b"], axes=[0])], overload="plain"),
+    ]
+    nodes = [
+        node("Cut", ["x"], ["c"], "local", overload="soft"),
+        node("Unsqueeze", ["c"], ["d"], axes=[0]),
+        node("Cut", ["d"], ["y"], "local", overload="plain"),
+    ]
+    return model(nodes, functions)
+
+
+def test_converts_overloads_separately() -> None:
+    after = convert_version(overloaded(), 13)
+    assert [each.overload for each in after.functions] == ["soft", "plain"]
+    assert_equal(run(after, FEEDS), run(overloaded(), FEEDS))
+
+
+def test_rejects_unknown_overloads() -> None:
+    before = overloaded()
+    before.graph.node[2].overload = "fancy"
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(before, 13)
+    assert "no function local.Cut has overload 'fancy'" in caught.value.reason
+    assert "'soft', 'plain'" in caught.value.remedy
+
+
+def test_overload_does_not_shadow_the_operator() -> None:
+    """Squeeze without an overload is the operator; with an overload it is the function."""
+    body = function("Squeeze", [node("Relu", ["a"], ["b"])], domain="", overload="mine")
+    nodes = [node("Squeeze", ["x"], ["c"], axes=[0]), node("Squeeze", ["c"], ["y"], overload="mine")]
+    after = convert_version(model(nodes, [body]), 13)
+    assert [len(each.input) for each in after.graph.node] == [2, 1]
+
+
+def test_rejects_duplicate_functions() -> None:
+    functions = [function("Cut", squeeze_and_softmax()), function("Cut", squeeze_and_softmax())]
+    with pytest.raises(InvalidModel, match=r"function local\.Cut is defined twice"):
+        convert_version(model([node("Cut", ["x"], ["y"], "local")], functions), 13)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "outputs", "message"),
+    [(["x", "x"], ["y"], "2 inputs; function local.Cut has 1"), (["x"], ["y", "z"], "2 outputs")],
+    ids=["extra input", "extra output"],
+)
+def test_rejects_calls_with_extra_inputs_or_outputs(
+    inputs: list[str], outputs: list[str], message: str
+) -> None:
+    before = model([node("Cut", inputs, outputs, "local")], [function("Cut", squeeze_and_softmax())])
+    with pytest.raises(InvalidModel, match=message):
+        convert_version(before, 13)
+
+
+# Functions that shadow operators
+
+
+@pytest.mark.parametrize(
+    ("name", "rewritten"),
+    [
+        ("Shape", node("Softmax", ["x"], ["y"], axis=1)),
+        ("Squeeze", node("Unsqueeze", ["x"], ["y"], axes=[0])),
+        ("Constant", node("Unsqueeze", ["x"], ["y"], axes=[0])),
+    ],
+    ids=["operator of emitted nodes", "operator that is not emitted", "Constant in a graph"],
+)
+def test_emitted_nodes_never_call_functions(name: str, rewritten: NodeProto) -> None:
+    """An emitted Shape node would call the model-local Shape."""
+    body = function(name, [node("Relu", ["a"], ["b"])], domain="")
+    before = model([rewritten], [body])
+    try:
+        after = convert_version(before, 13)
+    except ConversionRefused as error:
+        (refusal,) = error.refusals
+        assert f"it needs the operator {name}, but a function of the model has that name" in refusal.reason
+        assert f"rename the function ai.onnx.{name}" in refusal.remedy
+    else:
+        assert name not in op_types(after)
