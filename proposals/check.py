@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from opshift.checker.findings import Level
-from opshift.proposals.content.draft import DefinedDraft, Draft
+from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
-from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, ProposalFolder
 from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
@@ -61,16 +61,15 @@ def check_proposal(
     try:
         draft = Draft(folder, folder.proposal, registry)
     except DefinitionError as error:
-        return CheckResult(folder, (_format_finding("proposal.format", error),))
-    findings = list(_evaluate(draft, Draft, gate))
+        return CheckResult(folder, tuple(_evaluate(InvalidFile(folder, PROPOSAL, error), gate)))
+    findings = list(_evaluate(draft, gate))
     try:
         operator = folder.operator(registry.types)
     except DefinitionError as error:
-        return CheckResult(
-            folder, _sort_by_severity([*findings, _format_finding("operator.format", error)]), draft
-        )
+        findings += _evaluate(InvalidFile(folder, OPERATOR, error), gate)
+        return CheckResult(folder, _sort_by_severity(findings), draft)
     defined = DefinedDraft(folder, folder.proposal, registry, operator)
-    findings += _evaluate(defined, DefinedDraft, gate)
+    findings += _evaluate(defined, gate)
     if not run:
         return CheckResult(folder, _sort_by_severity(findings), defined)
     return _check_evidence(defined, findings, gate)
@@ -83,27 +82,19 @@ def _check_evidence(draft: DefinedDraft, findings: list[ProposalFinding], gate: 
     with registered_adapters(draft) as error:
         try:
             examples = draft.folder.examples
-        except DefinitionError as unreadable:
-            return CheckResult(
-                draft.folder,
-                _sort_by_severity([*findings, _format_finding("examples.format", unreadable)]),
-                draft,
-            )
+        except DefinitionError as invalid:
+            findings += _evaluate(InvalidFile(draft.folder, EXAMPLES, invalid), gate)
+            return CheckResult(draft.folder, _sort_by_severity(findings), draft)
         evidence = gather_evidence(draft, examples)
         evaluated = Evaluated(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
-        findings += _evaluate(evaluated, Evaluated, gate)
+        findings += _evaluate(evaluated, gate)
     return CheckResult(draft.folder, _sort_by_severity(findings), draft, evidence)
 
 
-def _evaluate(subject: Any, kind: type, gate: Gate) -> Iterator[ProposalFinding]:
+def _evaluate(subject: Any, gate: Gate) -> Iterator[ProposalFinding]:
     for rule in rule_table().values():
-        if rule.subject is kind and (rule.gate == "check" or gate == "accept"):
+        if rule.subject is type(subject) and (rule.gate == "check" or gate == "accept"):
             yield from rule.findings(subject)
-
-
-def _format_finding(name: str, error: DefinitionError) -> ProposalFinding:
-    rule = rule_table()[name]
-    return ProposalFinding(rule.id, rule.level, error.place, error.reason, error.remedy or rule.remedy)
 
 
 def _sort_by_severity(findings: list[ProposalFinding]) -> tuple[ProposalFinding, ...]:

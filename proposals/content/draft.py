@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal
 from opshift.proposals.content.staged_registry import StagedRegistry
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
+
+
+class InvalidFile(NamedTuple):
+    """File of a proposal that cannot be read, which ends the check: later rules have no subject."""
+
+    folder: ProposalFolder
+    name: str
+    error: DefinitionError
 
 
 @dataclass(frozen=True)

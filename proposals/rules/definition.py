@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from opshift.checker.findings import Level
 from opshift.model.element_types import element_names
-from opshift.proposals.content.draft import DefinedDraft, Draft
+from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
-from opshift.proposals.rules.rule_table import ProposalProblem, rule
+from opshift.proposals.rules.rule_table import ProposalProblem, format_problems, rule
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 from opshift.registry.yaml_files import load_yaml
@@ -36,13 +36,12 @@ MIN_DESCRIPTION_LENGTH = 20
     source="README, Adding an operator version",
     remedy="follow opsets/schema.json",
 )
-def check_operator_format(draft: Draft) -> Iterator[ProposalProblem]:
+def check_operator_format(file: InvalidFile) -> Iterator[ProposalProblem]:
     """`operator.yaml` is a definition in the format of the registry.
 
     On acceptance its text is copied to the tree.
     """
-    # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
-    yield from ()
+    yield from format_problems(file, OPERATOR)
 
 
 @rule("operator.name", Level.ERROR, source=IR, remedy="choose a unique name in CamelCase")

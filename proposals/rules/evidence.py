@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.checker.findings import Level
-from opshift.proposals.content.draft import Draft
+from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.folder import EXAMPLES, OPERATOR, REFERENCE
 from opshift.proposals.evidence.cases import Case, bound_type, parameter_at
 from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, implemented_version
 from opshift.proposals.evidence.outcomes import inferred_shapes
 from opshift.proposals.evidence.run import Outputs
-from opshift.proposals.rules.rule_table import ProposalProblem, rule
+from opshift.proposals.rules.rule_table import ProposalProblem, format_problems, rule
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 
 REFERENCES = "ONNX, Adding New Operator: reference implementation"
@@ -27,10 +27,9 @@ TESTS = "ONNX, Adding New Operator: tests"
     source="docs/proposals.md",
     remedy="follow the template of `opshift proposal new`",
 )
-def check_examples_format(draft: Draft) -> Iterator[ProposalProblem]:
+def check_examples_format(file: InvalidFile) -> Iterator[ProposalProblem]:
     """`examples.yaml` is valid YAML with the keys of examples."""
-    # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
-    yield from ()
+    yield from format_problems(file, EXAMPLES)
 
 
 @rule("examples.present", Level.ERROR, source=TESTS, remedy="add examples to examples.yaml")

@@ -6,8 +6,9 @@ import difflib
 from collections.abc import Iterator
 
 from opshift.checker.findings import Level
-from opshift.proposals.content.draft import DefinedDraft, Draft
-from opshift.proposals.rules.rule_table import ProposalProblem, rule
+from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
+from opshift.proposals.content.folder import PROPOSAL
+from opshift.proposals.rules.rule_table import ProposalProblem, format_problems, rule
 from opshift.registry.models import OperatorVersion
 
 ADDING = "ONNX, Adding New Operator"
@@ -27,13 +28,12 @@ def is_link(text: str) -> bool:
     source="docs/proposals.md",
     remedy="follow the template of `opshift proposal new`",
 )
-def check_proposal_format(draft: Draft) -> Iterator[ProposalProblem]:
+def check_proposal_format(file: InvalidFile) -> Iterator[ProposalProblem]:
     """`proposal.yaml` is valid YAML with the keys of a proposal.
 
     An unknown key is an error, because the content of a misspelled key would be ignored.
     """
-    # check_proposal() creates these findings: an invalid file prevents the subject of later rules.
-    yield from ()
+    yield from format_problems(file, PROPOSAL)
 
 
 @rule(

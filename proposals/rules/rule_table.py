@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -13,8 +13,9 @@ from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
 
 from opshift.checker.findings import Level
 from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
-from opshift.proposals.content.folder import PROPOSAL
+from opshift.proposals.content.folder import PROPOSAL, ProposalFolder
 
 Gate = Literal["check", "accept"]
 """When a rule applies: in every check, or only on acceptance."""
@@ -28,12 +29,14 @@ class ProposalProblem(NamedTuple):
         file: file of the proposal.
         keys: path of the item in a YAML file.
         remedy: replaces the remedy of the rule if it is not empty.
+        place: replaces the place of `file` and `keys` if it is not `None`.
     """
 
     reason: str
     file: str = PROPOSAL
     keys: tuple[int | str, ...] = ()
     remedy: str = ""
+    place: Place | None = None
 
 
 RuleCheck = Callable[[Any], Iterable[ProposalProblem]]
@@ -69,14 +72,18 @@ class ProposalRule:
 
     def findings(self, subject: Any) -> Iterable[ProposalFinding]:
         """Return the findings for a subject of the rule's class."""
-        return [
-            self.finding(problem, subject.folder.place(problem.file, *problem.keys))
-            for problem in self.check(subject)
-        ]
+        return [self._finding(problem, subject.folder) for problem in self.check(subject)]
 
-    def finding(self, problem: ProposalProblem, place: Place) -> ProposalFinding:
-        """Return the finding for a problem at a place."""
+    def _finding(self, problem: ProposalProblem, folder: ProposalFolder) -> ProposalFinding:
+        place = problem.place or folder.place(problem.file, *problem.keys)
         return ProposalFinding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
+
+
+def format_problems(file: InvalidFile, name: str) -> Iterator[ProposalProblem]:
+    """Return the problem of an invalid file if it has this name, else none."""
+    if file.name == name:
+        error = file.error
+        yield ProposalProblem(error.reason, name, remedy=error.remedy, place=error.place)
 
 
 _rules: dict[str, ProposalRule] = {}

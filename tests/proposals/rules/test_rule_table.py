@@ -332,3 +332,22 @@ def test_types_must_exist_in_newest_release(element: str, is_broken: bool, tmp_p
 
 def test_valid_proposal_may_have_warnings() -> None:
     assert {each.level for each in _check_unedited("update").findings} <= {Level.INFO, Level.WARNING}
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "edit"),
+    [
+        (
+            "proposal.format",
+            "proposal.yaml",
+            replace_text("proposal.yaml", "kind: new-function", "kind: novelty"),
+        ),
+        ("operator.format", OPERATOR, replace_text(OPERATOR, "shape:", "shapes:")),
+        ("examples.format", EXAMPLES, replace_text(EXAMPLES, "inputs:", "input:")),
+    ],
+)
+def test_invalid_file_breaks_only_its_format_rule(rule: str, name: str, edit: Edit) -> None:
+    errors = [each for each in _check("function", edit).errors if each.rule.endswith(".format")]
+    assert [each.rule for each in errors] == [rule]
+    assert Path(errors[0].place.file).name == name
+    assert errors[0].place.line > 0
