@@ -7,9 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opshift.converter.options import Allowances
 from opshift.inference.scope import Scope
-from opshift.model.fresh_names import FreshNames
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
@@ -130,11 +128,7 @@ class CheckedContainer:
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
         self.key: FunctionKey | None = parent.key if parent else None
-        self.scope: Scope = (
-            parent.scope.child(proto)
-            if parent
-            else Scope(proto, opsets, model.registry, FreshNames(), Allowances(), {})
-        )
+        self.scope: Scope = parent.scope.child(proto) if parent else Scope(proto, opsets, model.registry, {})
         self.read_names: set[str] = set()
         self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.

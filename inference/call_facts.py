@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, Protocol
 
+from opshift.inference.facts import InferenceScope
 from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Shape
-
-if TYPE_CHECKING:
-    from opshift.inference.function_scope import FunctionTable
-    from opshift.inference.scope import Scope
 
 CallFactKind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
 
@@ -41,7 +39,7 @@ class CallSite(NamedTuple):
 
     node: Node
     proto: Any
-    scope: Scope
+    scope: InferenceScope
 
 
 class ResolvedNode(Node):
@@ -67,6 +65,20 @@ class ResolvedNode(Node):
         }
 
 
+class CallLookup(Protocol):
+    """Members of `FunctionTable` that the facts of calls use."""
+
+    @property
+    def protos(self) -> Sequence[Any]:
+        """FunctionProtos in the order of the model."""
+
+    def nested_call(self) -> AbstractContextManager[bool]:
+        """Enter a nested call; yield whether its depth is within the limit."""
+
+    def call_facts_of(self, scope: InferenceScope) -> CallFacts | None:
+        """Return the call facts of the function that contains a scope; `None` outside of functions."""
+
+
 class CallFacts:
     """Calls of one function and the facts on which they agree.
 
@@ -76,7 +88,7 @@ class CallFacts:
         disagreements: queried facts that differ between calls.
     """
 
-    def __init__(self, functions: FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
+    def __init__(self, functions: CallLookup, index: int, calls: Sequence[CallSite]) -> None:
         function = functions.protos[index]
         self.index = index
         self.calls = tuple(calls)
@@ -125,7 +137,7 @@ class CallFacts:
             self._attributes[name] = None if agreed is None else self._attribute_of(self.calls[0], name)
         return self._attributes[name]
 
-    def resolve_node(self, node: Node, scope: Scope) -> Node:
+    def resolve_node(self, node: Node, scope: InferenceScope) -> Node:
         """Return a node with the attributes that all calls provide, without the inputs that all omit."""
         if not self.calls:
             return node
@@ -144,7 +156,7 @@ class CallFacts:
             inputs.pop()
         return ResolvedNode(node, inputs, attributes)
 
-    def describe_disagreement(self, node: Node, scope: Scope) -> str:
+    def describe_disagreement(self, node: Node, scope: InferenceScope) -> str:
         """Describe an input or attribute of a node that only some calls provide; empty if there is none."""
         for name in node.inputs if self.calls else ():
             if self._is_function_input(name, scope) and self._presence[name] is None:
@@ -213,9 +225,9 @@ class CallFacts:
     def _arguments(self, name: str) -> Iterator[tuple[CallSite, str]]:
         return ((call, argument) for call in self.calls if (argument := self._argument(call, name)))
 
-    def _is_function_input(self, name: str, scope: Scope) -> bool:
+    def _is_function_input(self, name: str, scope: InferenceScope) -> bool:
         """Whether a name in a graph of the function refers to an input of the function."""
-        enclosing: Scope | None = scope
+        enclosing: InferenceScope | None = scope
         while enclosing is not None and enclosing.parent is not None:
             if enclosing.is_local(name):
                 return False
@@ -275,7 +287,7 @@ def _renamed(attribute: Any, name: str) -> Any:
     return copy
 
 
-def _small_constant(scope: Scope, name: str) -> Hashable:
+def _small_constant(scope: InferenceScope, name: str) -> Hashable:
     """Return a constant in comparable form, or `None` if it is unknown or large.
 
     Values are compared as text, because 0.0 equals -0.0 and NaN differs from itself.
@@ -287,7 +299,7 @@ def _small_constant(scope: Scope, name: str) -> Hashable:
     return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
 
 
-_READERS: Mapping[CallFactKind, Callable[[Scope, str], Any]] = {
+_READERS: Mapping[CallFactKind, Callable[[InferenceScope, str], Any]] = {
     "type": lambda scope, name: scope.element_type(name),
     "rank": lambda scope, name: scope.rank(name),
     "constant": _small_constant,

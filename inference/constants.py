@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from opshift.inference.facts import InferenceScope
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_sparse_tensor, read_tensor
 from opshift.model.types import Shape
-
-if TYPE_CHECKING:
-    from opshift.inference.scope import Scope
 
 SCALAR_ATTRIBUTES = (
     ("value_int", "int64", int),
@@ -39,7 +35,7 @@ WIDER_FLOATS = {"float": ("double",), "float16": ("float", "double"), "bfloat16"
 """Floating-point types that represent every value of a narrower one."""
 
 
-def find_constant(scope: Scope, name: str) -> Tensor | None:
+def find_constant(scope: InferenceScope, name: str) -> Tensor | None:
     """Return the value of a constant, propagated through Identity, exact Cast and Shape of a known shape."""
     chain: list[Node] = []
     found = _chain_start(scope, name, chain)
@@ -48,9 +44,9 @@ def find_constant(scope: Scope, name: str) -> Tensor | None:
     return found
 
 
-def _chain_start(scope: Scope, name: str, chain: list[Node]) -> Tensor | None:
+def _chain_start(scope: InferenceScope, name: str, chain: list[Node]) -> Tensor | None:
     """Return the constant at the start of a chain of Identity and Cast nodes; collect these in `passed`."""
-    current: Scope | None = scope
+    current: InferenceScope | None = scope
     while name and current is not None:
         if not current.is_local(name):
             current = current.parent
@@ -75,7 +71,7 @@ def _chain_start(scope: Scope, name: str, chain: list[Node]) -> Tensor | None:
     return None
 
 
-def _value_of_node(node: Node, scope: Scope) -> Tensor | None:
+def _value_of_node(node: Node, scope: InferenceScope) -> Tensor | None:
     if node.op_type == "Constant":
         return read_constant_node(node)
     if node.op_type == "Shape" and not node.attributes:

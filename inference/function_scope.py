@@ -6,12 +6,11 @@ from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from opshift.converter.options import Allowances
 from opshift.inference.call_facts import CallFacts, CallSite
+from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.propagation import FactKind, InferenceCache
-from opshift.inference.scope import Producer, Scope
+from opshift.inference.scope import Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import node_label
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
@@ -128,13 +127,15 @@ class FunctionTable:
         imports = self.protos[index].opset_import or self._model.opset_import
         return opset_imports(imports, self._model.ir_version)
 
-    def call_facts_of(self, scope: Scope) -> CallFacts | None:
+    def call_facts_of(self, scope: InferenceScope) -> CallFacts | None:
         """Return the call facts of the function that contains a scope; `None` outside of functions."""
         while scope.parent is not None:
             scope = scope.parent
         return scope.call_facts if isinstance(scope, CallScope) else None
 
-    def infer_outputs(self, proto: Any, scope: Scope, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def infer_outputs(
+        self, proto: Any, scope: InferenceScope, fact: Callable[[InferenceScope, str], Any]
+    ) -> list[Any] | None:
         """Return one fact per output of the function that a node calls, specific to this call.
 
         Returns:
@@ -168,7 +169,7 @@ class FunctionTable:
         key = (index, callers.fact_key(call, callers.all_facts()))
         if key not in self._scopes_by_facts:
             function = self.protos[index]
-            found = self.scope(function, self.opsets(index), self._registry, FreshNames(), Allowances(), {})
+            found = self.scope(function, self.opsets(index), self._registry, {})
             found.call_facts = callers
             for node in function.node:
                 found.defined_names.update(node.output)
@@ -236,7 +237,7 @@ class CallScope(Scope):
         """Return whether a node calls a function."""
         return self.functions.find(self.proto_of(line)) is not None
 
-    def infer_call(self, line: NodeRecord, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def infer_call(self, line: NodeRecord, fact: Callable[[InferenceScope, str], Any]) -> list[Any] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
         return self.functions.infer_outputs(self.proto_of(line), self, fact)
 
@@ -246,7 +247,9 @@ class CallScope(Scope):
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
         elif found_record is not None and self.is_call(found_record[0]):
-            constants = self.functions.infer_outputs(self.proto_of(found_record[0]), self, Scope.constant)
+            constants = self.functions.infer_outputs(
+                self.proto_of(found_record[0]), self, lambda scope, name: scope.constant(name)
+            )
             constant = constants[found_record[1]] if constants else None
         else:
             return super()._find_producer(name)

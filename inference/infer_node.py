@@ -4,33 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
+from opshift.inference.facts import InferenceScope
 from opshift.inference.propagation import MAXIMUM, FactKind, Inferred
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion, Parameter
 
-if TYPE_CHECKING:
-    from opshift.inference.scope import Scope
-
 CONTAINER_PREFIXES = ("seq(", "optional(")
 """Prefixes of the type strings of sequences and optionals."""
 
 
-def infer_types(node: Node, operator: OperatorVersion, scope: Scope) -> Sequence[str | None]:
+def infer_types(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Sequence[str | None]:
     """Return the element type of each output."""
     return [_output_type(node, position, operator, scope) for position in range(len(node.outputs))]
 
 
-def infer_shapes(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[Shape]:
+def infer_shapes(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[Shape]:
     """Return the shapes that the operator's shape rule infers for the outputs."""
     return _infer_by_rule(node, operator, scope, scope.shape)
 
 
-def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred[int]:
+def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) -> Inferred[int]:
     """Return the rank of each output: from input ranks alone if possible, otherwise from input shapes."""
 
     def shape_from_rank(name: str) -> Shape | None:
@@ -48,7 +46,7 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: Scope) -> Inferred
 
 
 def _infer_by_rule(
-    node: Node, operator: OperatorVersion, scope: Scope, shape_of: Callable[[str], Shape | None]
+    node: Node, operator: OperatorVersion, scope: InferenceScope, shape_of: Callable[[str], Shape | None]
 ) -> Inferred[Shape]:
     from opshift.registry.shapes.rule_table import (
         SHAPE_RULES,  # the shape rules are imported only when needed
@@ -122,7 +120,7 @@ def determines_type(formal: Parameter, output: Parameter) -> bool:
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
-def _output_type(node: Node, position: int, operator: OperatorVersion, scope: Scope) -> str | None:
+def _output_type(node: Node, position: int, operator: OperatorVersion, scope: InferenceScope) -> str | None:
     output = _parameter_at(operator.outputs, position)
     if output is None:
         return None
@@ -143,7 +141,7 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: Sc
     return decided or (_without_tensor(fixed) if fixed else _container_type(types, node, scope))
 
 
-def _container_type(types: Sequence[str], node: Node, scope: Scope) -> str | None:
+def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> str | None:
     """Return the type of an output that contains the first input, is contained in it, or equals it."""
     source = scope.element_type(node.input(0)) if node.input(0) else None
     if source is None:
@@ -167,7 +165,11 @@ class _Context:
     """
 
     def __init__(
-        self, operator: OperatorVersion, node: Node, scope: Scope, shape_of: Callable[[str], Shape | None]
+        self,
+        operator: OperatorVersion,
+        node: Node,
+        scope: InferenceScope,
+        shape_of: Callable[[str], Shape | None],
     ) -> None:
         self.is_cacheable = True
         self.version = operator
@@ -248,7 +250,7 @@ The first output of a Loop body is the condition.
 """
 
 
-def _type_from_body(node: Node, position: int, scope: Scope) -> str | None:
+def _type_from_body(node: Node, position: int, scope: InferenceScope) -> str | None:
     attribute, offset = _BODY_OFFSET.get(node.op_type, ("", 0))
     stated = _emitted_output(node, attribute, offset + position)
     if stated is not None:
@@ -265,7 +267,9 @@ def _emitted_output(node: Node, attribute: str, position: int) -> Value | None:
     return graph.outputs[position] if is_stated else None
 
 
-def _body_output(node: Node, attribute: str, position: int, scope: Scope) -> tuple[str, Scope | None]:
+def _body_output(
+    node: Node, attribute: str, position: int, scope: InferenceScope
+) -> tuple[str, InferenceScope | None]:
     graph = node.attribute(attribute)
     if not hasattr(graph, "output") or position >= len(graph.output):
         return "", None

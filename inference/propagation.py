@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
+from opshift.inference.facts import InferenceScope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.node_key import MAX_KEYS, NodeKey, is_small_key, node_key_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-if TYPE_CHECKING:
-    from opshift.inference.scope import Scope
 
 FactT = TypeVar("FactT")
 
@@ -55,10 +53,10 @@ class FactKind(NamedTuple, Generic[FactT]):
         infer: facts about the outputs of a node.
     """
 
-    query: Callable[[Scope, str], FactT | None]
-    declared: Callable[[Scope, str], FactT | None]
+    query: Callable[[InferenceScope, str], FactT | None]
+    declared: Callable[[InferenceScope, str], FactT | None]
     link: Callable[[OperatorVersion], Link]
-    infer: Callable[[Node, OperatorVersion, Scope], Inferred[FactT]]
+    infer: Callable[[Node, OperatorVersion, InferenceScope], Inferred[FactT]]
 
 
 class OperatorInfo(NamedTuple):
@@ -123,7 +121,7 @@ class Propagation(Generic[FactT]):
         self._remaining = iter(lines)
         self._emitted_count = 0
 
-    def fact_of(self, name: str, scope: Scope) -> FactT | None:
+    def fact_of(self, name: str, scope: InferenceScope) -> FactT | None:
         """Return the fact about a value; `None` if it is unknown."""
         known = self._known
         found = known.get(name, _MISSING)
@@ -143,7 +141,7 @@ class Propagation(Generic[FactT]):
         """Set the fact about a value without producer."""
         self._known[name] = fact
 
-    def _visit_until(self, name: str, scope: Scope) -> None:
+    def _visit_until(self, name: str, scope: InferenceScope) -> None:
         known, operators, declared = self._known, self._cache.operators, scope.declared_positions.keys()
         is_plain_scope = scope.has_plain_nodes
         for line in self._remaining:
@@ -170,7 +168,7 @@ class Propagation(Generic[FactT]):
                 return
         self._visit_emitted(scope)
 
-    def _operator_info(self, op_type: str, domain: str, scope: Scope) -> OperatorInfo:
+    def _operator_info(self, op_type: str, domain: str, scope: InferenceScope) -> OperatorInfo:
         operator = scope.operator(op_type, domain)
         if operator is None or domain:
             found = OperatorInfo(operator, None, links_all_outputs=False, is_plain=False)
@@ -181,7 +179,7 @@ class Propagation(Generic[FactT]):
             self._cache.operators[op_type] = found
         return found
 
-    def _are_declared(self, outputs: Sequence[str], scope: Scope) -> bool:
+    def _are_declared(self, outputs: Sequence[str], scope: InferenceScope) -> bool:
         """Whether the model declares the fact for all outputs, so that inference is unnecessary."""
         for name in outputs:
             fact = self._kind.declared(scope, name) if name else None
@@ -190,7 +188,7 @@ class Propagation(Generic[FactT]):
             self._known[name] = fact
         return True
 
-    def _greatest(self, inputs: Sequence[str], scope: Scope) -> FactT | None:
+    def _greatest(self, inputs: Sequence[str], scope: InferenceScope) -> FactT | None:
         known = self._known
         greatest: Any = None
         for name in filter(None, inputs):
@@ -201,7 +199,7 @@ class Propagation(Generic[FactT]):
                 greatest = fact
         return greatest  # type: ignore[no-any-return]
 
-    def _infer_line(self, line: NodeRecord, scope: Scope, operator: OperatorVersion | None) -> None:
+    def _infer_line(self, line: NodeRecord, scope: InferenceScope, operator: OperatorVersion | None) -> None:
         call_facts = scope.infer_call(line, self._kind.query)
         if call_facts is not None:
             self._record(line[4], call_facts, scope)
@@ -210,7 +208,7 @@ class Propagation(Generic[FactT]):
         else:
             self._infer_cached(line, operator, scope)
 
-    def _infer_cached(self, line: NodeRecord, operator: OperatorVersion, scope: Scope) -> None:
+    def _infer_cached(self, line: NodeRecord, operator: OperatorVersion, scope: InferenceScope) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
         _, _, _, inputs, outputs = line
         input_facts = tuple(map(self._known.get, inputs))
@@ -225,7 +223,7 @@ class Propagation(Generic[FactT]):
                 self._cache.store(key, found)
         self._record(outputs, found, scope)
 
-    def _visit_emitted(self, scope: Scope) -> None:
+    def _visit_emitted(self, scope: InferenceScope) -> None:
         emitted = scope.emitted
         while self._emitted_count < len(emitted):
             node, opset = emitted[self._emitted_count]
@@ -233,10 +231,12 @@ class Propagation(Generic[FactT]):
             operator = scope.registry.at(node.op_type, opset, node.domain)
             self._infer_node(node, operator, scope)
 
-    def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: Scope) -> None:
+    def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
-    def _record(self, outputs: Sequence[str], inferred: Sequence[FactT | None], scope: Scope) -> None:
+    def _record(
+        self, outputs: Sequence[str], inferred: Sequence[FactT | None], scope: InferenceScope
+    ) -> None:
         known = self._known
         for position, name in enumerate(outputs):
             if name and name not in known:

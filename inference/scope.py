@@ -5,38 +5,21 @@ Each fact is computed on the first query about a value, and cached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cached_property, partial
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from opshift.converter.options import Allowances
 from opshift.inference.constants import find_constant
+from opshift.inference.facts import InferenceScope, Producer
 from opshift.inference.infer_node import RANKS, SHAPES, TYPES
 from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
-from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import Container, NodeRecord, graphs_of, mentioned_names
-from opshift.model.node import Graph, Node, Tensor
+from opshift.model.node import Node, Tensor, Value
 from opshift.model.operator_ids import canonical_domain
-from opshift.model.tensors import pack_tensor
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.steps import Allow
-
-
-class Producer(NamedTuple):
-    """Node that produces a value.
-
-    Attributes:
-        node: the node.
-        position: position of the value among its outputs.
-        operator: its operator version; `None` if the registry does not contain it.
-    """
-
-    node: Node
-    position: int
-    operator: OperatorVersion | None
 
 
 class OperatorStatus(NamedTuple):
@@ -58,10 +41,8 @@ class Scope(Container):
         registry: operator definitions.
         parent: scope of the enclosing graph; `None` for the main graph and for functions.
         operator_statuses: statuses of the default domain's operators at these opsets.
-        fresh_names: generator of fresh names for the model.
-        allowances: inexact conversions that the caller allows.
         owner: NodeProto that contains this subgraph.
-        new_constants: constants that adapters added, by name.
+        added_constants: constants that adapters added, by name.
         emitted: nodes that adapters emitted, each with its opset.
         defined_names: names of the values of this scope; completed by the survey.
     """
@@ -71,25 +52,18 @@ class Scope(Container):
         container: Any,
         opsets: Mapping[str, int],
         registry: Registry,
-        names: FreshNames,
-        concessions: Allowances,
-        standings: dict[str, OperatorStatus],
+        operator_statuses: dict[str, OperatorStatus],
         parent: Scope | None = None,
     ) -> None:
         super().__init__(container)
         self.opsets = opsets
         self.registry = registry
         self.parent = parent
-        self.operator_statuses = standings
-        self.fresh_names = names
-        self.allowances = concessions
+        self.operator_statuses = operator_statuses
         self.owner: Any = None
-        self.new_constants: dict[str, Tensor] = {}
+        self.added_constants: dict[str, Tensor] = {}
         self.emitted: list[tuple[Node, int]] = []
         self.defined_names = self.predefined_names()
-        names.name_sets.append(self.defined_names)
-        names.mention_sources.append(partial(mentioned_names, container))
-        self._constant_names: dict[tuple[Any, ...], str] = {}
         self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
         self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
@@ -128,8 +102,6 @@ class Scope(Container):
                 graph,
                 self.opsets,
                 self.registry,
-                self.fresh_names,
-                self.allowances,
                 self.operator_statuses,
                 self,
             )
@@ -144,43 +116,33 @@ class Scope(Container):
             scope = scope.parent
         return False
 
-    def fresh(self, hint: str) -> str:
-        """Return an unused value name that starts with a hint."""
-        return self.fresh_names.fresh(hint)
+    def used_names(self) -> set[str]:
+        """Return all names in this graph and its subgraphs, those without a value included."""
+        inner = (each.used_names() for each in self._children.values())
+        return self.defined_names.union(mentioned_names(self.container), *inner)
 
-    def add_constant(self, tensor: Tensor) -> str:
-        """Add a constant to this scope and return its name; identical constants share one name.
+    def add_constant(self, name: str, tensor: Tensor) -> None:
+        """Make an added constant available to inference."""
+        self.added_constants[name] = tensor
 
-        Raises:
-            CannotConvert: the element type cannot represent the values.
+    def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
+        """Make the outputs of an emitted node available to inference.
+
+        Args:
+            node: the node.
+            opset: opset that it is written for.
+            new_names: names that no node of the model produces.
         """
-        # Keyed by the packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
-        key = (tensor.element_type, tensor.dims, pack_tensor(tensor))
-        result = self._constant_names.get(key)
-        if result is None:
-            result = self._constant_names[key] = self.fresh("const")
-            self.new_constants[result] = tensor
-        return result
-
-    def allow(self, kind: Allow, reason: str) -> bool:
-        """Return whether the caller allows an inexact conversion; if so, record its use."""
-        return self.allowances.allow(kind, reason)
-
-    def add_emitted(self, node: Node, opset: int) -> None:
-        """Make the outputs of an emitted node available to inference."""
         self.emitted.append((node, opset))
         for position, name in enumerate(node.outputs):
-            if name in self.fresh_names.created:
+            if name in new_names:
                 self._emitted_producers[name] = (node, position, opset)
 
-    def add_graph(self, graph: Graph) -> None:
-        """Make the values of an emitted graph available to inference."""
-        for value in graph.inputs:
-            self._types.set_fact(value.name, value.type)
-            self._shapes.set_fact(value.name, value.dims)
-            self._ranks.set_fact(value.name, None if value.dims is None else len(value.dims))
-        for each in (*graph.nodes, *graph.nodes_after):
-            self.add_emitted(each.node, each.opset)
+    def declare(self, value: Value) -> None:
+        """Make the declared type and shape of a value of an emitted graph available to inference."""
+        self._types.set_fact(value.name, value.type)
+        self._shapes.set_fact(value.name, value.dims)
+        self._ranks.set_fact(value.name, None if value.dims is None else len(value.dims))
 
     def producer(self, name: str) -> Producer | None:
         """Return the producer of a value in this scope; `None` if no node produces it."""
@@ -221,7 +183,9 @@ class Scope(Container):
         """Return whether a node calls a function."""
         return False
 
-    def infer_call(self, line: NodeRecord, fact: Callable[[Scope, str], Any]) -> list[Any] | None:
+    def infer_call(
+        self, line: NodeRecord, fact: Callable[[InferenceScope, str], Any]
+    ) -> Sequence[Any] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
         return None
 
@@ -231,7 +195,7 @@ class Scope(Container):
 
     def is_local(self, name: str) -> bool:
         """Return whether the value is defined in this graph, not in an enclosing one."""
-        return name in self.defined_names or name in self._emitted_producers or name in self.new_constants
+        return name in self.defined_names or name in self._emitted_producers or name in self.added_constants
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of a tensor, such as `float16`, or the type string of another value."""
@@ -251,22 +215,22 @@ class Scope(Container):
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run; `None` otherwise."""
-        return self.new_constants.get(name) or find_constant(self, name)
+        return self.added_constants.get(name) or find_constant(self, name)
 
     def declared_type(self, name: str) -> str | None:
         """Return the element type of a value without inference over nodes.
 
         Sources: the model's declarations, new constants, and the values passed to a subgraph.
         """
-        if name in self.new_constants:
-            return self.new_constants[name].element_type
+        if name in self.added_constants:
+            return self.added_constants[name].element_type
         result = self.own_declared_type(name)
         return subgraph_input_type(self, name) if result is None and self._is_subgraph_input(name) else result
 
     def declared_shape(self, name: str) -> Shape | None:
         """Return the shape of a value without inference over nodes; sources as for `declared_type`."""
-        if name in self.new_constants:
-            return self.new_constants[name].dims
+        if name in self.added_constants:
+            return self.added_constants[name].dims
         result = self.own_declared_shape(name)
         return (
             subgraph_input_shape(self, name) if result is None and self._is_subgraph_input(name) else result

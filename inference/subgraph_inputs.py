@@ -5,13 +5,11 @@ They are inferred only for bodies that do not declare them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from opshift.inference.facts import InferenceScope
 from opshift.model.node import Node
 from opshift.model.types import Shape
-
-if TYPE_CHECKING:
-    from opshift.inference.scope import Scope
 
 BATCHED_SCAN_OPSET = 8
 """Opset of the only version of Scan with a leading `sequence_lens` input and a batch dimension."""
@@ -20,7 +18,7 @@ LOOP_COUNTER_TYPES = ("int64", "bool")
 """Element types of the first two inputs of a Loop body: the iteration number and the condition."""
 
 
-def subgraph_input_type(body: Scope, name: str) -> str | None:
+def subgraph_input_type(body: InferenceScope, name: str) -> str | None:
     """Return the element type of a body input."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
@@ -33,7 +31,7 @@ def subgraph_input_type(body: Scope, name: str) -> str | None:
     return found
 
 
-def subgraph_input_shape(body: Scope, name: str) -> Shape | None:
+def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
     """Return the shape of a body input; unknown for loop-carried values of a Loop, which may change shape."""
     holder, position = body.owner, _position(body, name)
     if holder is None or position is None or body.parent is None:
@@ -47,18 +45,18 @@ def subgraph_input_shape(body: Scope, name: str) -> Shape | None:
     return None if (body.parent.element_type(passed) or "seq(").startswith("seq(") else shape
 
 
-def _position(body: Scope, name: str) -> int | None:
+def _position(body: InferenceScope, name: str) -> int | None:
     inputs = enumerate(body.container.input)
     return next((position for position, value in inputs if value.name == name), None)
 
 
-def _outer_value(body: Scope, holder: Any, position: int) -> str:
+def _outer_value(body: InferenceScope, holder: Any, position: int) -> str:
     """Return the value of the enclosing graph that is passed to a body input."""
     index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED_SCAN_OPSET)
     return str(holder.input[index]) if index < len(holder.input) else ""
 
 
-def _iteration_shape(body: Scope, scan: Node, position: int, shape: Shape) -> Shape | None:
+def _iteration_shape(body: InferenceScope, scan: Node, position: int, shape: Shape) -> Shape | None:
     """Return the shape that one Scan iteration receives.
 
     State variables keep their shape, scan inputs lose the scan axis, and both lose the batch dimension of

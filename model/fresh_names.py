@@ -14,15 +14,15 @@ class FreshNames:
 
     def __init__(self) -> None:
         self.name_sets: list[set[str]] = []
-        """Names found by the survey, a set per graph and function; complete before the first fresh name."""
-        self.mention_sources: list[Callable[[], Iterable[str]]] = []
-        """Functions that return names mentioned in `value_info` or quantization annotations."""
+        """Sets of used names; complete before the first fresh name."""
+        self.sources: list[Callable[[], Iterable[str]]] = []
+        """Functions that return used names; they are called before the first fresh name."""
         self.created: set[str] = set()
         self._next_number: dict[str, int] = {}
 
     @cached_property
     def _existing(self) -> set[str]:
-        return set().union(*self.name_sets, *(names() for names in self.mention_sources))
+        return set().union(*self.name_sets, *(names() for names in self.sources))
 
     def fresh(self, hint: str) -> str:
         """Return an unused name that starts with `hint`."""

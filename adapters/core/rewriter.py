@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
@@ -15,11 +15,25 @@ from opshift.registry.steps import Allow
 _SCALARS = (int, float, bytes, str)
 
 
+class Output(Protocol):
+    """Names, constants and allowances of a conversion, which adapters request."""
+
+    def fresh(self, hint: str) -> str:
+        """Return a name that is not used in the model, derived from `hint`."""
+
+    def add_constant(self, tensor: Tensor) -> str:
+        """Return the name of a constant with this value; equal constants share one name."""
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether the caller allows a deviation; if so, record the reason for the plan."""
+
+
 class Rewriter:
     """Provides facts to an adapter and collects the nodes that it emits for one node.
 
     Attributes:
         facts: facts about the values of the model.
+        workspace: names, constants and allowances of the conversion.
         source: the operator version that the step converts from.
         target: the operator version that the step converts to; `None` if the operator does not exist there.
         opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
@@ -28,17 +42,19 @@ class Rewriter:
         emitted: the nodes emitted so far, in order.
     """
 
-    __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target")
+    __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target", "workspace")
 
     def __init__(
         self,
         facts: Facts,
+        workspace: Output,
         source: OperatorVersion,
         target: OperatorVersion | None,
         opset: int,
         default_opset: int,
     ) -> None:
         self.facts = facts
+        self.workspace = workspace
         self.source = source
         self.target = target
         self.opset = opset
@@ -118,14 +134,14 @@ class Rewriter:
         Raises:
             CannotConvert: the caller does not allow it.
         """
-        if not self.facts.allow(kind, reason):
+        if not self.workspace.allow(kind, reason):
             raise CannotConvert(reason, remedy=f"allow {kind!r} if the model tolerates it")
 
     # Emission
 
     def fresh(self, hint: str) -> str:
         """Return an unused name for a new value, derived from `hint`."""
-        return self.facts.fresh(hint)
+        return self.workspace.fresh(hint)
 
     def constant(self, values: Any, element_type: str, rank: int | None = None) -> str:
         """Return the name of a constant scalar or 1-D tensor.
@@ -138,11 +154,13 @@ class Rewriter:
         is_list = not isinstance(values, _SCALARS)
         elements = tuple(values) if is_list else (values,)
         is_scalar = rank == 0 or (rank is None and not is_list)
-        return self.facts.add_constant(Tensor(element_type, () if is_scalar else (len(elements),), elements))
+        return self.workspace.add_constant(
+            Tensor(element_type, () if is_scalar else (len(elements),), elements)
+        )
 
     def tensor(self, tensor: Tensor) -> str:
         """Return the name of a constant of any shape."""
-        return self.facts.add_constant(tensor)
+        return self.workspace.add_constant(tensor)
 
     def emit(
         self,

@@ -41,7 +41,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
         shifted = tuple(value + size if value < 0 else value for value in constant.values)
         return out.tensor(Tensor(constant.element_type, constant.dims, shifted))
     reason = f"the indices {indices!r} are computed and assumed nonnegative, as required before opset 11"
-    if constant is None and out.facts.allow("assume-nonnegative", reason):
+    if constant is None and out.workspace.allow("assume-nonnegative", reason):
         return indices
     return add_to_negative_indices(indices, dimension_scalar(data, axis, out), out.element_type(indices), out)
 

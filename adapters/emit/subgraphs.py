@@ -17,7 +17,7 @@ class SubgraphBuilder(Rewriter):
     __slots__ = ("_inner", "_inputs", "_nodes_before", "_outputs")
 
     def __init__(self, out: Rewriter) -> None:
-        super().__init__(out.facts, out.source, out.target, out.opset, out.default_opset)
+        super().__init__(out.facts, out.workspace, out.source, out.target, out.opset, out.default_opset)
         self._inner: Any = None
         self._nodes_before = 0
         self._inputs: list[Value] = []

@@ -9,12 +9,10 @@ from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, 
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
 from opshift.converter.ir_version.choose_version import release_ir_version
 from opshift.converter.ir_version.lower import required_ir_version
-from opshift.converter.options import Allowances
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
-from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import node_label
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
@@ -80,7 +78,7 @@ class _Doctor:
     def _survey(
         self, container: Any, path: str, opsets: Mapping[str, int], parent: Scope | None = None
     ) -> ContainerSurvey:
-        scope = Scope(container, opsets, self._registry, FreshNames(), Allowances(), {}, parent)
+        scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
 
     def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[ContainerSurvey]) -> list[Stamp]:

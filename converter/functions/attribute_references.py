@@ -79,7 +79,7 @@ def _require_no_function(proto: Any, result: RewriteResult, scope: CallScope) ->
         )
         for each in result.nodes
     ]
-    if scope.new_constants:
+    if scope.added_constants:
         emitted.append(LocalFunction(DEFAULT_DOMAIN, "Constant"))
     shadowed = next((each for each in emitted if scope.functions.has_function(each)), None)
     if shadowed is not None:

@@ -9,10 +9,12 @@ from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
 from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.converter.target import Target
+from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.fresh_names import FreshNames
@@ -59,7 +61,7 @@ class Planner:
         self._allowances = Allowances(self._allow)
         self._functions = _functions(model, registry) if model.functions else None
         self._specializations = specializations or {}
-        self._redirected_calls: dict[Scope, list[tuple[Any, str]]] = {}
+        self._redirected_calls: dict[InferenceScope, list[tuple[Any, str]]] = {}
         self._node_analysis = NodeAnalysis(model, registry, target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
@@ -153,9 +155,8 @@ class Planner:
     ) -> ContainerSurvey:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
-        scope = scope_class(
-            container, opsets, self._registry, self._names, self._allowances, statuses, parent
-        )
+        scope = scope_class(container, opsets, self._registry, statuses, parent)
+        self._names.sources.append(scope.used_names)
         keeps_lines = scope.opset_of("") in self._node_analysis.router(opsets).fact_querying_opsets
         return survey(scope, path, self._node_analysis.classify, keeps_lines=keeps_lines)
 
@@ -195,9 +196,10 @@ class Planner:
         scope = surveyed.scope
         router = self._node_analysis.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
-        cache = RewriteCache(scope, router)
+        workspace = Workspace(scope, self._names, self._allowances)
+        cache = RewriteCache(workspace, router)
         if self._history:
-            self._history.restore(found, surveyed, router)
+            self._history.restore(found, surveyed, workspace, router)
         # Nodes that the history restores are settled and need no rewrite.
         for line in found.reversal.remaining_nodes(surveyed.candidates):
             change = self._node_change(line, surveyed, cache)
@@ -206,7 +208,7 @@ class Planner:
         # Steps queried facts here, so the survey of the next model from this opset keeps its node records.
         if scope.has_node_records:
             router.fact_querying_opsets.add(scope.opset_of(""))
-        found.constants = scope.new_constants
+        found.constants = scope.added_constants
         if self._history:
             self._history.add_entries(found, surveyed, router)
         found.calls = self._redirected_calls_of(scope)

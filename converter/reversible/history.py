@@ -27,6 +27,7 @@ from opshift.converter.reversible.value_index import (
     names_read_in_graph,
 )
 from opshift.converter.rewrite.routes import Router
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.converter.target import Target
 from opshift.model.fresh_names import FreshNames
@@ -57,7 +58,9 @@ class History:
         originals = chain.from_iterable(self._originals.values())
         names.name_sets.append({name for each in originals for name in names_defined(each)})
 
-    def restore(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
+    def restore(
+        self, found: ContainerPlan, surveyed: ContainerSurvey, workspace: Workspace, router: Router
+    ) -> None:
         """Plan to restore the originals of unchanged groups.
 
         A group is restored if the opset of its original is in the direction of the target. The original is
@@ -70,7 +73,7 @@ class History:
         value_index = value_index_of(scope.container, self._value_indexes)
         reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
         groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
-        plan_restorations(groups, reversal, value_index, scope, router)
+        plan_restorations(groups, reversal, value_index, workspace, router)
         found.changes += (
             NodeChange(
                 read_node_record(position, each.group.original),

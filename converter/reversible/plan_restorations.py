@@ -12,6 +12,7 @@ from opshift.converter.reversible.value_index import ValueIndex
 from opshift.converter.rewrite.rewrite_node import NodeRewrite, rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.validation import validate_node
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
@@ -22,11 +23,15 @@ from opshift.registry.errors import ResolveError
 
 
 def plan_restorations(
-    groups: Iterable[Group], reversal: Restorations, value_index: ValueIndex, scope: Scope, router: Router
+    groups: Iterable[Group],
+    reversal: Restorations,
+    value_index: ValueIndex,
+    workspace: Workspace,
+    router: Router,
 ) -> None:
     """Decide for each group whether its original is restored, and add the decision to `reversal`."""
     for group in groups:
-        restoration = _restoration(group, value_index, scope, router)
+        restoration = _restoration(group, value_index, workspace, router)
         if restoration is None:
             reversal.kept_groups.append(group)
             continue
@@ -36,28 +41,32 @@ def plan_restorations(
         reversal.dropped |= group.inner
 
 
-def _restoration(group: Group, value_index: ValueIndex, scope: Scope, router: Router) -> Restoration | None:
+def _restoration(
+    group: Group, value_index: ValueIndex, workspace: Workspace, router: Router
+) -> Restoration | None:
     """Return the restoration of a group.
 
     `None` if the target is in the other direction, or if the original cannot be converted to it.
     """
+    scope, allowances = workspace.scope, workspace.allowances
     if not _is_toward_target(group, scope, router):
         return None
-    used_before = len(scope.allowances.used)
+    used_before = len(allowances.used)
     try:
-        node, result = _rewrite_original(group, scope, router)
+        node, result = _rewrite_original(group, workspace, router)
     except (CannotConvert, ResolveError):
         # withdraw the allowances of the failed attempt
-        del scope.allowances.used[used_before:]
+        del allowances.used[used_before:]
         return None
     operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
     return Restoration(group, operators, node, result)
 
 
-def _rewrite_original(group: Group, scope: Scope, router: Router) -> tuple[Node, NodeRewrite]:
+def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> tuple[Node, NodeRewrite]:
     """Return the original and its conversion to the target, which is the node itself if nothing changes."""
+    scope = workspace.scope
     viewed = scope.node(group.original)
-    found = rewrite_node(viewed, group.opset, scope, router)
+    found = rewrite_node(viewed, group.opset, scope, workspace, router)
     validate_node(viewed, found.operator)
     node, result = viewed, found
     if isinstance(scope, CallScope):

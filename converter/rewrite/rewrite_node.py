@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Output, Rewriter
 from opshift.converter.rewrite.routes import Route, Router
 from opshift.converter.rewrite.validation import (
     CHECK_MODEL_REMEDY,
@@ -32,8 +32,8 @@ INVALID_NODE_ERRORS = (
 """Errors of a step that reads a missing or malformed part of an invalid node."""
 
 
-class RewriteTarget(Facts, Protocol):
-    """Facts about the graph of a node, which also accept the values of emitted nodes."""
+class RewriteOutput(Output, Protocol):
+    """Output of the steps of a node, which also accepts the values of emitted nodes."""
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the outputs of an emitted node available to inference."""
@@ -107,13 +107,14 @@ class NodeRewrite(NamedTuple):
         )
 
 
-def rewrite_node(node: Node, source: int, scope: RewriteTarget, router: Router) -> NodeRewrite:
+def rewrite_node(node: Node, source: int, facts: Facts, output: RewriteOutput, router: Router) -> NodeRewrite:
     """Rewrite a node for the target opsets.
 
     Args:
         node: the node.
         source: opset of its domain that it is written for.
-        scope: facts about its graph.
+        facts: facts about its graph.
+        output: receives what the steps add to the graph.
         router: routes to the target opsets.
 
     Raises:
@@ -122,7 +123,7 @@ def rewrite_node(node: Node, source: int, scope: RewriteTarget, router: Router) 
     """
     first = router.route(node.domain, node.op_type, source)
     try:
-        result = _apply_steps(node, source, first, scope, router)
+        result = _apply_steps(node, source, first, facts, output, router)
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
@@ -132,7 +133,9 @@ def rewrite_node(node: Node, source: int, scope: RewriteTarget, router: Router) 
     return result
 
 
-def _apply_steps(node: Node, source: int, first: Route, scope: RewriteTarget, router: Router) -> NodeRewrite:
+def _apply_steps(
+    node: Node, source: int, first: Route, facts: Facts, output: RewriteOutput, router: Router
+) -> NodeRewrite:
     pending = [Emitted(node, source, True)]
     done: list[Emission] = []
     applied_steps: list[Step] = []
@@ -141,7 +144,7 @@ def _apply_steps(node: Node, source: int, first: Route, scope: RewriteTarget, ro
         route = first if current is node else router.route(current.domain, current.op_type, opset)
         for step in route.steps:
             applied_steps.append(step)
-            emitted = _run_step(step, current, scope, router)
+            emitted = _run_step(step, current, facts, output, router)
             if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
                 pending += emitted if successor else [each._replace(is_replacement=False) for each in emitted]
                 break
@@ -150,7 +153,7 @@ def _apply_steps(node: Node, source: int, first: Route, scope: RewriteTarget, ro
             if current is not node:
                 validate_emitted_attributes(current, route.final)
             if route.has_subgraphs:
-                current = _with_converted_graphs(current, applied_steps, scope, router)
+                current = _with_converted_graphs(current, applied_steps, facts, output, router)
             done.append(Emission(current, route.final, successor))
         if len(applied_steps) > MAX_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not terminate")
@@ -158,35 +161,42 @@ def _apply_steps(node: Node, source: int, first: Route, scope: RewriteTarget, ro
 
 
 def _with_converted_graphs(
-    node: Node, applied_steps: list[Step], scope: RewriteTarget, router: Router
+    node: Node, applied_steps: list[Step], facts: Facts, output: RewriteOutput, router: Router
 ) -> Node:
     """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
     graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
     if not graphs:
         return node
-    written = {name: _convert_graph(graph, applied_steps, scope, router) for name, graph in graphs.items()}
+    written = {
+        name: _convert_graph(graph, applied_steps, facts, output, router) for name, graph in graphs.items()
+    }
     return node.with_(attributes={**node.attributes, **written})
 
 
 def _convert_graph(
-    graph: Graph, applied_steps: list[Step], scope: RewriteTarget, router: Router
+    graph: Graph, applied_steps: list[Step], facts: Facts, output: RewriteOutput, router: Router
 ) -> EmittedGraph:
-    scope.add_graph(graph)
+    output.add_graph(graph)
     nodes, after = (
-        _convert_nodes(each, applied_steps, scope, router) for each in (graph.nodes, graph.nodes_after)
+        _convert_nodes(each, applied_steps, facts, output, router)
+        for each in (graph.nodes, graph.nodes_after)
     )
     return EmittedGraph(graph, nodes, after)
 
 
 def _convert_nodes(
-    emitted: tuple[Emitted, ...], applied_steps: list[Step], scope: RewriteTarget, router: Router
+    emitted: tuple[Emitted, ...],
+    applied_steps: list[Step],
+    facts: Facts,
+    output: RewriteOutput,
+    router: Router,
 ) -> tuple[Emission, ...]:
     done: list[Emission] = []
     for node, opset, _ in emitted:
         route = router.route(node.domain, node.op_type, opset)
         if not route.steps:
             validate_emitted_attributes(node, route.final)
-        result = _apply_steps(node, opset, route, scope, router)
+        result = _apply_steps(node, opset, route, facts, output, router)
         done += result.nodes
         applied_steps += result.steps
     return tuple(done)
@@ -201,9 +211,9 @@ def _continues_route(emitted: Emitted, node: Node, step: Step) -> bool:
     )
 
 
-def _run_step(step: Step, node: Node, scope: RewriteTarget, router: Router) -> list[Emitted]:
+def _run_step(step: Step, node: Node, facts: Facts, output: RewriteOutput, router: Router) -> list[Emitted]:
     """Return the nodes that a step emits, last first; one of them is the replacement."""
-    out = Rewriter(scope, step.source, step.target, step.opset, router.default_opset)
+    out = Rewriter(facts, output, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None
     try:
         step.function(node, out)
@@ -218,6 +228,6 @@ def _run_step(step: Step, node: Node, scope: RewriteTarget, router: Router) -> l
     if not any(each.is_replacement for each in emitted):
         emitted[-1] = emitted[-1]._replace(is_replacement=True)
     for each in emitted:
-        scope.add_emitted(each.node, each.opset)
+        output.add_emitted(each.node, each.opset)
     emitted.reverse()
     return emitted

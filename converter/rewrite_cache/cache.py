@@ -11,10 +11,10 @@ from typing import Any
 
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.rewrite_cache.cached_rewrite import CachedRewrite, CacheHit, RewriteResult
 from opshift.converter.rewrite_cache.node_template import ValueNames
 from opshift.converter.rewrite_cache.recorded_facts import FactRecorder
-from opshift.inference.scope import Scope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.node_key import NodeKey, is_small_key, node_key_of
@@ -29,8 +29,9 @@ MAX_SHARED_KEYS = 512
 class RewriteCache:
     """Cache of the rewrites of one scope's nodes, backed by the rewrites that models share."""
 
-    def __init__(self, scope: Scope, router: Router) -> None:
-        self._scope = scope
+    def __init__(self, workspace: Workspace, router: Router) -> None:
+        self._workspace = workspace
+        self._scope = workspace.scope
         self._router = router
         self._shared: dict[tuple[int, NodeKey], CachedRewrite] = router.shared_rewrites
         self._rewrites: dict[NodeKey, list[CachedRewrite]] = {}
@@ -78,10 +79,10 @@ class RewriteCache:
             ResolveError: a step emitted a node with an unknown operator.
         """
         if not node.is_original or not self._is_cacheable(node.domain, node.op_type, source):
-            return rewrite_node(node, source, self._scope, self._router)
+            return rewrite_node(node, source, self._scope, self._workspace, self._router)
         names = node.inputs + node.outputs
-        recorder = FactRecorder(self._scope, names)
-        result = rewrite_node(node, source, recorder, self._router)
+        recorder = FactRecorder(self._workspace, names)
+        result = rewrite_node(node, source, recorder, recorder, self._router)
         key = node_key_of(line, proto, names)
         rewrites = self._rewrites.setdefault(key, [])
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
@@ -108,9 +109,9 @@ class RewriteCache:
     def _new_names(self, cached: CachedRewrite) -> ValueNames:
         """Return the names that a cached rewrite leaves open: new values, then constants of this scope."""
         constants = self._constant_names.get(cached)
-        fresh = tuple(map(self._scope.fresh, cached.name_hints)) if cached.name_hints else ()
+        fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         if constants is None:
-            constants = (*map(self._scope.add_constant, cached.constants), "")
+            constants = (*map(self._workspace.add_constant, cached.constants), "")
             self._constant_names[cached] = constants
         return fresh + constants
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.rewrite_cache.cached_rewrite import Question
-from opshift.inference.scope import Scope
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.types import Shape
 from opshift.registry.steps import Allow
@@ -21,8 +21,9 @@ class FactRecorder:
             so that it can be cached.
     """
 
-    def __init__(self, scope: Scope, names: tuple[str, ...]) -> None:
-        self._scope = scope
+    def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
+        self._scope = workspace.scope
+        self._workspace = workspace
         self._positions = {name: position for position, name in enumerate(names) if name}
         self._answers: dict[tuple[str, int], Any] = {}
         self.fresh_names: dict[str, str] = {}
@@ -58,31 +59,31 @@ class FactRecorder:
     def fresh(self, hint: str) -> str:
         """Return a fresh name, and record its hint."""
         # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
-        found = self._scope.fresh(hint)
+        found = self._workspace.fresh(hint)
         self.fresh_names[found] = hint
         self.is_complete &= not any(name in hint for name in self._positions)
         return found
 
     def add_constant(self, tensor: Tensor) -> str:
         """Add a constant, record it, and return its name."""
-        found = self._scope.add_constant(tensor)
+        found = self._workspace.add_constant(tensor)
         self.constants[found] = tensor
         return found
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
         self.is_complete = False
-        return self._scope.allow(kind, reason)
+        return self._workspace.allow(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
         """Make the outputs of an emitted node available to inference."""
         # Not recorded: only queries about the new values matter, and these prevent caching.
-        self._scope.add_emitted(node, opset)
+        self._workspace.add_emitted(node, opset)
 
     def add_graph(self, graph: Graph) -> None:
         """Make the values of an emitted graph available to inference; nodes with graphs are not cached."""
         self.is_complete = False
-        self._scope.add_graph(graph)
+        self._workspace.add_graph(graph)
 
     def questions(self) -> tuple[Question, ...]:
         """Return the queries with their answers, each query once."""

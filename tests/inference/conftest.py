@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from opshift.converter.options import Allowances
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.survey.survey import survey
 from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.fresh_names import FreshNames
@@ -21,8 +22,20 @@ def scope_of() -> Callable[..., Scope]:
 
     def make(container: Any, imports: Any, parent: Scope | None = None) -> Scope:
         opsets = opset_imports(imports)
-        scope = Scope(container, opsets, default_registry(), FreshNames(), Allowances(), {}, parent)
+        scope = Scope(container, opsets, default_registry(), {}, parent)
         survey(scope, "graph", lambda node, inner: OperatorStatus(has_step=False, has_graphs=True))
         return scope
+
+    return make
+
+
+@pytest.fixture
+def workspace_of() -> Callable[[Scope], Workspace]:
+    """Return a function that builds the workspace of a scope."""
+
+    def make(scope: Scope) -> Workspace:
+        names = FreshNames()
+        names.sources.append(scope.used_names)
+        return Workspace(scope, names, Allowances())
 
     return make

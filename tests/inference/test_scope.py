@@ -14,11 +14,13 @@ from onnx.backend.test.loader import load_node_model_tests
 from support.running import build
 
 from opshift.converter.convert import convert_version
+from opshift.converter.rewrite.workspace import Workspace
 from opshift.inference.scope import Scope
 from opshift.model.node import Node
 from opshift.model.types import element_type_of, shape_of
 
 ScopeFactory = Callable[..., Scope]
+WorkspaceFactory = Callable[[Scope], Workspace]
 NodeFactory = Callable[[int, str, str], list[NodeProto]]
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.ones((2, 3), np.float32)
@@ -302,11 +304,12 @@ def test_type_from_an_attribute_reference_is_unknown(scope_of: ScopeFactory) -> 
 # Emitted nodes
 
 
-def test_infers_emitted_values(scope_of: ScopeFactory) -> None:
+def test_infers_emitted_values(scope_of: ScopeFactory, workspace_of: WorkspaceFactory) -> None:
     scope = build_scope(scope_of)
-    name, constant = scope.fresh("shape"), scope.fresh("cast")
-    scope.add_emitted(Node("Shape", ["x"], [name], {}), 13)
-    scope.add_emitted(Node("Cast", [name], [constant], {"to": FLOAT}), 13)
+    workspace = workspace_of(scope)
+    name, constant = workspace.fresh("shape"), workspace.fresh("cast")
+    workspace.add_emitted(Node("Shape", ["x"], [name], {}), 13)
+    workspace.add_emitted(Node("Cast", [name], [constant], {"to": FLOAT}), 13)
     assert (scope.element_type(name), scope.shape(name)) == ("int64", (2,))
     assert (scope.element_type(constant), scope.shape(constant)) == ("float", (2,))
 
