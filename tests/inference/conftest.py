@@ -7,11 +7,8 @@ from typing import Any
 
 import pytest
 
-from opshift.converter.options import Allowances
-from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.survey.survey import survey
 from opshift.inference.scope import OperatorStatus, Scope
-from opshift.model.fresh_names import FreshNames
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry
 
@@ -25,17 +22,5 @@ def scope_of() -> Callable[..., Scope]:
         scope = Scope(container, opsets, default_registry(), {}, parent)
         survey(scope, "graph", lambda node, inner: OperatorStatus(has_step=False, has_graphs=True))
         return scope
-
-    return make
-
-
-@pytest.fixture
-def workspace_of() -> Callable[[Scope], Workspace]:
-    """Return a function that builds the workspace of a scope."""
-
-    def make(scope: Scope) -> Workspace:
-        names = FreshNames()
-        names.sources.append(scope.used_names)
-        return Workspace(scope, names, Allowances())
 
     return make

@@ -11,14 +11,12 @@ import pytest
 from onnx import AttributeProto, NodeProto, TensorProto, helper, numpy_helper
 from support.running import build
 
-from opshift.converter.rewrite.workspace import Workspace
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
 from opshift.model.tensors import read_tensor, write_tensor
 
 ScopeFactory = Callable[..., Scope]
-WorkspaceFactory = Callable[[Scope], Workspace]
 X = np.ones((2, 3), np.float32)
 UINT8, INT32, INT64 = TensorProto.UINT8, TensorProto.INT32, TensorProto.INT64
 FLOAT, FLOAT16, DOUBLE = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE
@@ -419,27 +417,3 @@ def test_attribute_references_are_not_constant(
     nodes = [node("Constant", [], ["c"], value_int=1), referring]
     scope = scope_of(helper.make_function("local", "F", [], ["b"], nodes, imports), imports)
     assert scope.constant("b") is None
-
-
-# Constants that adapters add
-
-
-def test_only_equal_constants_share_a_name(scope_of: ScopeFactory, workspace_of: WorkspaceFactory) -> None:
-    workspace = workspace_of(build_scope(scope_of))
-    name = workspace.add_constant(Tensor("float", (1,), (0.0,)))
-    assert workspace.add_constant(Tensor("float", (1,), (0.0,))) == name
-    others = [
-        Tensor("float", (1,), (-0.0,)),
-        Tensor("float", (), (0.0,)),
-        Tensor("double", (1,), (0.0,)),
-        Tensor("float", (1,), (float("nan"),)),
-    ]
-    assert len({name, *map(workspace.add_constant, others)}) == 5
-    assert workspace.add_constant(others[3]) == workspace.add_constant(Tensor("float", (1,), (float("nan"),)))
-
-
-def test_infers_added_constants(scope_of: ScopeFactory, workspace_of: WorkspaceFactory) -> None:
-    scope = build_scope(scope_of)
-    tensor = Tensor("int64", (2,), (1, 2))
-    name = workspace_of(scope).add_constant(tensor)
-    assert (scope.constant(name), scope.element_type(name), scope.shape(name)) == (tensor, "int64", (2,))

@@ -14,13 +14,10 @@ from onnx.backend.test.loader import load_node_model_tests
 from support.running import build
 
 from opshift.converter.convert import convert_version
-from opshift.converter.rewrite.workspace import Workspace
 from opshift.inference.scope import Scope
-from opshift.model.node import Node
 from opshift.model.types import element_type_of, shape_of
 
 ScopeFactory = Callable[..., Scope]
-WorkspaceFactory = Callable[[Scope], Workspace]
 NodeFactory = Callable[[int, str, str], list[NodeProto]]
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 X = np.ones((2, 3), np.float32)
@@ -299,19 +296,6 @@ def test_type_from_an_attribute_reference_is_unknown(scope_of: ScopeFactory) -> 
     cast.attribute.add(name="to", ref_attr_name="given", type=AttributeProto.INT)
     function = helper.make_function("local", "F", ["a"], ["b"], [cast], imports)
     assert scope_of(function, imports).element_type("b") is None
-
-
-# Emitted nodes
-
-
-def test_infers_emitted_values(scope_of: ScopeFactory, workspace_of: WorkspaceFactory) -> None:
-    scope = build_scope(scope_of)
-    workspace = workspace_of(scope)
-    name, constant = workspace.fresh("shape"), workspace.fresh("cast")
-    workspace.add_emitted(Node("Shape", ["x"], [name], {}), 13)
-    workspace.add_emitted(Node("Cast", [name], [constant], {"to": FLOAT}), 13)
-    assert (scope.element_type(name), scope.shape(name)) == ("int64", (2,))
-    assert (scope.element_type(constant), scope.shape(constant)) == ("float", (2,))
 
 
 # Comparison with ONNX
