@@ -115,7 +115,7 @@ def _version_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Cha
         yield Change("deprecation", old.name, old.deprecated, new.deprecated)
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if isinstance(value, frozenset):
         return "{" + ", ".join(sorted(value)) + "}"
     return "nothing" if value is None else str(value)

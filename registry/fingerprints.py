@@ -14,14 +14,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.to_yaml import SHARED_KEYS, operator_to_dict, version_to_dict
+from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, version_to_dict
 
 LOCK: Final = "fingerprints.yaml"
 
@@ -53,7 +53,7 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     return dict(_entries(operator_to_dict(operator)))
 
 
-def digest(content: Any) -> str:
+def digest(content: object) -> str:
     """Return a hash of plain data: 32 hexadecimal digits."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
@@ -140,7 +140,7 @@ def _entry_differences(
         yield LockDifference(operator.domain, operator.name, entry, "missing")
 
 
-def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _entries(data: PlainData) -> Iterator[tuple[str, str]]:
     yield "shared", digest({key: data[key] for key in SHARED_KEYS if key in data})
     for version in data["versions"]:
         since = str(version["since_version"])
@@ -152,7 +152,7 @@ def _entries(data: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield "removal", digest(version["removal"])
 
 
-def _exclude(fields: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+def _exclude(fields: PlainData, keys: tuple[str, ...]) -> PlainData:
     return {key: value for key, value in fields.items() if key not in keys}
 
 

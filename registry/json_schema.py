@@ -28,7 +28,7 @@ _ANY_VERB: Schema = {"anyOf": [{"$ref": f"#/$defs/{verb.__name__}"} for verb in 
 class _Untitled(GenerateJsonSchema):
     """Generate no title for a field, because it would only repeat the field's name."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:
+    def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
 

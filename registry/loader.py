@@ -5,17 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
 from opshift.model.errors import Place
+from opshift.model.plain_data import Json
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.record import type_adapter
 from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 Keys = tuple[int | str, ...]
 
@@ -60,15 +64,15 @@ def read_operator(path: Path, types: TypeSets, *, domain: str, name: str) -> Ope
         raise DefinitionError(problem.reason, place=place) from problem.__cause__
 
 
-def operator_from_data(data: Any, types: TypeSets) -> Operator:
+def operator_from_data(data: object, types: TypeSets) -> Operator:
     """Return the operator defined by plain data in the format of its file.
 
     Raises:
         DefinitionError: the data has the wrong format; the place names the operator.
     """
-    named = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
-    place = f"{named['domain']}.{named['name']}"
-    if not all(isinstance(each, str) for each in named.values()):
+    identity = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
+    place = f"{identity['domain']}.{identity['name']}"
+    if not all(isinstance(text, str) for text in identity.values()):
         raise DefinitionError("the definition has no domain or no name", place=place)
     try:
         return _operator(data, {}, types)
@@ -76,7 +80,7 @@ def operator_from_data(data: Any, types: TypeSets) -> Operator:
         raise DefinitionError(problem.reason, place=place) from problem.__cause__
 
 
-def _operator(data: Any, expected: Mapping[str, str], types: TypeSets) -> Operator:
+def _operator(data: object, expected: Mapping[str, str], types: TypeSets) -> Operator:
     if not isinstance(data, dict):
         raise _FormatError((), "is not an operator definition")
     for key, value in expected.items():
@@ -88,7 +92,7 @@ def _operator(data: Any, expected: Mapping[str, str], types: TypeSets) -> Operat
         raise _select_error(error, data) from error
 
 
-def _with_complete_versions(data: dict[str, Any], types: TypeSets) -> dict[str, Any]:
+def _with_complete_versions(data: dict[str, Json], types: TypeSets) -> dict[str, Json]:
     versions = data.get("versions")
     if not isinstance(versions, list):
         return data
@@ -98,7 +102,7 @@ def _with_complete_versions(data: dict[str, Any], types: TypeSets) -> dict[str, 
     }
 
 
-def _complete_version(version: Any, position: int, operator: dict[str, Any], types: TypeSets) -> Any:
+def _complete_version(version: Json, position: int, operator: dict[str, Json], types: TypeSets) -> Json:
     """Make a version self-contained: add domain, name and inherited keys, and expand its types."""
     if not isinstance(version, dict):
         return version
@@ -118,7 +122,7 @@ def _complete_version(version: Any, position: int, operator: dict[str, Any], typ
     }
 
 
-def _expanded_constraints(version: dict[str, Any], keys: Keys, types: TypeSets) -> Any:
+def _expanded_constraints(version: dict[str, Json], keys: Keys, types: TypeSets) -> Json:
     constraints = version.get("type_constraints") or {}
     if not isinstance(constraints, dict):
         return constraints
@@ -128,7 +132,7 @@ def _expanded_constraints(version: dict[str, Any], keys: Keys, types: TypeSets) 
     }
 
 
-def _expanded_types(entries: Any, keys: Keys, types: TypeSets) -> Any:
+def _expanded_types(entries: Json, keys: Keys, types: TypeSets) -> Json:
     listed = [entries] if isinstance(entries, str) else entries
     if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
         return entries
@@ -141,7 +145,7 @@ def _expanded_types(entries: Any, keys: Keys, types: TypeSets) -> Any:
         raise _FormatError(keys, error.reason) from error
 
 
-def _select_error(error: ValidationError, data: dict[str, Any]) -> _FormatError:
+def _select_error(error: ValidationError, data: dict[str, Json]) -> _FormatError:
     """Select the error to report.
 
     For a union, pydantic reports an error for every alternative; the deepest one belongs to the alternative
@@ -159,25 +163,30 @@ def _select_error(error: ValidationError, data: dict[str, Any]) -> _FormatError:
     return _FormatError(keys, f"{where}: {reason}" if where else reason)
 
 
-def _message(error: Any) -> str:
+def _message(error: ErrorDetails) -> str:
     return _MESSAGES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
 
 
-def _depth(error: Any) -> int:
+def _depth(error: ErrorDetails) -> int:
     return len(error["loc"])
 
 
-def _existing_keys(location: Keys, data: Any) -> Keys:
+def _existing_keys(location: Keys, data: object) -> Keys:
     """Return the keys of a location that exist in the file.
 
     Pydantic inserts the names of a union's alternatives between them.
     """
     keys: list[int | str] = []
     for key in location:
-        exists = key in data if isinstance(data, dict) else isinstance(data, list) and isinstance(key, int)
-        if exists:
-            keys.append(key)
+        if isinstance(data, dict):
+            if key not in data:
+                continue
             data = data[key]
+        elif isinstance(data, list) and isinstance(key, int):
+            data = data[key]
+        else:
+            continue
+        keys.append(key)
     return tuple(keys)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.function_bodies import Body
@@ -253,13 +253,18 @@ def _has_type(value: Value, kind: str) -> bool:
     return expected is not None and isinstance(value, expected) and not isinstance(value, bool)
 
 
-def _convert_default(value: Any, kind: str) -> Any:
+def _convert_default(value: Value | None, kind: str) -> Value | None:
     if isinstance(value, tuple):
-        return tuple(_convert_default(item, kind.removesuffix("S")) for item in value)
+        return tuple(_convert_scalar(item, kind.removesuffix("S")) for item in value)
+    return None if value is None else _convert_scalar(value, kind)
+
+
+def _convert_scalar(value: Scalar, kind: str) -> Scalar:
     if kind == "FLOAT" and isinstance(value, int | float):
         # Attributes store float32, so a default in YAML has to be rounded to compare equal to one in a model.
         try:
-            return struct.unpack("<f", struct.pack("<f", value))[0]
+            (rounded,) = struct.unpack("<f", struct.pack("<f", value))
+            return float(rounded)
         except OverflowError as error:
             raise ValueError(f"the default {value!r} is out of range for float32") from error
     return value

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from opshift.opsets import OPSETS
 from opshift.registry.record import Record
@@ -36,33 +36,31 @@ def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Con
     text = _entry(entry_key(path, sources)) if path.is_relative_to(OPSETS) else None
     if text is None:
         return read()
-    classes = {each.__name__: each for each in _record_classes(Record)}
+    classes = {kind.__name__: kind for kind in _record_classes(Record)}
     content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
     return content
 
 
 def entry_key(path: Path, sources: Iterable[Path]) -> str:
     """Return the key of an entry: the file's path and a checksum of the file and its sources."""
-    content = b"\0".join(each.read_bytes() for each in (path, *sources) if each.exists())
+    content = b"\0".join(file.read_bytes() for file in (path, *sources) if file.exists())
     return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(content):08x}"
 
 
-def encode_record(record: Any) -> dict[str, Any]:
+def encode_record(record: Record) -> dict[str, object]:
     """Return a record as a JSON object: its class name and the fields that differ from their defaults."""
-    values = {each: getattr(record, each.name) for each in fields(record)}
+    values = {field: getattr(record, field.name) for field in fields(record)}
     return {
         CLASS_KEY: type(record).__name__,
         **{f.name: v for f, v in values.items() if v not in (f.default, {})},
     }
 
 
-def _decode(data: dict[str, Any], classes: dict[str, type[Record]]) -> Any:
-    """Decode an object that `stated` encoded, and turn lists into tuples."""
-    values: dict[str, Any] = {
-        key: tuple(each) if isinstance(each, list) else each for key, each in data.items()
-    }
+def _decode(data: dict[str, object], classes: dict[str, type[Record]]) -> object:
+    """Decode an object that `encode_record` encoded, and turn lists into tuples."""
+    values = {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
     class_name = values.pop(CLASS_KEY, None)
-    return values if class_name is None else classes[class_name](**values)
+    return values if class_name is None else classes[str(class_name)](**values)
 
 
 def _record_classes(base: type[Record]) -> Iterator[type[Record]]:

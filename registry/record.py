@@ -6,8 +6,10 @@ Pydantic is imported only when a file is validated, because precompiled definiti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack
+
+from opshift.model.plain_data import Json
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -15,10 +17,20 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind")
 
 
+@dataclass(frozen=True)
 class Record:
     """Base of a frozen dataclass that refuses unknown keys when it is read."""
 
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+
+class Limits(TypedDict, total=False):
+    """The arguments of `pydantic.Field` that definitions use."""
+
+    strict: bool
+    ge: int
+    le: int
+    min_length: int
 
 
 class Checked:
@@ -32,11 +44,11 @@ class Checked:
     # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
     __is_annotated_types_grouped_metadata__ = True
 
-    def __init__(self, before: Callable[[Any], Any] | None = None, **limits: Any) -> None:
+    def __init__(self, before: Callable[[object], object] | None = None, **limits: Unpack[Limits]) -> None:
         self._before = before
         self._limits = limits
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         from pydantic import BeforeValidator, Field
 
         if self._before is not None:
@@ -44,27 +56,33 @@ class Checked:
         yield from Field(**self._limits).metadata
 
 
-def from_plain_data(kind: type[Kind], data: Any) -> Kind:
+def from_plain_data(kind: type[Kind], data: object) -> Kind:
     """Return a record from plain data.
 
     Raises:
         pydantic.ValidationError: the data has the wrong format; the error has its location.
     """
-    target: Any = kind
-    record: Kind = type_adapter(target).validate_python(data)
-    return record
+    return type_adapter(kind).validate_python(data)
 
 
-def to_plain_data(record: Any, **options: Any) -> dict[str, Any]:
-    """Return a record as JSON data; `options` are those of `pydantic.TypeAdapter.dump_python`."""
-    data: dict[str, Any] = type_adapter(record.__class__).dump_python(record, mode="json", **options)
+def to_plain_data(
+    record: object, *, exclude: set[str] | None = None, exclude_defaults: bool = False
+) -> dict[str, Json]:
+    """Return a record as JSON data, with the options of `pydantic.TypeAdapter.dump_python`."""
+    data: dict[str, Json] = type_adapter(type(record)).dump_python(
+        record, mode="json", exclude=exclude, exclude_defaults=exclude_defaults
+    )
     return data
 
 
 # Building an adapter compiles a validator, which takes much longer than a validation.
-@cache
-def type_adapter(kind: Any) -> TypeAdapter[Any]:
+_ADAPTERS: Final[dict[type[object], TypeAdapter[Any]]] = {}
+
+
+def type_adapter(kind: type[Kind]) -> TypeAdapter[Kind]:
     """Return the pydantic adapter that validates and serializes records of a class."""
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]

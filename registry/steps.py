@@ -11,7 +11,7 @@ A direction that is not declared is derived from the two definitions if they dif
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from opshift.registry.record import Checked, Record, from_plain_data
 
@@ -172,7 +172,7 @@ class Refuse(Record):
 StepAction = Literal["compatible", "adapter"] | Refuse | tuple[AnyVerb, ...]
 
 
-def parse_action(answer: Any) -> Any:
+def parse_action(answer: object) -> object:
     """Parse one direction of a step from YAML data; verbs are mappings with one key there."""
     if not isinstance(answer, list | tuple):
         return answer
@@ -189,7 +189,7 @@ class Step(Record):
     down: Annotated[StepAction | None, Checked(before=parse_action)] = None
 
 
-def _parse_verb(item: Any) -> Any:
+def _parse_verb(item: object) -> Verb:
     if isinstance(item, Verb):
         return item
     if not isinstance(item, dict) or len(item) != 1:

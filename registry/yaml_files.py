@@ -15,12 +15,15 @@ from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
-_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+try:
+    from yaml import CSafeDumper as _BaseDumper
+    from yaml import CSafeLoader as _BaseLoader
+except ImportError:
+    from yaml import SafeDumper as _BaseDumper  # type: ignore[assignment]  # has the same interface
+    from yaml import SafeLoader as _BaseLoader  # type: ignore[assignment]  # has the same interface
 
-_DumperBase: Any = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
 
-
-class _Loader(_Base):  # type: ignore[misc]  # the base class depends on whether libyaml is installed
+class _Loader(_BaseLoader):
     # An empty table drops the YAML 1.1 rules, by which `off` is a boolean and `013` and `12:30` are numbers.
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # name defined by PyYAML
 
@@ -38,21 +41,21 @@ for _tag, _pattern, _first in (
     )
 
 
-def _mapping(loader: Any, node: yaml.MappingNode) -> dict[Any, Any]:
+def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, object]:
     loader.flatten_mapping(node)
-    found: dict[Any, Any] = {}
+    mapping: dict[str, object] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if not isinstance(key, str):
             raise yaml.constructor.ConstructorError(
                 None, None, f"key {key!r} is not a string", key_node.start_mark
             )
-        if key in found:
+        if key in mapping:
             raise yaml.constructor.ConstructorError(
                 None, None, f"key {key!r} is repeated", key_node.start_mark
             )
-        found[key] = loader.construct_object(value_node, deep=True)
-    return found
+        mapping[key] = loader.construct_object(value_node, deep=True)
+    return mapping
 
 
 _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
@@ -82,11 +85,11 @@ def load_yaml(path: Path) -> Any:
         ) from error
 
 
-class _Dumper(_DumperBase):  # type: ignore[misc]  # same as above
+class _Dumper(_BaseDumper):
     yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
 
 
-def dump_yaml(data: Any) -> str:
+def dump_yaml(data: object) -> str:
     """Return plain data as YAML that `load_yaml` reads back unchanged."""
     text: str = yaml.dump(
         data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=110
@@ -106,7 +109,7 @@ def line_of(path: Path, keys: tuple[int | str, ...]) -> int:
     return line
 
 
-def _child(node: Any, key: int | str) -> tuple[Any, Any] | None:
+def _child(node: yaml.Node | None, key: int | str) -> tuple[yaml.Node, yaml.Node] | None:
     """Return the node with the child's position (its key, or the child itself) and the child."""
     if isinstance(node, yaml.SequenceNode) and isinstance(key, int) and key < len(node.value):
         return node.value[key], node.value[key]

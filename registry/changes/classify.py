@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from opshift.model.plain_data import Json
 from opshift.registry.changes.attribute_rules import ATTRIBUTE_RULES
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass, most_severe
 from opshift.registry.changes.operator_rules import MEANING_RULES, OPERATOR_RULES
@@ -31,7 +32,7 @@ class ClassifiedChange(NamedTuple):
         """The attribute, parameter or operator that changed."""
         return self.change.subject
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON output."""
         return {
             "rule": self.rule,

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from opshift.model.errors import Place
+from opshift.model.plain_data import Json
 from opshift.registry.changes.classify import ClassifiedChange, change_rules
 from opshift.registry.errors import DefinitionError
 from opshift.registry.frozen import Frozen
@@ -53,14 +54,14 @@ class ChangeFinding(NamedTuple):
     """The waiver that covers the finding; an expired one has no effect."""
     is_waived: bool = False
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON output."""
         return {
             "operator": self.operator,
             **self.change.as_dict(),
             "reason": self.reason,
             "remedy": self.remedy,
-            "waiver": self.waiver and self.waiver.model_dump(mode="json"),
+            "waiver": None if self.waiver is None else self.waiver.model_dump(mode="json"),
             "waived": self.is_waived,
         }
 

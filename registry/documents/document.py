@@ -6,14 +6,15 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from opshift.model.operator_ids import canonical_domain
+from opshift.model.plain_data import Json
 from opshift.registry.errors import DefinitionError
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.loader import operator_from_data
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.to_yaml import operator_to_dict
+from opshift.registry.to_yaml import PlainData, operator_to_dict
 from opshift.registry.type_sets import TypeSets
 
 MAGIC: Final = "ONNXOPSET"
@@ -37,7 +38,7 @@ class OperatorSet(NamedTuple):
         return tuple(version for version in found if version)
 
 
-def document_to_dict(operators: OperatorSet) -> dict[str, Any]:
+def document_to_dict(operators: OperatorSet) -> PlainData:
     """Return the document as plain data: a header, and each operator in the format of its YAML file."""
     return {
         "magic": MAGIC,
@@ -145,7 +146,7 @@ _PLACEHOLDERS: Final = {math.inf: "\ue000inf", -math.inf: "\ue000-inf"}
 _NUMBERS: Final = {math.inf: "1e999", -math.inf: "-1e999"}
 
 
-def json_text(data: Any, indent: int | None = None) -> str:
+def json_text(data: Json, indent: int | None = None) -> str:
     """Return plain data as strict JSON in ASCII; compact if there is no indent."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(_with_placeholders(data), indent=indent, separators=separators, allow_nan=False)
@@ -154,7 +155,7 @@ def json_text(data: Any, indent: int | None = None) -> str:
     return text
 
 
-def _with_placeholders(data: Any) -> Any:
+def _with_placeholders(data: Json) -> Json:
     if isinstance(data, dict):
         return {key: _with_placeholders(each) for key, each in data.items()}
     if isinstance(data, list):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opshift.registry.shapes.dims import unknown
 from opshift.registry.shapes.node_reading import (
@@ -93,6 +92,6 @@ def mel_weight_matrix(node: ShapeContext) -> Sequence[Shape | None]:
     return [(None if size is None else size // 2 + 1, bins)]
 
 
-def _dims_of(tensor: Any) -> Shape | None:
+def _dims_of(tensor: object) -> Shape | None:
     dims = getattr(tensor, "dims", None)
     return None if dims is None else tuple(dims)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from typing import Any
 
 from opshift.registry.shapes.dims import exact_quotient, normalize_axes, product, unknown
 from opshift.registry.shapes.node_reading import (
@@ -165,7 +164,7 @@ def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape:
     return tuple(_scaled_dim(dim, scale) for dim, scale in zip(dims, scales, strict=True))
 
 
-def _scales(node: ShapeContext) -> Sequence[Any] | None:
+def _scales(node: ShapeContext) -> Sequence[object] | None:
     if "height_scale" in node.version.attributes:
         return (1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale"))
     if "scales" in node.version.attributes:
@@ -175,7 +174,7 @@ def _scales(node: ShapeContext) -> Sequence[Any] | None:
     return node.constant(parameter[0]) if parameter else None
 
 
-def _scaled_dim(dim: int | None, scale: Any) -> int | None:
+def _scaled_dim(dim: int | None, scale: object) -> int | None:
     """Scale and round down; the result is unknown if single and double precision differ."""
     if dim is None or not isinstance(scale, int | float) or not 0 < dim * scale < 2**31:
         return None

@@ -93,9 +93,9 @@ def one_hot(node: ShapeContext) -> Sequence[Shape | None]:
 
 def _depth(node: ShapeContext) -> int | None:
     """Return the depth as an integer; its tensor may have any numeric type."""
-    values = node.constant(1) or ()
-    is_valid = len(values) == 1 and isinstance(values[0], int | float) and math.isfinite(values[0])
-    return int(values[0]) if is_valid else None
+    values = node.constant(1)
+    depth = values[0] if values is not None and len(values) == 1 else None
+    return int(depth) if isinstance(depth, int | float) and math.isfinite(depth) else None
 
 
 def _sliced_dim(dim: int | None, start: int | None, end: int | None, step: int | None) -> int | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.registry.shapes.dims import normalize_axis
 from opshift.registry.shapes.rule_table import Shape, ShapeContext
@@ -49,7 +49,7 @@ def string_attribute(node: ShapeContext, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def list_attribute_length(value: Any) -> int:
+def list_attribute_length(value: object) -> int:
     """Return the number of elements in a list attribute, or 0 if it is absent."""
     return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 from opshift.model.errors import OpshiftError
 from opshift.registry.models import OperatorVersion
@@ -33,13 +33,13 @@ class ShapeContext(Protocol):
     def output_count(self) -> int:
         """The number of outputs that the node lists, including omitted ones."""
 
-    def attribute(self, name: str) -> Any:
+    def attribute(self, name: str) -> object:
         """Return the value of an attribute, or its default.
 
         Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
         """
 
-    def constant(self, position: int) -> tuple[Any, ...] | None:
+    def constant(self, position: int) -> tuple[object, ...] | None:
         """Return the elements of a constant input in row-major order; unknown elements are `None`."""
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
