@@ -11,6 +11,7 @@ from opshift.converter.errors import Refusal
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
 from opshift.model.operator_ids import canonical_domain, opset_imports
+from opshift.model.plain_data import Json
 from opshift.registry.registry import Registry, default_registry
 
 
@@ -58,7 +59,7 @@ class Reach:
             if (each.below and each.lowest == self.lowest) or (each.above and each.highest == self.highest)
         )
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         return asdict(self)
 

@@ -14,6 +14,7 @@ from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.analysis.comparison.signature import Dim, Role, SignatureValue, values_of
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
+from opshift.model.messages import ModelProto
 
 
 def compare(old: Any, new: Any) -> Comparison:
@@ -47,8 +48,8 @@ def compare(old: Any, new: Any) -> Comparison:
     return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
 
 
-def _model(given: Any) -> Any:
-    model, _ = model_of(given)
+def _model(given: Any) -> ModelProto:
+    model: ModelProto = model_of(given)[0]
     if not model.HasField("graph"):
         place = str(given) if isinstance(given, str | os.PathLike) else ""
         remedy = "check that it is the right file"

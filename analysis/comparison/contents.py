@@ -6,9 +6,9 @@ import filecmp
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 
 from opshift.analysis.comparison.result import ModelChange
+from opshift.model.messages import Message, ModelProto, ValueInfoProto
 from opshift.model.operator_ids import opset_imports
 
 EXTERNAL_LOCATION = 1
@@ -24,7 +24,7 @@ Folders = tuple[Path | None, Path | None]
 """Folders of the two models, if they are files."""
 
 
-def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[ModelChange]:
+def content_changes(old: ModelProto, new: ModelProto, folders: Folders) -> Iterator[ModelChange]:
     """Yield all changes except changes of the signature."""
     yield from _version_changes(old, new)
     yield from _meaning_changes(old, new)
@@ -36,7 +36,7 @@ def content_changes(old: Any, new: Any, folders: Folders) -> Iterator[ModelChang
         yield ModelChange("METADATA_CHANGED", "metadata")
 
 
-def _version_changes(old: Any, new: Any) -> Iterator[ModelChange]:
+def _version_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
     before, after = _highest_opsets(old), _highest_opsets(new)
     for domain in {**before, **after}:
         old_opset, new_opset = before.get(domain, 0), after.get(domain, 0)
@@ -48,7 +48,7 @@ def _version_changes(old: Any, new: Any) -> Iterator[ModelChange]:
         yield ModelChange(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
 
 
-def _highest_opsets(model: Any) -> dict[str, int]:
+def _highest_opsets(model: ModelProto) -> dict[str, int]:
     """Return the highest opset of each domain that the model or one of its functions imports."""
     found = opset_imports(model.opset_import, model.ir_version)
     for function in model.functions:
@@ -57,20 +57,20 @@ def _highest_opsets(model: Any) -> dict[str, int]:
     return found
 
 
-def _meaning_changes(old: Any, new: Any) -> Iterator[ModelChange]:
+def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
     before, after = _image_metadata(old), _image_metadata(new)
     for key in before.keys() & after.keys():
         if before[key] != after[key]:
             yield ModelChange("MEANING_CHANGED", f"metadata {key}", before[key], after[key])
 
 
-def _image_metadata(model: Any) -> dict[str, str]:
+def _image_metadata(model: ModelProto) -> dict[str, str]:
     """Return the metadata of images in lower case, because keys and values are case-insensitive."""
     props = {each.key.lower(): each.value.lower() for each in model.metadata_props}
     return {key: value for key, value in props.items() if key.startswith(IMAGE_PREFIX)}
 
 
-def _external_files(model: Any) -> set[str]:
+def _external_files(model: ModelProto) -> set[str]:
     """Return the external data files of the main graph."""
     tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL_LOCATION)
     return {entry.value for each in tensors for entry in each.external_data if entry.key == "location"}
@@ -87,7 +87,7 @@ def _files_may_differ(names: set[str], folders: Folders) -> bool:
         return True
 
 
-def _same_graph(old: Any, new: Any) -> bool:
+def _same_graph(old: ModelProto, new: ModelProto) -> bool:
     # initializers of inputs are defaults, which are part of the signature
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (
@@ -102,7 +102,7 @@ def _same_graph(old: Any, new: Any) -> bool:
     )
 
 
-def _same_metadata(old: Any, new: Any) -> bool:
+def _same_metadata(old: ModelProto, new: ModelProto) -> bool:
     texts = ("producer_name", "producer_version", "domain", "doc_string")
     return (
         all(getattr(old, field) == getattr(new, field) for field in texts)
@@ -114,7 +114,7 @@ def _same_metadata(old: Any, new: Any) -> bool:
     )
 
 
-def _same_value_texts(old: Any, new: Any) -> bool:
+def _same_value_texts(old: ModelProto, new: ModelProto) -> bool:
     """Return whether descriptive texts of inputs and outputs are equal, for those in both models."""
     old_texts, new_texts = (
         {
@@ -127,11 +127,11 @@ def _same_value_texts(old: Any, new: Any) -> bool:
     return all(old_texts[each] == new_texts[each] for each in old_texts.keys() & new_texts.keys())
 
 
-def _props(message: Any) -> list[tuple[str, str]]:
+def _props(message: ValueInfoProto) -> list[tuple[str, str]]:
     return [(each.key, each.value) for each in message.metadata_props]
 
 
-def _same(old: Iterable[Any], new: Iterable[Any]) -> bool:
+def _same(old: Iterable[Message], new: Iterable[Message]) -> bool:
     """Return whether two lists of messages are equal, even if their classes differ."""
     return all(
         one is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.analysis.comparison.model_version import (
     VersionBump,
@@ -13,6 +13,7 @@ from opshift.analysis.comparison.model_version import (
     unpack_version,
     version_bump_between,
 )
+from opshift.model.plain_data import Json
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ class Comparison:
         """Lowest version with the required increment."""
         return next_version(self.old_version, self.required)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         return {
             "old_version": unpack_version(self.old_version),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto, TensorShapeProto, TypeProto
 from opshift.model.types import type_to_string
 
 Role = Literal["INPUT", "OUTPUT"]
@@ -40,7 +41,7 @@ class SignatureValue:
         return f"{self.role.lower()} {self.name!r}"
 
 
-def values_of(graph: Any, role: Role) -> dict[str, SignatureValue]:
+def values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     """Return the inputs or outputs of a graph by name, in order."""
     declared = graph.input if role == "INPUT" else graph.output
     defaults = _defaults(graph) if role == "INPUT" else {}
@@ -58,27 +59,25 @@ def values_of(graph: Any, role: Role) -> dict[str, SignatureValue]:
     }
 
 
-def _defaults(graph: Any) -> Mapping[str, Any]:
-    sparse = {each.values.name: each for each in graph.sparse_initializer}
-    return sparse | {each.name: each for each in graph.initializer}
+def _defaults(graph: GraphProto) -> Mapping[str, TensorProto | SparseTensorProto]:
+    sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
+    return {**sparse, **{tensor.name: tensor for tensor in graph.initializer}}
 
 
-def _shape(kind: Any) -> Any:
-    which = kind.WhichOneof("value")
-    if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
-        return None
-    return getattr(kind, which).shape
+def _shape(kind: TypeProto) -> TensorShapeProto | None:
+    tensor = kind.sparse_tensor_type if kind.HasField("sparse_tensor_type") else kind.tensor_type
+    return tensor.shape if tensor.HasField("shape") else None
 
 
-def _dims(kind: Any) -> tuple[Dim, ...] | None:
+def _dims(kind: TypeProto) -> tuple[Dim, ...] | None:
     shape = _shape(kind)
     return None if shape is None else tuple(_dim(each) for each in shape.dim)
 
 
-def _dim(dim: Any) -> Dim:
-    return int(dim.dim_value) if dim.HasField("dim_value") else dim.dim_param or None
+def _dim(dim: TensorShapeProto.Dimension) -> Dim:
+    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
 
 
-def _denotations(kind: Any) -> tuple[str, ...]:
+def _denotations(kind: TypeProto) -> tuple[str, ...]:
     shape = _shape(kind)
     return (kind.denotation, *(each.denotation for each in (shape.dim if shape is not None else ())))

@@ -14,6 +14,7 @@ from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
 from opshift.model.graphs import node_label
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
@@ -49,7 +50,7 @@ def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
 
 
 class _Doctor:
-    def __init__(self, model: Any, registry: Registry) -> None:
+    def __init__(self, model: ModelProto, registry: Registry) -> None:
         self._model = model
         self._registry = registry
         self._validity = OpsetValidity(registry)
@@ -76,7 +77,11 @@ class _Doctor:
         return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
 
     def _survey(
-        self, container: Any, path: str, opsets: Mapping[str, int], parent: Scope | None = None
+        self,
+        container: GraphProto | FunctionProto,
+        path: str,
+        opsets: Mapping[str, int],
+        parent: Scope | None = None,
     ) -> ContainerSurvey:
         scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
@@ -140,7 +145,7 @@ class _Doctor:
         return IrStamp(declared, needed, max(needed, release_ir_version(opsets, self._registry.releases)))
 
 
-def _declared_opsets(imports: Any, ir_version: int) -> dict[str, int]:
+def _declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int) -> dict[str, int]:
     """Return the opset imports by domain.
 
     The first import of a domain counts. Before IR version 3, a model without imports has opset 1.

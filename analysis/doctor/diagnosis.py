@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from itertools import pairwise
-from typing import Any
+
+from opshift.model.plain_data import Json
 
 OpsetRanges = tuple[tuple[int, int], ...]
 """Sets of opsets as the first and last opset of each consecutive range."""
@@ -111,6 +112,6 @@ class Diagnosis:
         """Return the nodes that are invalid at the declared opset."""
         return tuple(each for each in self.nodes if each.reason)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         return {"fits": self.fits, **asdict(self)}

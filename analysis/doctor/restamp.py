@@ -8,6 +8,7 @@ from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis, Stamp
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, model_of
+from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.registry import Registry
 
@@ -53,18 +54,22 @@ def require_fixable(diagnosis: Diagnosis) -> None:
         )
 
 
-def apply_stamps(diagnosis: Diagnosis, model: Any) -> None:
+def apply_stamps(diagnosis: Diagnosis, model: ModelProto) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
-    owners = {"model": model, **{f"function {function_label(each)}": each for each in model.functions}}
+    owners: dict[str, ModelProto | FunctionProto] = {
+        "model": model,
+        **{f"function {function_label(each)}": each for each in model.functions},
+    }
     for stamp in diagnosis.stamps:
         if not stamp.fits:
-            _write_import(owners[stamp.place].opset_import, stamp)
+            _write_import(owners[stamp.place], stamp)
 
 
-def _write_import(imports: Any, stamp: Stamp) -> None:
-    existing = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
-    for each in existing or [imports.add()]:
+def _write_import(owner: ModelProto | FunctionProto, stamp: Stamp) -> None:
+    assert stamp.fitting is not None, "see require_fixable"
+    existing = [each for each in owner.opset_import if canonical_domain(each.domain) == stamp.domain]
+    for each in existing or [owner.opset_import.add()]:
         # an empty domain is the default domain
         if not existing and stamp.domain != DEFAULT_DOMAIN:
             each.domain = stamp.domain

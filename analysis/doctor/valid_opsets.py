@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from itertools import chain
-from typing import Any
 
 from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
+from opshift.model.messages import AttributeProto
 from opshift.model.node import ATTRIBUTE_TYPES, Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
@@ -140,7 +140,7 @@ def _cache_key(node: Node, types: NodeTypes) -> Hashable:
     return (node.domain, node.op_type, len(node.inputs), present, types, attributes)
 
 
-def _attribute_key(attribute: Any) -> Hashable:
+def _attribute_key(attribute: AttributeProto) -> Hashable:
     value = attribute.i if attribute.type == INT else attribute.s if attribute.type == STRING else None
     # without a type, any field may hold the value, so the whole attribute counts
     untyped = None if attribute.type else attribute.SerializeToString()

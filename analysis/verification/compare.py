@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,7 +50,7 @@ NO_DIFFERENCE = TensorDifference(0, 0, 0.0, 0.0, 0, "")
 
 
 def compare_output(
-    name: str, original: Sequence[Any], converted: Sequence[Any], tolerance: float | None
+    name: str, original: Sequence[object], converted: Sequence[object], tolerance: float | None
 ) -> OutputCompared:
     """Compare the values of one output for all samples.
 
@@ -82,7 +82,7 @@ def compare_output(
     )
 
 
-def _compare_values(original: Any, converted: Any, tolerance: Tolerance) -> Iterator[TensorDifference]:
+def _compare_values(original: object, converted: object, tolerance: Tolerance) -> Iterator[TensorDifference]:
     original_leaves, converted_leaves = list(_leaves(original)), list(_leaves(converted))
     if [each.place for each in original_leaves] != [each.place for each in converted_leaves]:
         yield NO_DIFFERENCE._replace(
@@ -93,7 +93,7 @@ def _compare_values(original: Any, converted: Any, tolerance: Tolerance) -> Iter
         yield _compare_tensors(one.place, one.value, other.value, tolerance)
 
 
-def _leaves(value: Any, place: str = "") -> Iterator[Leaf]:
+def _leaves(value: object, place: str = "") -> Iterator[Leaf]:
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield from _leaves(each, f"{place}[{index}]")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,12 +27,17 @@ from opshift.analysis.verification.result import (
 )
 from opshift.analysis.verification.runtime_pairs import RuntimePair, runtime_pairs
 from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel
+from opshift.model.messages import TypeProto, ValueInfoProto
 from opshift.model.types import shape_of
 from opshift.registry.registry import Registry
 
 PROVIDE_INPUTS = (
     "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
 )
+
+
+SampleOutputs = Sequence[Sequence[object]]
+"""Outputs of the model for each sample."""
 
 
 class RunRequest(NamedTuple):
@@ -69,8 +74,8 @@ class RunResult(NamedTuple):
 
     pair: RuntimePair
     drawn: GeneratedInputs
-    original: list[list[Any]]
-    converted: list[list[Any]]
+    original: SampleOutputs
+    converted: SampleOutputs
     failure: str
 
 
@@ -197,20 +202,16 @@ def _run_samples(
         reasons.append(first)
 
 
-def _values_of_output(outputs: list[list[Any]], position: int) -> list[Any]:
+def _values_of_output(outputs: SampleOutputs, position: int) -> list[object]:
     return [sample[position] for sample in outputs]
 
 
-def _input_used(declared: ModelInput, value: Any, is_given: bool) -> InputUsed:
+def _input_used(declared: ModelInput, value: object, is_given: bool) -> InputUsed:
     shape = value.shape if isinstance(value, np.ndarray) else None
     return InputUsed(declared.name, declared.type, shape, is_given)
 
 
-SampleOutputs = Sequence[Sequence[Any]]
-"""Outputs of the model for each sample."""
-
-
-def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[Any]) -> bool:
+def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:
     """Return whether the outputs have their declared sizes, which indicates suitable inputs."""
     return all(
         _has_declared_shape(value, one.type)
@@ -224,7 +225,7 @@ def has_finite_values(outputs: SampleOutputs) -> bool:
     return any(_has_finite_values(value) for sample in outputs for value in sample)
 
 
-def _has_declared_shape(value: Any, kind: Any) -> bool:
+def _has_declared_shape(value: object, kind: TypeProto) -> bool:
     stated = shape_of(kind)
     if stated is None or not isinstance(value, np.ndarray):
         return True
@@ -232,7 +233,7 @@ def _has_declared_shape(value: Any, kind: Any) -> bool:
     return len(stated) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
 
 
-def _has_finite_values(value: Any) -> bool:
+def _has_finite_values(value: object) -> bool:
     if isinstance(value, list | tuple | dict) or value is None:
         return bool(value)
     array = np.asarray(value)

@@ -15,11 +15,13 @@ from opshift.analysis.verification.dimension_sizes import Dim, InputShapes, Mode
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
+from opshift.model.messages import GraphProto, TensorShapeProto, ValueInfoProto
 from opshift.model.types import element_type_of, type_to_string
 
 Feeds = Mapping[str, Any]
+"""Values by input name: arrays, and lists or `None` for inputs that are not tensors."""
 
-ProvidedInputs = Mapping[str, Any] | str | os.PathLike[str] | None
+ProvidedInputs = Mapping[str, object] | str | os.PathLike[str] | None
 """Input values by name, or the path of an .npz file with them."""
 
 READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
@@ -34,14 +36,14 @@ class GeneratedInputs(NamedTuple):
     samples: tuple[Feeds, ...]
 
 
-def inputs_of(graph: Any) -> tuple[ModelInput, ...]:
+def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
     """Return the graph inputs without a default value."""
     defaults = {each.name for each in graph.initializer}
     defaults |= {each.values.name for each in graph.sparse_initializer}
     return tuple(_input(value) for value in graph.input if value.name not in defaults)
 
 
-def read_provided(given: ProvidedInputs, graph: Any) -> Feeds:
+def read_provided(given: ProvidedInputs, graph: GraphProto) -> Feeds:
     """Return the caller's values, as arrays of the declared types.
 
     Raises:
@@ -117,13 +119,13 @@ def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
     return {
         dim: size
         for each in inputs
-        if each.name in given and isinstance(given[each.name], np.ndarray)
-        for dim, size in zip(each.dims or (), given[each.name].shape, strict=False)
+        if isinstance(array := given.get(each.name), np.ndarray)
+        for dim, size in zip(each.dims or (), array.shape, strict=False)
         if isinstance(dim, str)
     }
 
 
-def _input(value: Any) -> ModelInput:
+def _input(value: ValueInfoProto) -> ModelInput:
     kind = value.type
     text = type_to_string(kind) or ""
     if kind.WhichOneof("value") != "tensor_type":
@@ -133,9 +135,9 @@ def _input(value: Any) -> ModelInput:
     return ModelInput(value.name, text, element_type_of(kind), dims)
 
 
-def _dim(dim: Any) -> Dim:
+def _dim(dim: TensorShapeProto.Dimension) -> Dim:
     if dim.HasField("dim_value") and dim.dim_value >= 0:
-        return int(dim.dim_value)
+        return dim.dim_value
     return dim.dim_param or None
 
 
@@ -149,7 +151,7 @@ def _load_file(path: str | os.PathLike[str]) -> Feeds:
         ) from error
 
 
-def _convert(value: Any, declared: ModelInput) -> Any:
+def _convert(value: object, declared: ModelInput) -> object:
     """Return an array of the declared type; values that are not tensors stay unchanged."""
     if declared.element_type is None:
         return value

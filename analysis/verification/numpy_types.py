@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from opshift.analysis.verification.result import CannotVerify
 
-Array = np.ndarray[Any, np.dtype[Any]]
+Array: TypeAlias = npt.NDArray[Any]
 
 NUMPY_TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool", "string": "object",
@@ -30,7 +31,7 @@ ML_DTYPES_TYPES = {
 _ELEMENT_TYPES = {dtype: element_type for element_type, dtype in {**NUMPY_TYPES, **ML_DTYPES_TYPES}.items()}
 
 
-def dtype_of(element_type: str) -> np.dtype[Any]:
+def dtype_of(element_type: str) -> np.dtype[np.generic]:
     """Return the numpy type of an ONNX element type.
 
     Raises:
@@ -39,11 +40,11 @@ def dtype_of(element_type: str) -> np.dtype[Any]:
     if element_type in NUMPY_TYPES:
         return np.dtype(NUMPY_TYPES[element_type])
     try:
-        found: np.dtype[Any] = np.dtype(getattr(import_module("ml_dtypes"), ML_DTYPES_TYPES[element_type]))
+        scalar_type: type[np.generic] = getattr(import_module("ml_dtypes"), ML_DTYPES_TYPES[element_type])
     except (ImportError, AttributeError) as error:
         reason = f"arrays of {element_type} require ml_dtypes in a newer version"
         raise CannotVerify(reason, remedy="pip install --upgrade ml_dtypes") from error
-    return found
+    return np.dtype(scalar_type)
 
 
 def array_element_type(array: Array) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.inference.constants import read_constant_node
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.model.tensors import read_tensor
@@ -24,7 +25,7 @@ UNVERSIONED = 2**31
 _VERSION_SUFFIX = re.compile(r"_(\d+)$")
 
 
-def reinterpreted_operators(model: Any, registry: Registry) -> Iterator[str]:
+def reinterpreted_operators(model: ModelProto, registry: Registry) -> Iterator[str]:
     """Yield a reason for each operator that is evaluated as a newer version with a different meaning."""
     functions = {(canonical_domain(each.domain), each.name) for each in model.functions}
     calls = {
@@ -74,7 +75,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 class ExecutedGraph(NamedTuple):
     """Graph or function, its opset imports, and the enclosing graph."""
 
-    container: Any
+    container: GraphProto | FunctionProto
     opsets: Mapping[str, int]
     outer: ExecutedGraph | None = None
 
@@ -82,7 +83,7 @@ class ExecutedGraph(NamedTuple):
         """Return the value of a Constant node, or of an initializer that callers cannot override."""
         for initializer in getattr(self.container, "initializer", ()):
             if initializer.name == name:
-                is_default = any(value.name == name for value in self.container.input)
+                is_default = any(getattr(value, "name", value) == name for value in self.container.input)
                 return None if is_default else read_tensor(initializer)
         for node in self.container.node:
             if name in node.output:
@@ -90,7 +91,7 @@ class ExecutedGraph(NamedTuple):
         return self.outer.constant(name) if self.outer else None
 
 
-def executed_graphs(model: Any) -> Iterator[ExecutedGraph]:
+def executed_graphs(model: ModelProto) -> Iterator[ExecutedGraph]:
     """Yield the main graph, the functions, and all subgraphs.
 
     Raises:
@@ -107,7 +108,7 @@ def executed_graphs(model: Any) -> Iterator[ExecutedGraph]:
         yield part
 
 
-def _subgraphs(container: Any) -> Iterator[Any]:
+def _subgraphs(container: GraphProto | FunctionProto) -> Iterator[GraphProto]:
     for node in container.node:
         for attribute in node.attribute:
             if attribute.HasField("g"):

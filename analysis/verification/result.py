@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from opshift.model.errors import OpshiftError
+from opshift.model.plain_data import Json
 
 Runtime = Literal["auto", "onnxruntime", "reference"]
 
@@ -98,7 +99,7 @@ class Verification:
         """Whether the models agree."""
         return bool(self.outputs) and all(each.equal for each in self.outputs)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Json]:
         """Return plain data for JSON."""
         outputs = [{**asdict(each), "equal": each.equal} for each in self.outputs]
         return {**asdict(self), "outputs": outputs, "equal": self.equal}

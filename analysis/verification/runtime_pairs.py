@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.analysis.verification.result import Runtime
 from opshift.analysis.verification.runtimes import CannotRun, Opener, Runner, RuntimeModel, openers
@@ -73,7 +73,7 @@ def _is_rejected(opened: Runner | CannotRun) -> bool:
 
 
 def _failing_runner(error: CannotRun) -> Runner:
-    def run(feeds: Any) -> list[Any]:
+    def run(feeds: object) -> list[object]:
         raise error
 
     return Runner(error.reason.partition(":")[0], run, is_broken=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from opshift.analysis.verification.inputs import Feeds
 from opshift.analysis.verification.numpy_types import ML_DTYPES_TYPES
 from opshift.analysis.verification.reference_runtime import reinterpreted_operators
 from opshift.analysis.verification.result import Runtime
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
@@ -45,7 +45,7 @@ class CannotRun(Exception):
 class RuntimeModel:
     """Model, and the folder of its external data files."""
 
-    model: Any
+    model: ModelProto
     folder: Path | None
 
 
@@ -60,7 +60,7 @@ class Runner:
     """
 
     name: str
-    run: Callable[[Feeds], list[Any]]
+    run: Callable[[Feeds], list[object]]
     is_broken: bool = False
 
 
@@ -140,8 +140,8 @@ def _serialize(source: RuntimeModel) -> bytes:
         raise CannotRun(reason, unsupported=True) from error
 
 
-def _guarded(name: str, run: Callable[[Feeds], Any]) -> Callable[[Feeds], list[Any]]:
-    def guarded(feeds: Feeds) -> list[Any]:
+def _guarded(name: str, run: Callable[[Feeds], Iterable[object]]) -> Callable[[Feeds], list[object]]:
+    def guarded(feeds: Feeds) -> list[object]:
         try:
             with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                 return list(run(feeds))
@@ -160,7 +160,7 @@ def _requiring(package: str) -> Iterator[None]:
         raise CannotRun(reason, unsupported=True) from error
 
 
-def _require_supported(model: Any, version: str, registry: Registry) -> None:
+def _require_supported(model: ModelProto, version: str, registry: Registry) -> None:
     supported = _supported_release(version, registry)
     imports = opset_imports(model.opset_import, model.ir_version)
     unsupported = [
@@ -178,7 +178,7 @@ def _supported_release(version: str, registry: Registry) -> Release:
     return listed.get(".".join(version.split(".")[:2]), list(listed.values())[-1])
 
 
-def _require_numpy_types(model: Any) -> None:
+def _require_numpy_types(model: ModelProto) -> None:
     """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
     for value in (*model.graph.input, *model.graph.output):
         if element_type_of(value.type) in ML_DTYPES_TYPES:

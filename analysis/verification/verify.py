@@ -12,6 +12,7 @@ from opshift.analysis.verification.result import CannotVerify, Runtime, Verifica
 from opshift.model.errors import UsageError
 from opshift.model.files import model_of
 from opshift.model.graphs import node_label
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.registry import Registry, default_registry
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 def verify(
     original: Any,
     converted: Any,
-    inputs: Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    inputs: Mapping[str, object] | str | os.PathLike[str] | None = None,
     *,
     runtime: Runtime = "auto",
     samples: int = 3,
@@ -106,7 +107,7 @@ TRAINING_INPUT_SINCE = 12
 """Since this version, an input of Dropout selects the training mode."""
 
 
-def require_deterministic(model: Any) -> None:
+def require_deterministic(model: ModelProto) -> None:
     """Check that a model does not generate random numbers.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -209,7 +210,7 @@ def test_same_seed_gives_same_result() -> None:
 
 
 def test_result_converts_to_plain_data() -> None:
-    data = verify(clip_model(), clip_model()).as_dict()
+    data = json.loads(json.dumps(verify(clip_model(), clip_model()).as_dict()))
     assert data["equal"] is True
     assert set(data) == {"runtimes", "samples", "seed", "inputs", "outputs", "equal"}
     assert data["outputs"][0]["tolerance"] == {"relative": 1e-4, "absolute": 1e-5}
