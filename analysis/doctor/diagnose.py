@@ -23,8 +23,6 @@ from opshift.registry.registry import Registry, default_registry
 EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 """Status that includes every node in the survey."""
 
-Judged = tuple[Node, NodeValidity, frozenset[int]]
-
 
 def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
