@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 from opshift.checker.containers import CheckedContainer, CheckedModel
+from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.graphs import node_label
 from opshift.model.offloaded_tensors import with_payload
@@ -14,14 +15,6 @@ from opshift.registry.models import Attribute as Declared
 
 MAX_KEY_STRING = 64
 """Maximum length in bytes of a string in a cache key: bounds the memory of the cache."""
-
-VALUE_FIELDS = {
-    "f": 1, "i": 2, "s": 3, "t": 4, "g": 5, "floats": 6, "ints": 7, "strings": 8, "tensors": 9,
-    "graphs": 10, "sparse_tensor": 11, "sparse_tensors": 12, "tp": 13, "type_protos": 14,
-}  # fmt: skip
-"""The fields of an AttributeProto that hold a value, each with its attribute type."""
-
-_PLAIN_FIELDS = frozenset(("f", "i", "s", "floats", "ints", "strings"))
 
 
 class CheckedNode:
@@ -97,7 +90,7 @@ class CheckedAttribute:
     def __init__(self, proto: Any, node: CheckedNode) -> None:
         self.proto = proto
         self.node = node
-        self.fields = [field.name for field, _ in proto.ListFields() if field.name in VALUE_FIELDS]
+        self.fields = [field.name for field, _ in proto.ListFields() if field.name in TYPE_BY_FIELD]
 
     @property
     def cache_key(self) -> Hashable:
@@ -118,7 +111,7 @@ class CheckedAttribute:
     @property
     def is_plain(self) -> bool:
         """Whether its value consists of numbers or strings, not of messages, or it has no value."""
-        return not self.fields or (len(self.fields) == 1 and self.fields[0] in _PLAIN_FIELDS)
+        return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
 
     def messages(self, single: str, several: str) -> list[Any]:
         """Return the messages in a single and in a repeated field."""

@@ -10,6 +10,7 @@ from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
 from opshift.converter.reversible.apply_restorations import remove_leftovers, restore_originals
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
 from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
+from opshift.model.attributes import TENSOR, graphs_in
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
@@ -93,7 +94,7 @@ def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bo
 
 def _subgraph(node: Any, attribute: str, position: int) -> Any:
     found = next(item for item in node.attribute if item.name == attribute)
-    return found.g if found.HasField("g") and position == 0 else found.graphs[position - found.HasField("g")]
+    return list(graphs_in(found))[position]
 
 
 def _replace(nodes: Any, change: NodeChange) -> list[int]:
@@ -136,7 +137,7 @@ def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
         node.output.append(name)
         attribute = node.attribute.add()
         attribute.name = "value"
-        attribute.type = 4  # AttributeProto.TENSOR
+        attribute.type = TENSOR
         write_tensor(attribute.t, tensor)
     return [-SORT_KEY_STRIDE] * len(constants)
 

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, Protocol
 
 from opshift.inference.facts import InferenceScope
+from opshift.model.attributes import GRAPH, GRAPHS
 from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Shape
@@ -18,13 +19,6 @@ ABSENT: Any = object()
 
 MAX_CONSTANT_ELEMENTS = 1024
 """Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
-
-GRAPH_TYPES = (5, 10)
-"""`AttributeProto.GRAPH` and `GRAPHS`.
-
-Such attributes of a call are unknown to its function: they belong to the graph of the call and are converted
-there.
-"""
 
 
 class Fact(NamedTuple):
@@ -269,7 +263,8 @@ class CallFacts:
                 return None
         if provided is None or provided is ABSENT:
             provided = self._defaults.get(name, ABSENT)
-        return None if getattr(provided, "type", 0) in GRAPH_TYPES else provided
+        # A subgraph belongs to the graph of the call, where it is converted: the function does not know it.
+        return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 
 def _comparable(attribute: Any) -> Any:

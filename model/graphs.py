@@ -8,6 +8,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any
 
+from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel
 from opshift.model.types import Shape, element_type_of, shape_of
@@ -172,13 +173,6 @@ def graphs_of(node: Any) -> Iterator[Any]:
     """Yield the subgraphs in the attributes of a NodeProto."""
     for attribute in node.attribute:
         yield from graphs_in(attribute)
-
-
-def graphs_in(attribute: Any) -> Iterator[Any]:
-    """Yield the subgraphs in an AttributeProto."""
-    if attribute.HasField("g"):
-        yield attribute.g
-    yield from attribute.graphs
 
 
 NodeRecord = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from opshift.model.errors import CannotConvert
+from opshift.model.attributes import read_attribute
 
 
 class Node:
@@ -147,14 +147,6 @@ class Graph:
     nodes_after: tuple[Emitted, ...] = ()
 
 
-ATTRIBUTE_TYPES = {
-    "FLOAT": 1, "INT": 2, "STRING": 3, "TENSOR": 4, "GRAPH": 5, "FLOATS": 6, "INTS": 7, "STRINGS": 8,
-    "TENSORS": 9, "GRAPHS": 10, "SPARSE_TENSOR": 11, "SPARSE_TENSORS": 12, "TYPE_PROTO": 13,
-    "TYPE_PROTOS": 14,
-}  # fmt: skip
-"""Numbers of `AttributeProto.AttributeType`, by name."""
-
-
 class Tensor(NamedTuple):
     """A constant: element type name, dimensions, and values in row-major order.
 
@@ -180,38 +172,3 @@ def serialized_attributes(proto: Any) -> Sequence[bytes]:
     """Return the serialized attributes of a NodeProto, in order."""
     attributes = proto.attribute
     return [each.SerializeToString() for each in attributes[:]] if attributes else ()
-
-
-_FIELD = {
-    1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors",
-    10: "graphs", 11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
-}  # fmt: skip
-"""`AttributeProto.AttributeType` to the field that holds the value."""
-
-
-def read_attribute(attribute: Any) -> Any:
-    """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
-
-    The type is optional in models below IR version 3; it is then inferred from the field that is set.
-
-    Raises:
-        CannotConvert: the attribute refers to an attribute of the enclosing function.
-    """
-    if attribute.ref_attr_name:
-        raise CannotConvert(
-            f"attribute {attribute.name!r} depends on the call of the enclosing function",
-            remedy="inline the function first, so that the attribute has a value",
-        )
-    attribute_type = attribute.type or _untyped(attribute)
-    value = getattr(attribute, _FIELD.get(attribute_type, "i"))
-    return tuple(value) if attribute_type in (6, 7, 8, 9, 10, 12, 14) else value
-
-
-def _untyped(attribute: Any) -> int:
-    for attribute_type, field in _FIELD.items():
-        is_set = (
-            getattr(attribute, field) if field.endswith("s") and field != "s" else attribute.HasField(field)
-        )
-        if is_set:
-            return attribute_type
-    return 0

@@ -16,7 +16,7 @@ from opshift.registry.function_bodies import Body
 from opshift.registry.record import Checked, Record
 from opshift.registry.steps import Step, StepAction, parse_action
 
-AttributeType = Literal[
+AttributeTypeName = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
     "FLOATS", "INTS", "STRINGS", "TENSORS", "GRAPHS", "SPARSE_TENSORS", "TYPE_PROTOS",
 ]  # fmt: skip
@@ -62,7 +62,7 @@ class Parameter(Record):
 class Attribute(Record):
     """The type, default and allowed values of an attribute."""
 
-    type: AttributeType
+    type: AttributeTypeName
     required: Annotated[bool, Checked(strict=True)] = False
     default: Value | None = None
     """The value of an absent attribute; `None` if the definition has no default."""

@@ -7,17 +7,16 @@ from itertools import chain
 
 from opshift.converter.rewrite.validation import validate_node
 from opshift.inference.scope import Scope
+from opshift.model.attributes import ATTRIBUTE_TYPES, INT, STRING
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto
-from opshift.model.node import ATTRIBUTE_TYPES, Node
+from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.registry import Registry
 
 NodeTypes = tuple[str | None, ...]
 """For each input and output: an element type, a type string, or `None` if it is unknown."""
-
-INT, STRING = 2, 3
 
 INTERNAL_PREFIX = "__"
 """Prefix of attributes that tools add; they do not belong to any operator."""
@@ -92,7 +91,7 @@ def _attribute_violations(node: Node, version: OperatorVersion) -> Iterator[str]
         if declared is None:
             if not name.startswith(INTERNAL_PREFIX):
                 yield f"{version.id} has no attribute {name!r}"
-        elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type]):
+        elif attribute.type not in (0, ATTRIBUTE_TYPES[declared.type].number):
             yield f"attribute {name!r} has the wrong type: {version.id} requires {declared.type}"
         elif attribute.type in (INT, STRING) and not attribute.ref_attr_name:
             value = attribute.i if attribute.type == INT else attribute.s.decode("utf-8", "replace")

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from opshift.model.graphs import graphs_in, node_label
+from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
+from opshift.model.graphs import node_label
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
-INT, TENSOR = 2, 4
-
-PLAIN_TYPES = frozenset({"FLOAT", "INT", "STRING", "FLOATS", "INTS", "STRINGS"})
-"""Types of attributes without messages."""
-
-MESSAGE_TYPES = frozenset({0, TENSOR, 5, *range(9, 15)})
+MESSAGE_TYPES = frozenset({0, *(kind.number for kind in ATTRIBUTE_TYPES.values() if not kind.is_plain)})
 """Numbers of attribute types with messages; 0 is an undeclared type, which IR version 1 allows."""
 
 BASE_ELEMENT_TYPES = frozenset(range(1, 16))
@@ -277,22 +273,8 @@ def _attributes_of_interest(versions: tuple[OperatorVersion, ...]) -> frozenset[
     for version in versions:
         names.update(output.type_attribute for output in version.outputs if output.type_attribute)
         names.update(
-            name for name, attribute in version.attributes.items() if attribute.type not in PLAIN_TYPES
+            name
+            for name, attribute in version.attributes.items()
+            if not ATTRIBUTE_TYPES[attribute.type].is_plain
         )
     return frozenset(names)
-
-
-def sparse_tensors_in(attribute: Any) -> Iterator[Any]:
-    """Yield every SparseTensorProto of an attribute."""
-    if attribute.HasField("sparse_tensor"):
-        yield attribute.sparse_tensor
-    yield from attribute.sparse_tensors
-
-
-def tensors_in(attribute: Any) -> Iterator[Any]:
-    """Yield every TensorProto of an attribute, including values and indices of sparse tensors."""
-    if attribute.HasField("t"):
-        yield attribute.t
-    yield from attribute.tensors
-    for sparse in sparse_tensors_in(attribute):
-        yield from (sparse.values, sparse.indices)

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import Any
 
-from opshift.checker.ir_features.contents import Contents, LocatedInitializer, sparse_tensors_in
+from opshift.checker.ir_features.contents import Contents, LocatedInitializer
 from opshift.checker.ir_features.use import STANDALONE, Use
+from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.tensors import EXTERNAL, read_tensor
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from opshift.checker.ir_features.contents import INT, Contents
+from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.use import Use
+from opshift.model.attributes import INT
 from opshift.model.element_types import BY_NUMBER
 from opshift.registry.ir_versions import ir_versions
 

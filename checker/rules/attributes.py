@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.checker.checked_nodes import VALUE_FIELDS, CheckedAttribute, restricts_values
+from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.checker.rules.declared_types import type_problem
-from opshift.model.node import ATTRIBUTE_TYPES, read_attribute
+from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute
 from opshift.registry.models import Attribute as Declared
 
 SIGNATURE = "IR: Nodes; the operator's definition"
@@ -22,20 +22,15 @@ def name(attribute: CheckedAttribute) -> Problems:
         yield "has no name"
 
 
-TYPE_NAMES = {number: name for name, number in ATTRIBUTE_TYPES.items()}
-
 TYPES_SINCE = 2
 """First IR version in which an attribute must declare its type."""
-
-MESSAGE_FIELDS = {4: "t", 5: "g", 11: "sparse_tensor", 13: "tp"}
-"""Field of each attribute type with a single message as its value; an absent message has no default."""
 
 
 @rule("attribute.type", ERROR, source="IR: Attributes", remedy="set the type field to the type of the value")
 def type_declared(attribute: CheckedAttribute) -> Problems:
     """An attribute must declare its type, since IR version 2."""
     ir_version = attribute.node.container.model.ir_version
-    if ir_version >= TYPES_SINCE and attribute.proto.type not in TYPE_NAMES:
+    if ir_version >= TYPES_SINCE and attribute.proto.type not in TYPE_BY_NUMBER:
         yield "does not declare its type"
 
 
@@ -50,8 +45,8 @@ def field(attribute: CheckedAttribute) -> Problems:
     declared = attribute.proto.type
     if declared:
         for used in attribute.fields:
-            if VALUE_FIELDS[used] != declared:
-                yield f"is declared as {TYPE_NAMES.get(declared, declared)}, but its value is in {used!r}"
+            if TYPE_BY_FIELD[used].number != declared:
+                yield f"is declared as {_type_name(declared)}, but its value is in {used!r}"
 
 
 @rule("attribute.single", ERROR, source="IR: Attributes", remedy="keep only the value of the declared type")
@@ -64,9 +59,12 @@ def single_value(attribute: CheckedAttribute) -> Problems:
 @rule("attribute.value", ERROR, source="onnx.proto: AttributeProto", remedy="set the value")
 def value_present(attribute: CheckedAttribute) -> Problems:
     """An attribute of type tensor, graph, sparse tensor or type must have a value."""
-    required = MESSAGE_FIELDS.get(attribute.proto.type)
-    if required and not attribute.fields and not attribute.proto.ref_attr_name:
-        yield f"is declared as {TYPE_NAMES[attribute.proto.type]}, but has no value"
+    kind = TYPE_BY_NUMBER.get(attribute.proto.type)
+    # Lists may be empty, and numbers and strings have a default; an absent message has none.
+    if kind is None or kind.is_plain or kind.is_repeated:
+        return
+    if not attribute.fields and not attribute.proto.ref_attr_name:
+        yield f"is declared as {kind.name}, but has no value"
 
 
 @rule("attribute.text", WARNING, source="IR: Attributes", remedy="store the bytes as a tensor of uint8")
@@ -156,9 +154,9 @@ def known_attribute(attribute: CheckedAttribute) -> Problems:
 def declared_type(attribute: CheckedAttribute) -> Problems:
     """An attribute must have the type that its operator defines."""
     declared = _declared(attribute)
-    actual = attribute.proto.type or next((VALUE_FIELDS[used] for used in attribute.fields), 0)
-    if declared is not None and actual and actual != ATTRIBUTE_TYPES[declared.type]:
-        yield f"has the type {TYPE_NAMES.get(actual, actual)}; expected {declared.type}"
+    actual = attribute.proto.type or next((TYPE_BY_FIELD[used].number for used in attribute.fields), 0)
+    if declared is not None and actual and actual != ATTRIBUTE_TYPES[declared.type].number:
+        yield f"has the type {_type_name(actual)}; expected {declared.type}"
 
 
 @rule(
@@ -199,11 +197,18 @@ def _declared(attribute: CheckedAttribute) -> Declared | None:
 def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Any, str]]:
     """Yield each value that the operator does not allow, and a description of the allowed ones."""
     declared, proto = _declared(attribute), attribute.proto
-    if declared is None or not restricts_values(declared) or proto.type != ATTRIBUTE_TYPES[declared.type]:
+    if declared is None or not restricts_values(declared):
+        return
+    if proto.type != ATTRIBUTE_TYPES[declared.type].number:
         return
     for element in () if proto.ref_attr_name else _elements(read_attribute(proto)):
         if not declared.allows(element):
             yield element, _allowed_values(declared)
+
+
+def _type_name(number: int) -> str:
+    kind = TYPE_BY_NUMBER.get(number)
+    return kind.name if kind else str(number)
 
 
 def _is_flag(attribute: CheckedAttribute) -> bool:
@@ -216,9 +221,9 @@ def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Any) ->
     assert operator is not None
     history = attribute.node.container.model.registry.operator(operator.name, operator.domain)
     others = (version.attributes.get(attribute.proto.name) for version in history.versions) if history else ()
-    kind = ATTRIBUTE_TYPES[operator.attributes[attribute.proto.name].type]
+    kind = operator.attributes[attribute.proto.name].type
     # A version may declare the attribute with another type, and then its values are not comparable.
-    return any(other.allows(element) for other in others if other and ATTRIBUTE_TYPES[other.type] == kind)
+    return any(other.allows(element) for other in others if other and other.type == kind)
 
 
 def _elements(value: Any) -> Iterator[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from opshift.model.attributes import graphs_in
+
 NameFactory = Callable[[str], str]
 """Function that returns an unused value name, derived from a hint."""
 
@@ -86,7 +88,7 @@ class InlinedCall:
             if attribute.ref_attr_name:
                 self._resolve(node.attribute, position)
                 continue
-            for graph in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+            for graph in graphs_in(attribute):
                 self._rename_graph(graph, names)
 
     def _resolve(self, attributes: Any, position: int) -> None:

@@ -14,8 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.checker.ir_features.contents import TENSOR, Contents
+from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import sparse_positions, standalone_initializers
+from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor

@@ -7,6 +7,7 @@ from typing import Any
 
 from opshift.converter.reversible.record import GraphPath
 from opshift.converter.reversible.value_index import ValueIndex
+from opshift.model.attributes import graphs_in
 from opshift.model.operator_ids import function_id
 
 MAIN_GRAPH: GraphPath = ("graph",)
@@ -62,7 +63,7 @@ def _subgraph(value_index: ValueIndex, output: str, attribute: str, position: st
 def attribute_graph(node: Any, attribute: str, position: str) -> Any:
     """Return the graph at a position in an attribute of a node, or `None`."""
     found = next((each for each in node.attribute if each.name == attribute), None)
-    graphs = [] if found is None else [*([found.g] if found.HasField("g") else []), *found.graphs]
+    graphs = graphs_in(found) if found is not None else ()
     return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
 

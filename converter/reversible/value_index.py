@@ -8,6 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
+from opshift.model.attributes import graphs_in
 from opshift.model.graphs import graphs_of
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import canonical_domain
@@ -167,5 +168,5 @@ def _names_read_in_attribute(value: Any) -> Iterator[str]:
         yield from (output.name for output in value.graph.outputs)
         value = value.graph.embedded
     if hasattr(value, "ref_attr_name"):
-        for graph in (*([value.g] if value.HasField("g") else []), *value.graphs):
+        for graph in graphs_in(value):
             yield from names_read_in_graph(graph)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import require_utf8_names
-from opshift.model.node import ATTRIBUTE_TYPES, Graph, Node, Tensor
+from opshift.model.node import Graph, Node, Tensor
 from opshift.model.tensors import can_pack_tensor
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 
@@ -76,7 +77,7 @@ def _require_choice(
 
 
 def _has_type(attribute: Any, kind: str, node: Node, name: str) -> bool:
-    if attribute.type == ATTRIBUTE_TYPES[kind]:
+    if attribute.type == ATTRIBUTE_TYPES[kind].number:
         return True
     # References have no value. An attribute without type is accepted if it holds nothing but its name.
     if attribute.ref_attr_name or not (attribute.type or attribute.ByteSize() > 2 + len(name)):

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
+from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
 from opshift.model.node import Node, Tensor, Value
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
-
-_ATTRIBUTE_FIELDS = {
-    "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"), "TENSOR": (4, "t"), "GRAPH": (5, "g"),
-    "FLOATS": (6, "floats"), "INTS": (7, "ints"), "STRINGS": (8, "strings"),
-}  # fmt: skip
-"""Number of each attribute type in AttributeProto, and the field that holds its value."""
 
 
 def fill_node(proto: Any, written: Emission, origin: Any) -> None:
@@ -82,25 +77,25 @@ def _is_message(value: Any) -> bool:
 
 
 def _converted_attribute(value: Any, origin: Any) -> Any:
-    if not value.HasField("g") and not value.graphs:
+    if not any(graphs_in(value)):
         return value
     return next((each for each in origin.attribute if each.name == value.name), value)
 
 
 def _write_attribute(attribute: Any, name: str, value: Any, written: Emission, origin: Any) -> None:
-    kind, field = _ATTRIBUTE_FIELDS[written.operator.attributes[name].type]
+    kind = ATTRIBUTE_TYPES[written.operator.attributes[name].type]
     attribute.name = name
-    attribute.type = kind
+    attribute.type = kind.number
     if isinstance(value, Tensor):
         write_tensor(attribute.t, value)
     elif isinstance(value, EmittedGraph):
         _fill_graph(attribute.g, value, origin)
-    elif field in ("t", "g"):
-        getattr(attribute, field).CopyFrom(value)
-    elif field in ("floats", "ints", "strings"):
-        getattr(attribute, field).extend(map(_encoded, value))
+    elif not kind.is_plain:
+        getattr(attribute, kind.field).CopyFrom(value)
+    elif kind.is_repeated:
+        getattr(attribute, kind.field).extend(map(_encoded, value))
     else:
-        setattr(attribute, field, _encoded(value))
+        setattr(attribute, kind.field, _encoded(value))
 
 
 def _fill_graph(proto: Any, written: EmittedGraph, origin: Any) -> None:

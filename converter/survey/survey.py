@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
+from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, graphs_in, node_label
+from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_label
 
 DUPLICATE_REMEDY = "keep one of them"
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
+from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.messages import IR_VERSION, ModelProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
@@ -16,11 +17,6 @@ from opshift.proposals.evidence.cases import BadValue, Case
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import Attribute
 from opshift.registry.registry import Registry
-
-_ATTRIBUTE_FIELDS = {
-    "FLOAT": (1, "f"), "INT": (2, "i"), "STRING": (3, "s"),
-    "FLOATS": (6, "floats"), "INTS": (7, "ints"), "STRINGS": (8, "strings"),
-}  # fmt: skip
 
 
 def input_names(case: Case) -> list[str]:
@@ -130,11 +126,12 @@ def _set_attribute(attribute: Any, name: str, value: Any, declared: Attribute) -
     if not matches_attribute_type(value, declared):
         raise BadValue(f"expected a value of type {declared.type} for {name!r}, got {value!r}")
     attribute.name = name
-    attribute.type, field = _ATTRIBUTE_FIELDS[declared.type]
-    if field.endswith("s") and field != "s":
-        getattr(attribute, field).extend(map(_encode, value))
+    kind = ATTRIBUTE_TYPES[declared.type]
+    attribute.type = kind.number
+    if kind.is_repeated:
+        getattr(attribute, kind.field).extend(map(_encode, value))
     else:
-        setattr(attribute, field, _encode(value))
+        setattr(attribute, kind.field, _encode(value))
 
 
 def _encode(value: Any) -> Any:

@@ -1,0 +1,111 @@
+"""Attributes of nodes: the table of their types, and readers of AttributeProtos."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from opshift.model.errors import CannotConvert
+
+if TYPE_CHECKING:
+    from opshift.model.messages import AttributeProto, GraphProto, SparseTensorProto, TensorProto
+
+
+class AttributeType(NamedTuple):
+    """Type of an attribute.
+
+    Attributes:
+        name: its name in operator definitions.
+        number: its value of `AttributeProto.type`.
+        field: the field of AttributeProto that holds the value.
+        is_repeated: whether the value is a list.
+        is_plain: whether the value consists of numbers or strings, not of messages.
+    """
+
+    name: str
+    number: int
+    field: str
+    is_repeated: bool
+    is_plain: bool
+
+
+_TYPES = (
+    AttributeType("FLOAT", 1, "f", is_repeated=False, is_plain=True),
+    AttributeType("INT", 2, "i", is_repeated=False, is_plain=True),
+    AttributeType("STRING", 3, "s", is_repeated=False, is_plain=True),
+    AttributeType("TENSOR", 4, "t", is_repeated=False, is_plain=False),
+    AttributeType("GRAPH", 5, "g", is_repeated=False, is_plain=False),
+    AttributeType("FLOATS", 6, "floats", is_repeated=True, is_plain=True),
+    AttributeType("INTS", 7, "ints", is_repeated=True, is_plain=True),
+    AttributeType("STRINGS", 8, "strings", is_repeated=True, is_plain=True),
+    AttributeType("TENSORS", 9, "tensors", is_repeated=True, is_plain=False),
+    AttributeType("GRAPHS", 10, "graphs", is_repeated=True, is_plain=False),
+    AttributeType("SPARSE_TENSOR", 11, "sparse_tensor", is_repeated=False, is_plain=False),
+    AttributeType("SPARSE_TENSORS", 12, "sparse_tensors", is_repeated=True, is_plain=False),
+    AttributeType("TYPE_PROTO", 13, "tp", is_repeated=False, is_plain=False),
+    AttributeType("TYPE_PROTOS", 14, "type_protos", is_repeated=True, is_plain=False),
+)
+
+ATTRIBUTE_TYPES: Mapping[str, AttributeType] = {each.name: each for each in _TYPES}
+"""Attribute types by name."""
+
+TYPE_BY_NUMBER: Mapping[int, AttributeType] = {each.number: each for each in _TYPES}
+"""Attribute types by their value of `AttributeProto.type`. UNDEFINED (0) is not among them."""
+
+TYPE_BY_FIELD: Mapping[str, AttributeType] = {each.field: each for each in _TYPES}
+"""Attribute types by the field of AttributeProto that holds the value."""
+
+INT, STRING, TENSOR, GRAPH, GRAPHS = (
+    ATTRIBUTE_TYPES[name].number for name in ("INT", "STRING", "TENSOR", "GRAPH", "GRAPHS")
+)
+
+
+def read_attribute(attribute: AttributeProto) -> Any:
+    """Return the value of an AttributeProto: a number, bytes, a message, or a tuple of these.
+
+    The type is optional in models below IR version 3; it is then inferred from the field that is set.
+
+    Raises:
+        CannotConvert: the attribute refers to an attribute of the enclosing function.
+    """
+    if attribute.ref_attr_name:
+        raise CannotConvert(
+            f"attribute {attribute.name!r} depends on the call of the enclosing function",
+            remedy="inline the function first, so that the attribute has a value",
+        )
+    kind = TYPE_BY_NUMBER.get(attribute.type or _number_of_set_field(attribute))
+    if kind is None:
+        return attribute.i
+    value = getattr(attribute, kind.field)
+    return tuple(value) if kind.is_repeated else value
+
+
+def _number_of_set_field(attribute: AttributeProto) -> int:
+    """Return the number of the first type whose field is set; 0 if no field is set."""
+    for kind in _TYPES:
+        if getattr(attribute, kind.field) if kind.is_repeated else attribute.HasField(kind.field):
+            return kind.number
+    return 0
+
+
+def graphs_in(attribute: AttributeProto) -> Iterator[GraphProto]:
+    """Yield the subgraphs of an attribute."""
+    if attribute.HasField("g"):
+        yield attribute.g
+    yield from attribute.graphs
+
+
+def sparse_tensors_in(attribute: AttributeProto) -> Iterator[SparseTensorProto]:
+    """Yield the sparse tensors of an attribute."""
+    if attribute.HasField("sparse_tensor"):
+        yield attribute.sparse_tensor
+    yield from attribute.sparse_tensors
+
+
+def tensors_in(attribute: AttributeProto) -> Iterator[TensorProto]:
+    """Yield the tensors of an attribute, including values and indices of sparse tensors."""
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    for sparse in sparse_tensors_in(attribute):
+        yield from (sparse.values, sparse.indices)
