@@ -11,7 +11,7 @@ from opshift.converter.rewrite.validation import (
     validate_emitted_attributes,
     validate_node,
 )
-from opshift.converter.rewrite.version_graph import Step
+from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Graph, Node
@@ -81,7 +81,7 @@ class NodeRewrite(NamedTuple):
 
     operator: OperatorVersion
     nodes: tuple[Emission, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[VersionStep, ...]
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
@@ -138,7 +138,7 @@ def _apply_steps(
 ) -> NodeRewrite:
     pending = [Emitted(node, source, True)]
     done: list[Emission] = []
-    applied_steps: list[Step] = []
+    applied_steps: list[VersionStep] = []
     while pending:
         current, opset, successor = pending.pop()
         route = first if current is node else router.route(current.domain, current.op_type, opset)
@@ -161,7 +161,7 @@ def _apply_steps(
 
 
 def _with_converted_graphs(
-    node: Node, applied_steps: list[Step], facts: Facts, output: RewriteOutput, router: Router
+    node: Node, applied_steps: list[VersionStep], facts: Facts, output: RewriteOutput, router: Router
 ) -> Node:
     """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
     graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
@@ -174,7 +174,7 @@ def _with_converted_graphs(
 
 
 def _convert_graph(
-    graph: Graph, applied_steps: list[Step], facts: Facts, output: RewriteOutput, router: Router
+    graph: Graph, applied_steps: list[VersionStep], facts: Facts, output: RewriteOutput, router: Router
 ) -> EmittedGraph:
     output.add_graph(graph)
     nodes, after = (
@@ -186,7 +186,7 @@ def _convert_graph(
 
 def _convert_nodes(
     emitted: tuple[Emitted, ...],
-    applied_steps: list[Step],
+    applied_steps: list[VersionStep],
     facts: Facts,
     output: RewriteOutput,
     router: Router,
@@ -202,7 +202,7 @@ def _convert_nodes(
     return tuple(done)
 
 
-def _continues_route(emitted: Emitted, node: Node, step: Step) -> bool:
+def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:
     """Whether the result of a step is the same operator, so that the next step of the route applies."""
     return emitted.node is node or (
         emitted.opset == step.opset
@@ -211,7 +211,9 @@ def _continues_route(emitted: Emitted, node: Node, step: Step) -> bool:
     )
 
 
-def _run_step(step: Step, node: Node, facts: Facts, output: RewriteOutput, router: Router) -> list[Emitted]:
+def _run_step(
+    step: VersionStep, node: Node, facts: Facts, output: RewriteOutput, router: Router
+) -> list[Emitted]:
     """Return the nodes that a step emits, last first; one of them is the replacement."""
     out = Rewriter(facts, output, step.source, step.target, step.opset, router.default_opset)
     assert step.function is not None

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table, registered_adapters
-from opshift.converter.rewrite.version_graph import Step, build_version_graph, find_step
-from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId, canonical_domain
+from opshift.converter.rewrite.version_graph import build_version_graph, check_expressions, shortest_paths
+from opshift.converter.rewrite.version_steps import VersionStep, find_step
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -21,7 +22,7 @@ class Route(NamedTuple):
     """Steps that convert the nodes of an operator version to the target."""
 
     operator: OperatorVersion
-    steps: tuple[Step, ...]
+    steps: tuple[VersionStep, ...]
     """Steps with a function, in order; empty if nodes do not change."""
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
@@ -89,7 +90,7 @@ class Router:
         older = tuple(each for each in versions if each.since_version < operator.since_version)
         return Route(operator, steps, final, has_subgraphs, _affected_types(steps), older)
 
-    def _path(self, operator: OperatorVersion, target_opset: int) -> list[Step]:
+    def _path(self, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         definition = self._registry.operator(operator.name, operator.domain)
         assert definition is not None
         at_target = definition.at(target_opset)
@@ -98,7 +99,7 @@ class Router:
         goal = at_target.since_version if at_target else self._end(definition, operator, target_opset)
         path = precompiled_path(definition, operator.since_version, goal)
         if path is None:
-            path = shortest_path(definition, operator.since_version, goal)
+            path = _uncompiled_path(definition, operator.since_version, goal)
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
@@ -116,26 +117,18 @@ class Router:
         raise AssertionError("unreachable: the operator is not in effect at the target")
 
 
-def shortest_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
-    """Return the versions on the shortest path through the version graph, both ends included.
-
-    Args:
-        operator: the operator.
-        start: version to start from.
-        goal: version to reach, or opset at which other operators express the operator.
+def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
+    """Return the versions from `start` to `goal`, as `precompiled_path`, by building the operator's graph.
 
     Raises:
         DefinitionError: a step of the operator is invalid.
     """
-    # Imported here: conversions along precompiled paths do not need networkx.
-    import networkx as nx
-
-    first, last = (OperatorId(operator.domain, operator.name, version) for version in (start, goal))
-    path = nx.shortest_path(build_version_graph(operator, adapter_table()), first, last)
-    return tuple(each.since_version for each in path)
+    paths = shortest_paths(build_version_graph([operator], adapter_table()))
+    versions = (tuple(each.since_version for each in path) for path in paths)
+    return next(each for each in versions if (each[0], each[-1]) == (start, goal))
 
 
-def _affected_types(steps: tuple[Step, ...]) -> frozenset[str] | None:
+def _affected_types(steps: tuple[VersionStep, ...]) -> frozenset[str] | None:
     found: frozenset[str] = frozenset()
     for step in steps:
         if step.affected_element_types is None:
@@ -144,14 +137,59 @@ def _affected_types(steps: tuple[Step, ...]) -> frozenset[str] | None:
     return found
 
 
+class CompiledOperator(TypedDict):
+    """Compiled routes of an operator.
+
+    Attributes:
+        versions: versions that the routes were compiled for.
+        paths: versions on each route, by its ends, such as `1 -> 13`.
+    """
+
+    versions: list[int]
+    paths: dict[str, list[int]]
+
+
+class CompiledRoutes(TypedDict):
+    """Routes by operator, such as `ai.onnx.Relu`, and the module of each adapter."""
+
+    operators: dict[str, CompiledOperator]
+    adapters: dict[str, str]
+
+
 COMPILED_FILE: Final = Path(__file__).with_name("compiled.json")
 
 
 @cache
-def precompiled_routes() -> Mapping[str, Any]:
-    """Return `operators` with their `versions` and `paths`, and the module of each of the `adapters`."""
-    data: Mapping[str, Any] = json.loads(COMPILED_FILE.read_text("ascii"))
+def precompiled_routes() -> CompiledRoutes:
+    """Return the compiled routes of the project's operators."""
+    data: CompiledRoutes = json.loads(COMPILED_FILE.read_text("ascii"))
     return data
+
+
+def compile_routes(registry: Registry) -> CompiledRoutes:
+    """Return the routes of all operators and the module of each adapter.
+
+    Raises:
+        DefinitionError: a step is invalid, or an operator of an expression does not exist.
+    """
+    graph = build_version_graph(registry.operators(), adapter_table())
+    check_expressions(graph)
+    operators = {
+        f"{each.domain}.{each.name}": CompiledOperator(
+            versions=[version.since_version for version in each.versions], paths={}
+        )
+        for each in registry.operators()
+    }
+    for path in shortest_paths(graph):
+        versions = [each.since_version for each in path]
+        paths = operators[f"{path[0].domain}.{path[0].op_type}"]["paths"]
+        paths[f"{versions[0]} -> {versions[-1]}"] = versions
+    adapters = {
+        str(pair): function.__module__
+        for pair, function in sorted(adapter_table().items())
+        if function.__module__.startswith("opshift.adapters.")  # leave out installed extensions
+    }
+    return CompiledRoutes(operators=operators, adapters=adapters)
 
 
 def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:

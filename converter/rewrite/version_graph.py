@@ -1,238 +1,144 @@
-"""Version graph of an operator: nodes are operator versions, edges are the steps between them."""
+"""Version graph: one networkx graph of all operators of a registry, with the steps between their versions.
+
+Nodes are operator versions and expansions. An expansion such as `ai.onnx.Scale:10` represents the
+operators that express a node of Scale at opset 10, which lacks Scale; its version is an opset.
+
+Edges have a `kind`. The edges of a conversion also have a `step`, with its kind, exactness and the element
+types that it affects:
+
+* from a version to the next one and back;
+* from the last version of a removed operator to its expansion at the opset that removes it;
+* from the first version of an operator with `before:` to its expansion at the previous opset.
+
+The other edges name the operators of an expression:
+
+* `replacement`, from an expansion or a deprecated version to the operators that the definition names;
+* `body`, from the version of a function to the operators of its body.
+
+An adapter chooses its operators when it runs, so its expansion has only the replacement that the definition
+names, if any.
+
+Building the graph checks each step against the definitions and the table of adapters. `compile_routes` builds
+it over all operators when a wheel is built, checks that every named operator exists, and stores the shortest
+paths. A conversion follows these; only for an operator without compiled routes, in a domain or a definition
+of the caller, does it build the graph of that operator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
-from opshift.adapters.core.function_body import make_body_step
-from opshift.adapters.core.rewriter import Rewriter, StepFunction
-from opshift.adapters.core.type_guard import TypeGuard, lost_types, type_bridge, type_guard
-from opshift.adapters.core.verbs import make_verbs_step
-from opshift.model.element_types import element_names
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.converter.rewrite.version_steps import StepKind, VersionStep, build_steps
 from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.step_rules import body_problems, is_derivable, refutations, verb_problem
-from opshift.registry.steps import Refuse, StepAction
+from opshift.registry.steps import RenameOp, StepAction
 
 if TYPE_CHECKING:
     import networkx as nx
 
-StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
-"""Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
+ExpressionKind = Literal["replacement", "body"]
 
 
-@dataclass(frozen=True)
-class Step:
-    """Step of an operator from one version to another.
+def build_version_graph(
+    operators: Iterable[Operator], table: Mapping[StepKey, Adapter]
+) -> nx.DiGraph[OperatorId]:
+    """Return the version graph of some operators.
 
-    Attributes:
-        source: version that the step converts.
-        target: version that it converts to; `None` if the target opset lacks the operator.
-        opset: opset that the emitted nodes are written for.
-        kind: how the step is defined.
-        function: function that rewrites a node; `None` if nodes do not change.
-        change: description of the change.
-        reason: reason of a refusal.
-        affected_element_types: element types that the step affects; nodes without them do not change. `None`
-            if the step does not depend on types alone.
-    """
-
-    source: OperatorVersion
-    target: OperatorVersion | None
-    opset: int
-    kind: StepKind
-    function: StepFunction | None
-    change: str = ""
-    reason: str = ""
-    affected_element_types: frozenset[str] | None = None
-
-
-def build_version_graph(operator: Operator, table: Mapping[StepKey, Adapter]) -> nx.DiGraph[OperatorId]:
-    """Return the graph of all versions of an operator, with the steps between neighbours in both directions.
-
-    Args:
-        operator: the operator.
-        table: registered adapters.
+    Each node of a version has it as the attribute `version`. Expansions have no attributes. Neither has an
+    operator outside `operators` that one of them names; its version is the opset at which it is named.
 
     Raises:
         DefinitionError: a step is undefined, its declaration contradicts the definitions of the versions, or
             it disagrees with the table of adapters.
     """
-    # Imported here: conversions along precompiled paths do not need networkx.
+    # Imported here: conversions along compiled routes do not need networkx.
     import networkx as nx
 
     graph: nx.DiGraph[OperatorId] = nx.DiGraph()
-    graph.add_nodes_from(version.id for version in operator.versions)
-    edges = list(_steps(operator, table))
-    for edge in edges:
-        graph.add_edge(edge.source.id, _target_id(edge), step=edge)
-    _check_unused_adapters(operator, edges, table)
+    definitions = {(operator.domain, operator.name): operator for operator in operators}
+    for operator in definitions.values():
+        graph.add_nodes_from((version.id, {"version": version}) for version in operator.versions)
+        steps = list(build_steps(operator, table))
+        _check_unused_adapters(operator, steps, table)
+        for step in steps:
+            graph.add_edge(step.source.id, step.target_id, kind=step.kind, step=step)
+    for source, kind, named in _expressions(definitions.values()):
+        definition = definitions.get((named.domain, named.op_type))
+        version = definition.at(named.since_version) if definition else None
+        graph.add_edge(source, version.id if version else named, kind=kind)
     return graph
 
 
-def _target_id(edge: Step) -> OperatorId:
-    return OperatorId(edge.source.domain, edge.source.name, edge.opset)
+def check_expressions(graph: nx.DiGraph[OperatorId]) -> None:
+    """Check that every operator that replaces another or is part of a function body exists.
 
-
-def find_step(operator: Operator, start: int, opset: int, table: Mapping[StepKey, Adapter]) -> Step:
-    """Return the step that converts the version `start` to an opset.
+    Args:
+        graph: version graph of all operators of a registry.
 
     Raises:
-        DefinitionError: see `build_version_graph`.
-        StopIteration: the step does not exist.
+        DefinitionError: an operator does not exist at the opset at which it is named.
     """
-    return _build_step(
-        next(
-            declaration
-            for declaration in _declarations(operator)
-            if (declaration.source.since_version, declaration.opset) == (start, opset)
-        ),
-        table,
-    )
+    for source, named in graph.edges:
+        kind: StepKind | ExpressionKind = graph.edges[source, named]["kind"]
+        if kind in ("replacement", "body") and "version" not in graph.nodes[named]:
+            noun = {"body": "body operator"}.get(kind, kind)
+            opset = f"opset {named.since_version} of {named.domain}"
+            raise DefinitionError(f"{source}: the {noun} {named.op_type} is not in {opset}")
 
 
-class _StepDeclaration(NamedTuple):
-    """Step as the operator definitions declare it."""
+def shortest_paths(graph: nx.DiGraph[OperatorId]) -> Iterator[tuple[OperatorId, ...]]:
+    """Yield the shortest path of steps between any two connected nodes, both ends included."""
+    import networkx as nx
 
-    source: OperatorVersion
-    target: OperatorVersion | None
-    opset: int
-    answer: StepAction | Literal["body"] | None
-    change: str
-
-
-def _steps(operator: Operator, table: Mapping[StepKey, Adapter]) -> Iterator[Step]:
-    return (_build_step(declaration, table) for declaration in _declarations(operator))
+    steps = nx.get_edge_attributes(graph, "step")
+    for _, paths in nx.all_pairs_shortest_path(graph.edge_subgraph(steps)):
+        yield from (tuple(path) for path in paths.values() if len(path) > 1)
 
 
-def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
-    for old, new in zip(operator.versions, operator.versions[1:], strict=False):
-        step = new.step
-        change = step.change if step else ""
-        yield _StepDeclaration(old, new, new.since_version, step.up if step else None, change)
-        yield _StepDeclaration(new, old, old.since_version, step.down if step else None, change)
-    first = operator.versions[0]
-    if first.before is not None:
-        change = "the operator is expressed by other operators"
-        yield _StepDeclaration(first, None, first.since_version - 1, first.before, change)
-    for version in operator.versions:
-        if version.removal:
-            yield _StepDeclaration(
-                version, None, version.removal.removed_in, version.removal.up, version.removal.mapping
+def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
+    """Yield the operators that express others: the node they belong to, the kind, and each with an opset."""
+    for version in (version for operator in operators for version in operator.versions):
+        domain, name, since = version.id
+        body = list(_body_operators(version))
+        yield from ((version.id, "body", each) for each in body)
+        if version.deprecation is not None and version.deprecation.replaced_by != name:
+            yield from _replacements(version.id, since, version.deprecation.replaced_by)
+        if version.removal is not None:
+            removal = version.removal
+            expansion = OperatorId(domain, name, removal.removed_in)
+            yield from _replacements(
+                expansion, removal.removed_in, removal.replaced_by, *_new_names(removal.up)
             )
+        if version.before is not None:
+            expansion = OperatorId(domain, name, since - 1)
+            yield from _replacements(expansion, since - 1, *_new_names(version.before))
+            if version.before == "body":
+                yield from ((expansion, "replacement", each) for each in body)
 
 
-def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter]) -> Step:
-    source, target, opset, answer, change = declaration
-    pair = StepKey(source.domain, source.name, source.since_version, opset)
-    if answer == "adapter":
-        adapter = table.get(pair)
-        if adapter is None:
-            raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
-        return Step(source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change)
-    if pair in table:
-        raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
-    if isinstance(answer, Refuse):
-        return Step(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
-    if answer == "body":
-        return _body_step(source, opset, change, pair)
-    if target is None:
-        return _removal_step(source, opset, answer, change, pair)
-    if answer is None and not is_derivable(source, target):
-        return _undeclared_step(source, target, opset, change, pair)
-    verbs = answer if isinstance(answer, tuple) else ()
-    problems = [
-        *(verb_problem(verb, source, target) for verb in verbs),
-        *_refutation_texts(source, target, verbs),
-    ]
-    first = next((reason for reason in problems if reason), None)
-    if first:
-        raise DefinitionError(f"{pair}: {first}")
-    guard = type_guard(source, target)
-    if not verbs:
-        kind: StepKind = "guarded" if guard else "compatible"
-        affected = frozenset(_lost_elements(source, target))
-        return Step(source, target, opset, kind, _guard_only(guard), change, affected_element_types=affected)
-    return Step(
-        source, target, opset, "declared", _guard_then(guard, make_verbs_step(verbs, source, target)), change
-    )
+def _body_operators(version: OperatorVersion) -> Iterator[OperatorId]:
+    if version.body is not None:
+        for node in version.body.nodes:
+            yield OperatorId(node.domain, node.op_type, version.body.opset_imports.get(node.domain, 0))
 
 
-def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator[str]:
-    for types in lost_types(source, target).values():
-        for each in types:
-            yield from element_names(each)
+def _replacements(
+    source: OperatorId, opset: int, *names: str | None
+) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
+    yield from ((source, "replacement", OperatorId(source.domain, name, opset)) for name in names if name)
 
 
-def _refutation_texts(
-    source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]
-) -> Iterator[str]:
-    for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
-        yield f"{refutation.rule}: {refutation.reason}"
+def _new_names(action: StepAction | Literal["body"]) -> Iterator[str]:
+    verbs = action if isinstance(action, tuple) else ()
+    return (verb.op_type for verb in verbs if isinstance(verb, RenameOp))
 
 
-def _body_step(source: OperatorVersion, opset: int, change: str, pair: StepKey) -> Step:
-    violation = next(body_problems(source), None)
-    if violation is not None:
-        raise DefinitionError(f"{pair}: {violation.reason}")
-    return Step(source, None, opset, "declared", make_body_step(source), change)
-
-
-def _removal_step(
-    source: OperatorVersion, opset: int, answer: StepAction | None, change: str, pair: StepKey
-) -> Step:
-    if not isinstance(answer, tuple):
-        raise DefinitionError(
-            f"{pair}: an operator that the target lacks needs an adapter, verbs or a refusal"
-        )
-    return Step(source, None, opset, "declared", make_verbs_step(answer, source, None), change)
-
-
-def _undeclared_step(
-    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: StepKey
-) -> Step:
-    if opset > source.since_version:
-        raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
-    reason = "no downgrade is defined for this step"
-    return Step(source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason)
-
-
-def _refuse_function(answer: Refuse) -> StepFunction:
-    def refuse(node: Node, out: Rewriter) -> None:
-        raise CannotConvert(answer.refuse, remedy=answer.remedy)
-
-    return refuse
-
-
-def _with_type_bridge(
-    source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction
-) -> StepFunction:
-    """Run the type bridge before an adapter, which otherwise handles types itself."""
-    return rewrite if target is None else _guard_then(type_bridge(source, target), rewrite)
-
-
-def _guard_only(guard: TypeGuard | None) -> StepFunction | None:
-    return _guard_then(guard, lambda node, out: out.replace(node)) if guard else None
-
-
-def _guard_then(guard: TypeGuard | None, rewrite: StepFunction) -> StepFunction:
-    if guard is None:
-        return rewrite
-
-    def guarded(node: Node, out: Rewriter) -> None:
-        if not guard(node, out):
-            rewrite(node, out)
-
-    return guarded
-
-
-def _check_unused_adapters(operator: Operator, edges: list[Step], table: Mapping[StepKey, Adapter]) -> None:
+def _check_unused_adapters(
+    operator: Operator, edges: list[VersionStep], table: Mapping[StepKey, Adapter]
+) -> None:
     steps = {(edge.source.since_version, edge.opset) for edge in edges}
     for pair in table:
         if (pair.domain, pair.op_type) != (operator.domain, operator.name):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
-from opshift.converter.rewrite.version_graph import Step
+from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.converter.rewrite_cache.node_template import NodeTemplate, ValueNames
 from opshift.inference.facts import Facts
 from opshift.model.node import Node, Tensor
@@ -105,7 +105,7 @@ class CacheHit:
         return self.cached.operator
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[VersionStep, ...]:
         """Steps that rewrote the node."""
         return self.cached.steps
 

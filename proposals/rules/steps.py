@@ -114,7 +114,7 @@ def check_steps_sound(draft: Evaluated) -> Iterator[ProposalProblem]:
     if draft.adapters_error is not None:
         return  # the missing adapters would cause misleading findings
     try:
-        build_version_graph(draft.operator, registered_adapters())
+        build_version_graph([draft.operator], registered_adapters())
     except DefinitionError as error:
         yield ProposalProblem(error.reason, OPERATOR, _step_keys(draft))
 

@@ -8,7 +8,7 @@ from support.cases import own_cases, published_cases
 from support.steps import all_steps, exercises_step, opset_before, target_after
 
 from opshift import plan_version
-from opshift.converter.rewrite.version_graph import Step
+from opshift.converter.rewrite.version_steps import VersionStep
 
 NEVER_REWRITTEN = frozenset(
     {
@@ -26,14 +26,14 @@ NEVER_REWRITTEN = frozenset(
 """Steps whose adapter refuses a node or keeps it unchanged."""
 
 
-def _required_kinds(step: Step) -> set[bool]:
+def _required_kinds(step: VersionStep) -> set[bool]:
     """Return whether a case with changed nodes (True), with unchanged nodes (False) or both are required."""
     if step.kind in ("adapter", "declared"):
         return {True}
     return {False, True} if step.function and step.source.bridge else {False}
 
 
-def _preserved_kinds(step: Step) -> set[bool]:
+def _preserved_kinds(step: VersionStep) -> set[bool]:
     """Run all own cases and as many ONNX cases as needed, and return which kinds preserved their outputs."""
     preserved = set()
     for case in own_cases(step.source, opset_before(step), step.opset):

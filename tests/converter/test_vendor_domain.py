@@ -66,7 +66,7 @@ THREE = {"k": np.array(1.5, np.float32)}
 
 def test_every_operator_has_steps(registry: Registry) -> None:
     for operator in registry.operators("com.acme"):
-        assert build_version_graph(operator, adapter_table()).number_of_edges()
+        assert build_version_graph([operator], adapter_table()).number_of_edges()
 
 
 def test_converts_up_and_back_down(registry: Registry) -> None:

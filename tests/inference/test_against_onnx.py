@@ -113,7 +113,7 @@ def _operators_with_steps() -> frozenset[str]:
     table = adapter_table()
     names = set()
     for operator in default_registry().operators():
-        steps = nx.get_edge_attributes(build_version_graph(operator, table), "step").values()
+        steps = nx.get_edge_attributes(build_version_graph([operator], table), "step").values()
         if any(step.function for step in steps):
             names.add(operator.name)
     return frozenset(names)

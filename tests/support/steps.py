@@ -5,43 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+import networkx as nx
+
 from opshift import default_registry
 from opshift.adapters.core.adapter_table import adapter_table
 from opshift.converter.convert import plan_version
-from opshift.converter.rewrite.version_graph import Step, build_version_graph
+from opshift.converter.rewrite.version_graph import build_version_graph
+from opshift.converter.rewrite.version_steps import VersionStep
 from support.domains import wire
 from support.published import Case
 
 
 @cache
-def all_steps() -> Mapping[str, Step]:
+def all_steps() -> Mapping[str, VersionStep]:
     """Return all steps of all operators in both directions by id."""
-    graphs = (build_version_graph(operator, adapter_table()) for operator in default_registry().operators())
-    edges = (graph.edges[pair]["step"] for graph in graphs for pair in graph.edges)
-    return {step_id(edge): edge for edge in edges}
+    graph = build_version_graph(default_registry().operators(), adapter_table())
+    return {step_id(step): step for step in nx.get_edge_attributes(graph, "step").values()}
 
 
-def step_id(step: Step) -> str:
+def step_id(step: VersionStep) -> str:
     """Return the id of a step: its source version and target opset."""
     return f"{str(step.source.id).removeprefix('ai.onnx.')} -> {step.opset}"
 
 
-def is_up(step: Step) -> bool:
+def is_up(step: VersionStep) -> bool:
     """Return whether a step leads to a higher opset."""
     return step.opset > step.source.since_version
 
 
-def opset_before(step: Step) -> int:
+def opset_before(step: VersionStep) -> int:
     """Return the last opset before a step."""
     return step.opset - 1 if is_up(step) else step.source.since_version
 
 
-def target_after(step: Step) -> dict[str, int]:
+def target_after(step: VersionStep) -> dict[str, int]:
     """Return the first opset after a step as a conversion target."""
     return {wire(step.source.domain): opset_before(step) + (1 if is_up(step) else -1)}
 
 
-def exercises_step(step: Step, case: Case) -> bool | None:
+def exercises_step(step: VersionStep, case: Case) -> bool | None:
     """Return whether a conversion across a step applies it to a node; `None` if the conversion is refused."""
     plan = plan_version(case.model, target_after(step), allow="approximate")
     changed = (change.result.steps for container in plan.containers() for change in container.changes)

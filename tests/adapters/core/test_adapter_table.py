@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import networkx as nx
 import numpy as np
 import onnx
 import pytest
@@ -88,8 +89,8 @@ def test_every_adapter_matches_a_step_of_its_operator() -> None:
     for pair in adapter_table():
         found = default_registry().operator(pair.op_type, pair.domain)
         assert found is not None, pair
-        graph = build_version_graph(found, adapter_table())
-        steps = [graph.edges[edge]["step"] for edge in graph.edges]
+        graph = build_version_graph([found], adapter_table())
+        steps = nx.get_edge_attributes(graph, "step").values()
         assert (pair.source, pair.target) in {(step.source.since_version, step.opset) for step in steps}, pair
 
 
@@ -130,7 +131,7 @@ def _operator(name: str) -> Operator:
 )
 def test_refuses_adapters_that_no_definition_declares(name: str, pair: StepKey, reason: str) -> None:
     with pytest.raises(DefinitionError) as caught:
-        build_version_graph(_operator(name), {**adapter_table(), pair: keep_node})
+        build_version_graph([_operator(name)], {**adapter_table(), pair: keep_node})
     assert caught.value.reason == f"{pair}: {reason}"
 
 
@@ -140,11 +141,11 @@ def test_refuses_a_missing_adapter() -> None:
         DefinitionError,
         match=r"ai\.onnx\.Cast 1 -> 6: the definition declares an adapter, but no adapter is registered",
     ):
-        build_version_graph(_operator("Cast"), incomplete_table)
+        build_version_graph([_operator("Cast")], incomplete_table)
 
 
 def test_ignores_adapters_of_other_operators() -> None:
-    build_version_graph(_operator("Relu"), adapter_table())
+    build_version_graph([_operator("Relu")], adapter_table())
 
 
 class Case(NamedTuple):

@@ -15,7 +15,7 @@ from opshift.converter.convert import convert_version, plan_version
 from opshift.converter.errors import ConversionRefused
 from opshift.converter.rewrite.routes import router_for
 from opshift.converter.rewrite.validation import validate_emitted_attributes, validate_node
-from opshift.converter.rewrite.version_graph import Step
+from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 from opshift.registry.models import OperatorVersion
@@ -203,7 +203,7 @@ def test_failing_step_refuses_only_its_nodes(
     ]
     model = build(nodes, {"x": X}, ["y"], 11)
     before = model.SerializeToString()
-    broken_step = Step(version_of("Softmax", 11), version_of("Softmax", 13), 13, "adapter", step)
+    broken_step = VersionStep(version_of("Softmax", 11), version_of("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
         "opshift.converter.rewrite.routes.Router._path",
         lambda self, operator, target: [broken_step] if operator.name == "Softmax" else [],
