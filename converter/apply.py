@@ -11,6 +11,7 @@ from opshift.converter.reversible.apply_restorations import remove_leftovers, re
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
 from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
 from opshift.model.attributes import TENSOR, graphs_in
+from opshift.model.graphs import training_graphs
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
@@ -32,9 +33,8 @@ def apply_plan(plan: Plan, model: Any) -> None:
         model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS or plan.ir.turns_initializers_into_inputs
     )
     _apply_container(plan.graph, model.graph, graph_takes_initializers)
-    training = (graph for info in model.training_info for graph in (info.initialization, info.algorithm))
-    for graph, container in zip(training, plan.training, strict=True):
-        _apply_container(container, graph, graph_takes_initializers)
+    for training, container in zip(training_graphs(model), plan.training, strict=True):
+        _apply_container(container, training.graph, graph_takes_initializers)
     for copy in plan.copies:
         function = model.functions.add()
         function.CopyFrom(model.functions[copy.index])

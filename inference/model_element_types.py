@@ -8,7 +8,7 @@ from typing import Any
 
 from opshift.inference.infer_node import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import graphs_of, root_graphs
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.types import type_to_string
@@ -28,10 +28,8 @@ def element_types_of_model(
     """
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
-    graphs = [model.graph]
-    for info in model.training_info:
-        graphs += (info.initialization, info.algorithm)
-    _add_types(graphs, {each: _operator_at(*each, imports, registry) for each in operators}, found)
+    in_graphs = {each: _operator_at(*each, imports, registry) for each in operators}
+    _add_types([*root_graphs(model)], in_graphs, found)
     for function in model.functions:
         opsets = opset_imports(function.opset_import or model.opset_import, model.ir_version)
         _add_types([function], {each: _operator_at(*each, opsets, registry) for each in operators}, found)

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import InvalidModel
 from opshift.model.types import Shape, element_type_of, shape_of
+
+if TYPE_CHECKING:
+    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto
+
+ContainerProto: TypeAlias = "GraphProto | FunctionProto"
+"""Message with nodes."""
+
+ContainerT = TypeVar("ContainerT", bound=ContainerProto)
 
 MAX_SUBGRAPH_DEPTH = 64
 """Maximum nesting depth of subgraphs; deeper than protobuf itself accepts when it parses bytes."""
@@ -169,10 +177,59 @@ def mentioned_names(container: Any) -> Iterator[str]:
         yield each.tensor_name
 
 
-def graphs_of(node: Any) -> Iterator[Any]:
-    """Yield the subgraphs in the attributes of a NodeProto."""
+def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the subgraphs in the attributes of a node."""
     for attribute in node.attribute:
         yield from graphs_in(attribute)
+
+
+def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | GraphProto]:
+    """Yield graphs or functions and all their subgraphs, each before its own subgraphs."""
+    pending: list[ContainerT | GraphProto] = [*roots]
+    while pending:
+        container = pending.pop()
+        yield container
+        for node in container.node:
+            pending += graphs_of(node)
+
+
+def nested_nodes(*roots: ContainerProto) -> Iterator[NodeProto]:
+    """Yield the nodes of graphs or functions and of all their subgraphs."""
+    for container in nested_containers(roots):
+        yield from container.node
+
+
+class TrainingGraph(NamedTuple):
+    """Graph of a TrainingInfoProto.
+
+    Attributes:
+        position: position in `training_info`.
+        part: its field: `initialization` or `algorithm`.
+        graph: the GraphProto.
+    """
+
+    position: int
+    part: str
+    graph: GraphProto
+
+    @property
+    def path(self) -> str:
+        """Path of the graph for messages."""
+        return f"training_info[{self.position}].{self.part}"
+
+
+def training_graphs(model: ModelProto) -> Iterator[TrainingGraph]:
+    """Yield the initialization and the algorithm of each `training_info`."""
+    for position, info in enumerate(model.training_info):
+        yield TrainingGraph(position, "initialization", info.initialization)
+        yield TrainingGraph(position, "algorithm", info.algorithm)
+
+
+def root_graphs(model: ModelProto) -> Iterator[GraphProto]:
+    """Yield the main graph and the training graphs."""
+    yield model.graph
+    for each in training_graphs(model):
+        yield each.graph
 
 
 NodeRecord = tuple[int, str, str, tuple[str, ...], tuple[str, ...]]

@@ -13,7 +13,7 @@ from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
-from opshift.model.graphs import node_label
+from opshift.model.graphs import node_label, training_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
@@ -62,9 +62,7 @@ class _Doctor:
         opsets = _declared_opsets(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
         training = [
-            self._survey(getattr(info, part), f"training_info[{index}].{part}", opsets, graph.scope)
-            for index, info in enumerate(model.training_info)
-            for part in ("initialization", "algorithm")
+            self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         ]
         stamps = self._stamps("model", opsets, [graph, *training])
         for each in model.functions:

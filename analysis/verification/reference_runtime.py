@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from opshift.inference.constants import read_constant_node
+from opshift.model.graphs import graphs_of
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
@@ -104,13 +105,6 @@ def executed_graphs(model: ModelProto) -> Iterator[ExecutedGraph]:
         pending.append(ExecutedGraph(function, opset_imports(imports, model.ir_version)))
     while pending:
         part = pending.pop()
-        pending += [ExecutedGraph(graph, part.opsets, part) for graph in _subgraphs(part.container)]
         yield part
-
-
-def _subgraphs(container: GraphProto | FunctionProto) -> Iterator[GraphProto]:
-    for node in container.node:
-        for attribute in node.attribute:
-            if attribute.HasField("g"):
-                yield attribute.g
-            yield from attribute.graphs
+        for node in part.container.node:
+            pending += [ExecutedGraph(graph, part.opsets, part) for graph in graphs_of(node)]

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
-from opshift.model.graphs import node_label
+from opshift.model.graphs import node_label, training_graphs
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion
@@ -146,9 +146,8 @@ class _Collector:
         self._collects_types = any(contents.oldest < version <= contents.newest for version in types)
         self._skips_nodes = operators is not None and self._are_irrelevant(operators)
         self._graph("graph", model.graph)
-        for index, info in enumerate(model.training_info):
-            for part in ("initialization", "algorithm"):
-                self._graph(f"training_info[{index}].{part}", getattr(info, part))
+        for each in training_graphs(model):
+            self._graph(each.path, each.graph)
         for function in model.functions:
             self._function(function)
 

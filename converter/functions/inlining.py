@@ -8,7 +8,7 @@ from typing import Any
 
 from opshift.converter.functions.inlined_call import InlinedCall
 from opshift.model.fresh_names import FreshNames
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
 from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id
 from opshift.registry.registry import Registry
 
@@ -28,7 +28,7 @@ def inline_functions(model: Any) -> None:
     Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
     """
     inliner = _Inliner(model)
-    for graph in _root_graphs(model):
+    for graph in root_graphs(model):
         inliner.inline(graph)
     imports = model.opset_import
     for function in model.functions:
@@ -66,12 +66,6 @@ def inlining_obstacles(
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MAX_NODES:,}"
 
 
-def _root_graphs(model: Any) -> Iterator[Any]:
-    yield model.graph
-    for info in model.training_info:
-        yield from (info.initialization, info.algorithm)
-
-
 def _add_import(imports: Any, domain: str, version: int) -> None:
     if all(canonical_domain(each.domain) != canonical_domain(domain) for each in imports):
         imports.add(domain=domain, version=version)
@@ -79,17 +73,9 @@ def _add_import(imports: Any, domain: str, version: int) -> None:
 
 def _are_equivalent(function: Any, domain: str, opset: int, graph_opset: int, registry: Registry) -> bool:
     """Whether the operators of a domain that a function uses have the same versions at two opsets."""
-    used = {node.op_type for node in _all_nodes(function.node) if canonical_domain(node.domain) == domain}
+    used = {node.op_type for node in nested_nodes(function) if canonical_domain(node.domain) == domain}
     found = [(registry.at(name, opset, domain), registry.at(name, graph_opset, domain)) for name in used]
     return all(one is another and one is not None for one, another in found)
-
-
-def _all_nodes(nodes: Any) -> Iterator[Any]:
-    waiting = [nodes]
-    while waiting:
-        for node in waiting.pop():
-            yield node
-            waiting += [graph.node for graph in graphs_of(node)]
 
 
 def _function_id(node: Any) -> LocalFunction:
@@ -153,25 +139,20 @@ class _Inliner:
 
 
 def _value_names(model: Any) -> Iterator[str]:
-    waiting = list(_root_graphs(model))
-    while waiting:
-        graph = waiting.pop()
-        sparse = (one.values for one in graph.sparse_initializer)
-        for each in (*graph.input, *graph.initializer, *graph.value_info, *sparse):
-            yield each.name
+    for graph in nested_containers(root_graphs(model)):
+        yield from (each.values.name for each in graph.sparse_initializer)
+        for values in (graph.input, graph.initializer, graph.value_info):
+            yield from (each.name for each in values)
         for node in graph.node:
             yield from node.output
-            waiting += graphs_of(node)
 
 
 def _inlined_size(model: Any) -> int:
     """Return the number of nodes that the graphs of a model have after inlining."""
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}
-    graph = {name: {_function_id(node) for node in _all_nodes(each.node)} for name, each in functions.items()}
+    graph = {name: {_function_id(node) for node in nested_nodes(each)} for name, each in functions.items()}
     for name in TopologicalSorter(graph).static_order():
-        nodes = _all_nodes(functions[name].node) if name in functions else ()
+        nodes = nested_nodes(functions[name]) if name in functions else ()
         sizes[name] = sum(sizes[_function_id(node)] for node in nodes) if name in functions else 1
-    return sum(
-        sizes.get(_function_id(node), 1) for top in _root_graphs(model) for node in _all_nodes(top.node)
-    )
+    return sum(sizes.get(_function_id(node), 1) for top in root_graphs(model) for node in nested_nodes(top))

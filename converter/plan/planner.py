@@ -18,7 +18,7 @@ from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.fresh_names import FreshNames
-from opshift.model.graphs import NodeRecord, node_label
+from opshift.model.graphs import NodeRecord, node_label, training_graphs
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.errors import ResolveError
@@ -80,9 +80,7 @@ class Planner:
         imports = opset_imports(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, imports, "graph")
         training = [
-            self._survey(getattr(info, part), imports, f"training_info[{index}].{part}", graph.scope)
-            for index, info in enumerate(model.training_info)
-            for part in ("initialization", "algorithm")
+            self._survey(each.graph, imports, each.path, graph.scope) for each in training_graphs(model)
         ]
         versions = self._function_versions()
         self._node_analysis.finish((graph, *training, *(body.surveyed for body in versions)))

@@ -8,6 +8,7 @@ from typing import Any
 from opshift.converter.reversible.record import GraphPath
 from opshift.converter.reversible.value_index import ValueIndex
 from opshift.model.attributes import graphs_in
+from opshift.model.graphs import training_graphs
 from opshift.model.operator_ids import function_id
 
 MAIN_GRAPH: GraphPath = ("graph",)
@@ -17,9 +18,8 @@ MAIN_GRAPH: GraphPath = ("graph",)
 def top_level_graphs(model: Any) -> Iterator[tuple[GraphPath, Any]]:
     """Yield the main graph, the training graphs and the functions, each with its path."""
     yield MAIN_GRAPH, model.graph
-    for index, info in enumerate(model.training_info):
-        for part in ("initialization", "algorithm"):
-            yield ("training_info", str(index), part), getattr(info, part)
+    for each in training_graphs(model):
+        yield ("training_info", str(each.position), each.part), each.graph
     for function in model.functions:
         yield function_path(function), function
 

@@ -31,7 +31,7 @@ from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.converter.target import Target
 from opshift.model.fresh_names import FreshNames
-from opshift.model.graphs import read_node_record
+from opshift.model.graphs import read_node_record, training_graphs
 from opshift.model.messages import NodeProto
 from opshift.registry.registry import Registry
 
@@ -193,10 +193,8 @@ class History:
     @cached_property
     def _training_reads(self) -> frozenset[str]:
         """Names that training graphs read, including values of the main graph."""
-        graphs = (
-            graph for info in self._model.training_info for graph in (info.initialization, info.algorithm)
-        )
-        return frozenset(name for graph in graphs for name in names_read_in_graph(graph))
+        training = training_graphs(self._model)
+        return frozenset(name for each in training for name in names_read_in_graph(each.graph))
 
     @cached_property
     def _bound_names(self) -> frozenset[str]:

@@ -104,7 +104,8 @@ def names_defined(node: Any) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
     for graph in graphs_of(node):
-        yield from (each.name for each in (*graph.input, *graph.initializer))
+        yield from (each.name for each in graph.input)
+        yield from (each.name for each in graph.initializer)
         for inner in graph.node:
             yield from names_defined(inner)
 
@@ -120,7 +121,7 @@ def free_names(node: Any) -> set[str]:
     """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
     found = set(node.input)
     for graph in graphs_of(node):
-        defined = {each.name for each in (*graph.input, *graph.initializer)}
+        defined = {each.name for each in graph.input} | {each.name for each in graph.initializer}
         for inner in graph.node:
             found |= free_names(inner) - defined
             defined.update(inner.output)

@@ -14,7 +14,7 @@ from opshift.converter.reversible.graph_paths import (
 )
 from opshift.converter.reversible.record import AddedImport, GraphPath, RecordedCopy, RecordPart, write_record
 from opshift.converter.reversible.value_index import ValueIndex
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import nested_nodes
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import canonical_domain, opset_imports
 
@@ -127,7 +127,7 @@ def _merge(copy: RecordedCopy, model: Any) -> bool:
     if original is None or _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
         return False
     for _, container in top_level_graphs(model):
-        for node in _nodes(container):
+        for node in nested_nodes(container):
             if ("function", canonical_domain(node.domain), node.op_type, _overload(node)) == copy.place:
                 node.op_type = copy.name
     model.functions.remove(function)
@@ -166,18 +166,9 @@ def _remove_if_unused(added: AddedImport, model: Any) -> bool:
     owner = model if added.place == MAIN_GRAPH else tops[added.place]
     # functions without imports use the imports of the model
     users = list(tops.values()) if owner is model else [owner]
-    if any(canonical_domain(node.domain) == added.domain for each in users for node in _nodes(each)):
+    if any(canonical_domain(node.domain) == added.domain for each in users for node in nested_nodes(each)):
         return False
     for index in reversed(range(len(owner.opset_import))):
         if canonical_domain(owner.opset_import[index].domain) == added.domain:
             del owner.opset_import[index]
     return True
-
-
-def _nodes(container: Any) -> Iterator[Any]:
-    """Yield the nodes of a graph or function and of all nested subgraphs."""
-    waiting = [container]
-    while waiting:
-        for node in waiting.pop().node:
-            yield node
-            waiting += graphs_of(node)

@@ -16,6 +16,7 @@ from opshift.cli.output import count_text, print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
+from opshift.model.graphs import nested_containers, training_graphs
 from opshift.model.operator_ids import LocalFunction, canonical_domain, opset_imports
 from opshift.model.types import type_to_string
 from opshift.registry.errors import ResolveError
@@ -174,11 +175,7 @@ def summarize_model(model: Any, registry: Registry) -> ModelSummary:
     functions = frozenset((each.domain, each.name, each.overload) for each in model.functions)
     census = OperatorCounter(registry, functions)
     graph, *subgraphs = census.count(model.graph, opsets)
-    training = [
-        sum(census.count(part, opsets))
-        for info in model.training_info
-        for part in (info.initialization, info.algorithm)
-    ]
+    training = [sum(census.count(each.graph, opsets)) for each in training_graphs(model)]
     bodies = [
         sum(census.count(each, opset_imports(each.opset_import or model.opset_import, model.ir_version)))
         for each in model.functions
@@ -212,10 +209,6 @@ def _shape(kind: Any) -> str:
     return f"[{', '.join(map(str, dimensions))}]"
 
 
-GRAPH_ATTRIBUTE_TYPES = frozenset((0, 5, 10))
-"""Values of `AttributeProto.type` for attributes that may contain graphs: UNDEFINED, GRAPH and GRAPHS."""
-
-
 class NodeOperator(NamedTuple):
     """Operator of a node as the node declares it."""
 
@@ -235,15 +228,10 @@ class OperatorCounter:
     def count(self, container: Any, opsets: dict[str, int]) -> Iterator[int]:
         """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
         imports = tuple(opsets.items())  # functions have their own opset imports
-        pending = [container]
-        while pending:
-            nodes = pending.pop().node
-            for node in nodes:
+        for each in nested_containers([container]):
+            for node in each.node:
                 self._counts[NodeOperator(node.domain, node.op_type, node.overload), imports] += 1
-                for attribute in node.attribute:
-                    if attribute.type in GRAPH_ATTRIBUTE_TYPES:
-                        pending += [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]
-            yield len(nodes)
+            yield len(each.node)
 
     def uses(self) -> tuple[OperatorUse, ...]:
         """Return the counted operators, most frequent first and unresolved ones last."""
