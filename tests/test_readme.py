@@ -1,0 +1,53 @@
+"""The Python blocks of README.md run in order, with the names that the text introduces."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import opshift
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def _model() -> onnx.ModelProto:
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 3]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Softmax", ["x"], ["y"], axis=1)], "example", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+
+def _blocks() -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", README, re.M | re.S)
+
+
+def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = _model()
+    shutil.copytree(ROOT / "examples" / "acme", tmp_path / "acme" / "opsets")
+    onnx.save(model, tmp_path / "old.onnx")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {
+        "model": model,
+        "original": model,
+        "converted": opshift.convert_version(model, 17),
+        "node": model.graph.node[0],
+        "one": model,
+        "other": opshift.convert_version(model, 13),
+        "old": model,
+        "new": model,
+    }
+    for block in _blocks():
+        exec(compile(block, "README.md", "exec"), names)  # the project's own documentation
+    assert names["newer"].opset_import[0].version == 17
+    assert names["again"] == opshift.convert_version(names["model"], 20)
+
+
+@pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)[^)]*\)", README))
+def test_links_exist(link: str) -> None:
+    assert (ROOT / link).exists()
