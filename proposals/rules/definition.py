@@ -33,7 +33,7 @@ MIN_DESCRIPTION_LENGTH = 20
 @rule(
     "operator.format",
     Level.ERROR,
-    source="README, Adding an operator version",
+    source="CONTRIBUTING.md, Add an operator version",
     remedy="follow opsets/schema.json",
 )
 def check_operator_format(file: InvalidFile) -> Iterator[ProposalProblem]:

@@ -26,7 +26,7 @@ CONVERSION_REMEDY = "declare the conversion, or refuse it with a reason: {refuse
 @rule(
     "steps.change",
     Level.ERROR,
-    source="README, Adding an operator version",
+    source="CONTRIBUTING.md, Add an operator version",
     remedy="describe it in step.change",
 )
 def check_steps_change(draft: DefinedDraft) -> Iterator[ProposalProblem]:
@@ -91,7 +91,7 @@ def check_steps_class(draft: DefinedDraft) -> Iterator[ProposalProblem]:
 @rule(
     "steps.adapters",
     Level.ERROR,
-    source="README, Adding an operator version",
+    source="CONTRIBUTING.md, Add an operator version",
     remedy="fix the error at this line",
 )
 def check_steps_adapters(draft: Evaluated) -> Iterator[ProposalProblem]:
@@ -103,7 +103,7 @@ def check_steps_adapters(draft: Evaluated) -> Iterator[ProposalProblem]:
 @rule(
     "steps.sound",
     Level.ERROR,
-    source="README, Adding an operator version",
+    source="CONTRIBUTING.md, Add an operator version",
     remedy="declare a step that the definitions allow",
 )
 def check_steps_sound(draft: Evaluated) -> Iterator[ProposalProblem]:

@@ -17,12 +17,13 @@ PAGE: Final = Path("docs", "changes.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Changes
 
-The effect of each new version of an operator on models that use the previous one. A rule classifies each
-change; a step has the most severe class of its changes. Definitions do not contain every difference: if they
-are equal, or differ harmlessly, the declared step between them is classified too.
+The effect of each new operator version on models that use the previous version. A step is the difference
+between two consecutive versions, or the removal of an operator. Rules classify the changes of a step; the
+step has the most severe class of its changes. A definition does not contain the whole meaning of an operator: if two
+definitions are equal or compatible, the declared conversion between them is classified, too.
 
-*Backward*: if all changes have this class, a model of the older version is valid unchanged in the newer one.
-*Forward*: the reverse. A step passes in a direction if all its changes do.
+A step passes *backward* if nodes of the older version are valid, unchanged, in the newer version, and
+*forward* if nodes of the newer version are valid, unchanged, in the older one.
 
 """
 

@@ -16,16 +16,16 @@ PAGE: Final = Path("docs", "downgrades.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Downgrades
 
-How a node of each operator version is expressed in the previous version or, if the operator is new, by other
-operators. Longer downgrades are sequences of these steps; emitted nodes are downgraded further.
+The downgrade of each operator version to the previous version or, for a new operator, to other operators. A
+longer downgrade applies several of these steps; emitted nodes are downgraded further.
 
 | how | meaning |
 |---|---|
-| derived | the versions differ only in element types: the node is unchanged; types that the older version lacks are cast to wider ones if the result is the same, and refused otherwise |
-| compatible | the node is unchanged |
-| declared | a small rewrite that is validated against both definitions |
-| adapter | a function rewrites the node, and refuses nodes without an exact equivalent; a rewrite that *may be approximate* requires `--allow approximate` |
-| refused | the node has no equivalent |
+| derived | the versions differ only in element types, and the node is unchanged; if the older version lacks the type of a value, the node computes in a wider type if the result is the same, and is refused otherwise |
+| compatible | the node is unchanged; missing types are handled as above |
+| declared | a small rewrite in the definition, which is validated against both versions |
+| adapter | a function rewrites the node, and refuses nodes without an exact equivalent; rewrites that *may be approximate* require `--allow approximate` |
+| refused | the node has no equivalent, for the reason in the last column |
 
 """
 

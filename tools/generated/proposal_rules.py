@@ -12,8 +12,8 @@ PAGE: Final = Path("docs", "proposal-rules.md")
 HEAD: Final = """<!-- Written by tools/generate.py -->
 # Rules for proposals
 
-`opshift proposal check` applies these rules; rules marked *accept* apply when a proposal is accepted. An
-error blocks the proposal, a warning is for the author and reviewers to consider, an info is advice.
+`opshift proposal check` applies these rules; those marked *accept* apply only on acceptance. An error blocks
+acceptance, a warning is for the author and reviewers to consider, and an info is advice.
 `opshift proposal explain RULE` explains a rule.
 
 | rule | level | requirement | source |
