@@ -11,9 +11,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from opshift.model.errors import Place
 from opshift.model.plain_data import Json
+from opshift.registry.definition_files import RELEASES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.record import type_adapter
+from opshift.registry.releases import Releases
 from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
@@ -48,6 +50,24 @@ def load_operator(path: Path, types: TypeSets) -> Operator:
         DefinitionError: the file is not YAML, has the wrong format, or does not match its path.
     """
     return read_operator(path, types, domain=path.parent.name, name=path.stem)
+
+
+def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
+    """Return the operator if every opset that it names exists.
+
+    Raises:
+        DefinitionError: a version enters an opset of ONNX, or is removed in one, that no release has.
+    """
+    newest = releases.newest_opset(operator.domain)
+    for index, version in enumerate(operator.versions if newest is not None else ()):
+        opset = version.removal.removed_in if version.removal else version.since_version
+        if newest is not None and opset > newest:
+            raise DefinitionError(
+                f"no release of ONNX has opset {opset} of {operator.domain}",
+                place=Place(str(path), line_of(path, ("versions", index))),
+                remedy=f"add the release to {RELEASES}, with `released: false` until it is published",
+            )
+    return operator
 
 
 def read_operator(path: Path, types: TypeSets, *, domain: str, name: str) -> Operator:

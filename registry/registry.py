@@ -134,9 +134,9 @@ class Registry:
 
     def _load(self, path: Path) -> Operator:
         # Precompiled definitions need neither pydantic nor a YAML parser, so both are imported late.
-        from opshift.registry.loader import load_operator
+        from opshift.registry.loader import load_operator, require_known_opsets
 
-        return load_operator(path, self.types)
+        return require_known_opsets(load_operator(path, self.types), path, self.releases)
 
     def file_of(self, op_type: str, domain: str = "") -> Path:
         """Return the file that defines an existing operator."""

@@ -503,3 +503,34 @@ def test_a_merge_key_is_an_ordinary_key(tmp_path: Path) -> None:
     path = tmp_path / "merge.yaml"
     path.write_text("base: &base {a: 1}\nmore:\n  <<: *base\n")
     assert load_yaml(path) == {"base": {"a": 1}, "more": {"<<": {"a": 1}}}
+
+
+# Opsets that no release has
+
+
+def _tree(folder: Path, versions: str) -> Registry:
+    path = folder / "ai.onnx" / "Blur.yaml"
+    path.parent.mkdir()
+    path.write_text(f"domain: ai.onnx\nname: Blur\nversions:\n{versions}", "utf-8")
+    (folder / "releases.yaml").write_text('onnx:\n  "1.0": {ir_version: 3, opsets: {ai.onnx: 1}}\n', "utf-8")
+    return Registry((folder,))
+
+
+def test_loads_version_of_a_released_opset(tmp_path: Path) -> None:
+    assert _tree(tmp_path, "- since_version: 1\n").get_schema("Blur").since_version == 1
+
+
+@pytest.mark.parametrize(
+    "versions",
+    [
+        "- since_version: 1\n- since_version: 2\n  step: {up: compatible, down: compatible}\n",
+        "- since_version: 1\n  removal: {removed_in: 2, up: {refuse: nothing replaces it}}\n",
+    ],
+    ids=["version", "removal"],
+)
+def test_refuses_opset_without_a_release(versions: str, tmp_path: Path) -> None:
+    with pytest.raises(DefinitionError, match="no release of ONNX has opset 2 of ai.onnx") as caught:
+        _tree(tmp_path, versions).operator("Blur")
+    line = 5 if "step" in versions else 4
+    assert caught.value.place.line == line
+    assert "releases.yaml" in caught.value.remedy
