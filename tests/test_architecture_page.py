@@ -1,0 +1,25 @@
+"""docs/architecture.md: its Python sessions produce the printed output, and the paths that it names exist."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "architecture.md"
+PATHS = sorted(set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE.read_text("utf-8"))))
+
+
+def test_sessions_produce_the_printed_output() -> None:
+    # A code fence after the output would count as output, so each session ends with an empty line.
+    failures, count = doctest.testfile(str(PAGE), module_relative=False, encoding="utf-8")
+    assert count > 0
+    assert failures == 0
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_path_exists(path: str) -> None:
+    assert (ROOT / path).exists()
