@@ -529,7 +529,7 @@ def test_loads_version_of_a_released_opset(tmp_path: Path) -> None:
     ids=["version", "removal"],
 )
 def test_refuses_opset_without_a_release(versions: str, tmp_path: Path) -> None:
-    with pytest.raises(DefinitionError, match="no release of ONNX has opset 2 of ai.onnx") as caught:
+    with pytest.raises(DefinitionError, match="no release of ONNX has opset 2") as caught:
         _tree(tmp_path, versions).operator("Blur")
     line = 5 if "step" in versions else 4
     assert caught.value.place.line == line

@@ -19,8 +19,8 @@ HEAD: Final = """<!-- Written by tools/generate.py -->
 
 The effect of each new operator version on models that use the previous version. A step is the difference
 between two consecutive versions, or the removal of an operator. Rules classify the changes of a step; the
-step has the most severe class of its changes. A definition does not contain the whole meaning of an operator: if two
-definitions are equal or compatible, the declared conversion between them is classified, too.
+step has the most severe class of its changes. A definition does not contain the whole meaning of an
+operator: if two definitions are equal or compatible, the declared conversion between them is classified, too.
 
 A step passes *backward* if nodes of the older version are valid, unchanged, in the newer version, and
 *forward* if nodes of the newer version are valid, unchanged, in the older one.
