@@ -121,7 +121,7 @@ class Registry:
         """Return an operator with all its versions, or `None` if the domain has no operator of this name.
 
         Raises:
-            DefinitionError: its file is invalid.
+            DefinitionError: its file is invalid, or no release has the opset of a version.
         """
         key = (canonical_domain(domain), op_type)
         if key not in self._operators:
@@ -129,7 +129,9 @@ class Registry:
             if path is None:
                 return None
             sources = [folder / TYPES for folder in self._folders]
-            self._operators[key] = load_precompiled(path, sources, lambda: self._load(path))
+            found = load_precompiled(path, sources, lambda: self._load(path))
+            self.releases.check_versions(found, path)
+            self._operators[key] = found
         return self._operators[key]
 
     def _load(self, path: Path) -> Operator:

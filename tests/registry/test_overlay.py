@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import default_registry, overlay
 
@@ -38,6 +39,33 @@ def test_a_complete_tree_replaces_the_built_in_definitions(is_first: bool, tmp_p
     registry = overlay([tree, acme] if is_first else [acme, tree])
     assert registry.names() == ("Relu",)
     assert registry.names("com.acme") == ("Blur",)
+
+
+RELEASES = 'onnx:\n  "1.0": {opsets: {ai.onnx: 5}, ir_version: 3}\n'
+NEW_VERSION = "domain: ai.onnx\nname: Relu\nversions:\n- since_version: 1\n- since_version: 6\n"
+
+
+def test_refuses_a_version_that_no_release_has(tmp_path: Path) -> None:
+    tree = _write_folder(tmp_path, "ai.onnx/Relu.yaml", NEW_VERSION, complete=True)
+    (tree / "releases.yaml").write_text(RELEASES, "utf-8")
+    with pytest.raises(DefinitionError) as caught:
+        overlay([tree]).operator("Relu")
+    assert caught.value.reason == "no release has opset 6 of ai.onnx, which introduces this version"
+    assert caught.value.place == Place(str(tree / "ai.onnx" / "Relu.yaml"), 5)
+    assert caught.value.remedy == "add opset 6 to a release in opsets/releases.yaml"
+
+
+def test_refuses_a_version_that_no_release_of_the_project_has(tmp_path: Path) -> None:
+    text = NEW_VERSION.replace("Relu", "Blur").replace("6", "99")
+    registry = overlay([_write_folder(tmp_path, "ai.onnx/Blur.yaml", text)])
+    with pytest.raises(DefinitionError, match=r"opset 99 of ai\.onnx"):
+        registry.get_schema("Blur", 1)
+
+
+def test_accepts_any_version_of_a_domain_without_releases(tmp_path: Path) -> None:
+    text = NEW_VERSION.replace("ai.onnx", "com.acme").replace("6", "99")
+    registry = overlay([_write_folder(tmp_path, "com.acme/Relu.yaml", text)])
+    assert registry.get_schema("Relu", domain="com.acme").since_version == 99
 
 
 def test_refuses_a_second_definition_of_an_operator(tmp_path: Path) -> None:

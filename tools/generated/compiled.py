@@ -30,7 +30,7 @@ def files() -> Mapping[Path, str]:
         for path in (registry.file_of(name, domain) for name in registry.names(domain))
     }
     routes = compile_routes(registry)
-    sections = {"operators": routes["operators"], "adapters": routes["adapters"]}
+    sections: Sections = {"operators": routes["operators"], "adapters": routes["adapters"]}
     return {DEFINITIONS: _json_text(_definitions(operators)), ROUTES: _json_text(sections)}
 
 
