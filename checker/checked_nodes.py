@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from opshift.checker.containers import CheckedContainer, CheckedModel
 from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.external_data import read_external_data
 from opshift.model.graphs import node_label
 from opshift.model.offloaded_tensors import with_payload
 from opshift.model.tensors import DATA_FIELDS, element_count
@@ -194,15 +195,19 @@ class InternalTensor:
         return self.tensor.place
 
 
-class ExternalTensor(NamedTuple):
-    """A tensor with elements in a separate file."""
+class ExternalTensor:
+    """A tensor with elements in a separate file.
 
-    tensor: CheckedTensor
+    Attributes:
+        data: its external data entries.
+    """
 
-    @property
-    def proto(self) -> Any:
-        """The TensorProto."""
-        return with_payload(self.tensor.proto)
+    __slots__ = ("data", "proto", "tensor")
+
+    def __init__(self, tensor: CheckedTensor) -> None:
+        self.tensor = tensor
+        self.proto = with_payload(tensor.proto)
+        self.data = read_external_data(self.proto)
 
     @property
     def place(self) -> str:

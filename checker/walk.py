@@ -21,8 +21,8 @@ from opshift.checker.checked_values import NewerFeatures, TypedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import rules_for
+from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
-from opshift.model.tensors import EXTERNAL
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules that a model must keep before the search for IR features can read all of it."""

@@ -11,6 +11,7 @@ from typing import Any
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
+from opshift.model.external_data import EXTERNAL
 from opshift.model.node import Tensor
 from opshift.model.offloaded_tensors import with_payload
 
@@ -23,10 +24,6 @@ DATA_FIELDS = (
 def element_count(tensor: Any) -> int | None:
     """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
     return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
-
-
-EXTERNAL = 1
-"""`TensorProto.DataLocation.EXTERNAL`: the payload is in another file."""
 
 
 def read_tensor(proto: Any) -> Tensor | None:

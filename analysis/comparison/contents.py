@@ -8,11 +8,9 @@ from itertools import zip_longest
 from pathlib import Path
 
 from opshift.analysis.comparison.result import ModelChange
+from opshift.model.external_data import EXTERNAL, read_external_data
 from opshift.model.messages import Message, ModelProto, ValueInfoProto
 from opshift.model.operator_ids import opset_imports
-
-EXTERNAL_LOCATION = 1
-"""`TensorProto.DataLocation`: the values are in an external data file."""
 
 IMAGE_PREFIX = "image."
 """Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
@@ -72,8 +70,8 @@ def _image_metadata(model: ModelProto) -> dict[str, str]:
 
 def _external_files(model: ModelProto) -> set[str]:
     """Return the external data files of the main graph."""
-    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL_LOCATION)
-    return {entry.value for each in tensors for entry in each.external_data if entry.key == "location"}
+    tensors = (each for each in model.graph.initializer if each.data_location == EXTERNAL)
+    return {read_external_data(each).location for each in tensors} - {""}
 
 
 def _files_may_differ(names: set[str], folders: Folders) -> bool:

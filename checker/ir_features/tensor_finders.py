@@ -18,7 +18,8 @@ from opshift.checker.ir_features.contents import Contents, LocatedInitializer
 from opshift.checker.ir_features.use import STANDALONE, Use
 from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.tensors import EXTERNAL, read_tensor
+from opshift.model.external_data import EXTERNAL
+from opshift.model.tensors import read_tensor
 
 EXTERNAL_DATA_OBSTACLE = "they must be stored in the model"
 

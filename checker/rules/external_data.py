@@ -5,12 +5,12 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from opshift.checker.checked_nodes import ExternalTensor, InternalTensor
 from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER, byte_size
+from opshift.model.external_data import ExternalData, byte_count
 from opshift.model.tensors import DATA_FIELDS, element_count
 
 SOURCE = "IR: External Tensor Data; onnx.proto: TensorProto.external_data"
@@ -19,11 +19,11 @@ SOURCE = "IR: External Tensor Data; onnx.proto: TensorProto.external_data"
 @rule("external.location", ERROR, source=SOURCE, remedy="name the file, relative to the model's folder")
 def location(external: ExternalTensor) -> Problems:
     """External data must specify their file."""
-    if not _entry(external.proto, "location"):
+    if not external.data.location:
         yield "has external data without a location"
 
 
-KEYS = frozenset(("location", "offset", "length", "checksum", "basepath"))
+KEYS = frozenset((*ExternalData._fields, "basepath"))
 
 PAGE = 4096
 """Page size in bytes: the alignment that ONNX recommends, so that the file can be memory-mapped."""
@@ -50,7 +50,7 @@ def only_external(external: ExternalTensor) -> Problems:
 )
 def path(external: ExternalTensor) -> Problems:
     """The file must be in the model's folder or below it."""
-    file_name = _entry(external.proto, "location")
+    file_name = external.data.location
     if posixpath.isabs(file_name) or posixpath.normpath(file_name).split("/")[0] == "..":
         yield f"has external data in {file_name!r}, outside the model's folder"
 
@@ -60,7 +60,7 @@ def file_exists(external: ExternalTensor) -> Problems:
     """The file must exist, and must not be a link to a file outside the model's folder."""
     data_file, folder = _file(external), external.tensor.model.folder
     if data_file is not None and folder is not None:
-        file_name = _entry(external.proto, "location")
+        file_name = external.data.location
         if not data_file.is_file():
             yield f"has external data in {file_name!r}, which is not an existing file"
         elif not data_file.resolve().is_relative_to(folder.resolve()):
@@ -70,9 +70,8 @@ def file_exists(external: ExternalTensor) -> Problems:
 @rule("external.number", ERROR, source=SOURCE, remedy="write offset and length as decimal numbers of bytes")
 def decimal_numbers(external: ExternalTensor) -> Problems:
     """Offset and length must be decimal numbers of bytes."""
-    for key in ("offset", "length"):
-        text = _entry(external.proto, key)
-        if text and _number(text) is None:
+    for key, text in (("offset", external.data.offset), ("length", external.data.length)):
+        if text and byte_count(text) is None:
             yield f"has external data with the {key} {text!r}, which is not a decimal number"
 
 
@@ -95,8 +94,8 @@ def size(external: ExternalTensor) -> Problems:
     required = _required_bytes(external)
     if required is None:
         return
-    offset = _number(_entry(external.proto, "offset") or "0")
-    length = _number(_entry(external.proto, "length"))
+    offset = byte_count(external.data.offset or "0")
+    length = byte_count(external.data.length)
     if length is not None and length != required:
         yield f"has external data of {length:,} bytes; its shape requires {required:,}"
     data_file = _file(external)
@@ -119,8 +118,8 @@ def key(external: ExternalTensor) -> Problems:
 @rule("external.alignment", INFO, source=SOURCE, remedy="store the tensor at a multiple of 4096 bytes")
 def alignment(external: ExternalTensor) -> Problems:
     """External data should start at a page boundary, so that the file can be memory-mapped."""
-    if (_number(_entry(external.proto, "offset")) or 0) % PAGE:
-        yield f"has external data at offset {_entry(external.proto, 'offset')}, not a multiple of 4096"
+    if (byte_count(external.data.offset) or 0) % PAGE:
+        yield f"has external data at offset {external.data.offset}, not a multiple of 4096"
 
 
 @rule(
@@ -135,15 +134,6 @@ def ignored_external_data(tensor: InternalTensor) -> Problems:
         yield "has external_data, but its data_location is DEFAULT"
 
 
-def _entry(proto: Any, key: str) -> str:
-    return next((str(entry.value) for entry in proto.external_data if entry.key == key), "")
-
-
-def _number(text: str) -> int | None:
-    # int() also accepts signs, spaces, underscores and digits of other scripts.
-    return int(text) if text.isascii() and text.isdecimal() else None
-
-
 def _required_bytes(external: ExternalTensor) -> int | None:
     """Return the size of the elements in bytes; `None` if element type or shape do not determine it."""
     kind, count = BY_NUMBER.get(external.proto.data_type), element_count(external.proto)
@@ -152,5 +142,5 @@ def _required_bytes(external: ExternalTensor) -> int | None:
 
 def _file(external: ExternalTensor) -> Path | None:
     """Return the path of the data file; `None` if the folder is unknown or the path leaves it."""
-    folder, file_name = external.tensor.model.folder, _entry(external.proto, "location")
+    folder, file_name = external.tensor.model.folder, external.data.location
     return None if folder is None or not file_name or any(path(external)) else folder / file_name

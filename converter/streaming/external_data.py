@@ -17,20 +17,18 @@ from opshift.converter.streaming.copy_ranges import copy_range
 from opshift.converter.streaming.pieces import Range, rewrite_tensors
 from opshift.converter.streaming.source_file import SourceFile
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write
-from opshift.model.element_types import BY_NUMBER
+from opshift.model.element_types import BY_NUMBER, byte_size
 from opshift.model.errors import InvalidModel, UsageError
+from opshift.model.external_data import EXTERNAL, ExternalData, byte_count, read_external_data
 from opshift.model.messages import TensorProto
 from opshift.model.tensor_locations import MODEL
-from opshift.model.tensors import EXTERNAL
+from opshift.model.tensors import element_count
 
 ExternalHandling = Literal["copy", "link", "keep"]
 """Handling of the files if the output is in another folder: copies, hard links, or nothing."""
 
 LOCATION_KEY = re.compile(rb"location")
 """Key of every external tensor; only tensors that contain it are parsed."""
-
-MAX_DIGITS = 18
-"""Longer numbers may not fit into 64 bits."""
 
 
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
@@ -45,10 +43,9 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """
     found: dict[str, int] = {}
     for tensor in _external_tensors(message):
-        entries = _entries_of(tensor, place)
-        location = entries.get("location", "")
-        _require_below_folder(location, place)
-        found[location] = max(found.get(location, 0), _end_of_elements(tensor, entries, place))
+        data = _external_data(tensor, place)
+        _require_below_folder(data.location, place)
+        found[data.location] = max(found.get(data.location, 0), _end_of_elements(tensor, data, place))
     return found
 
 
@@ -66,13 +63,11 @@ def _external_tensors(message: bytes) -> Iterator[TensorProto]:
             yield tensor
 
 
-def _entries_of(tensor: TensorProto, place: str) -> Mapping[str, str]:
+def _external_data(tensor: TensorProto, place: str) -> ExternalData:
     try:
-        found = {each.key: each.value for each in tensor.external_data}
-        "".join((*found, *found.values()))  # some releases of protobuf return bytes if the text is not UTF-8
-    except (UnicodeDecodeError, TypeError) as error:
+        return read_external_data(tensor)
+    except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
-    return found
 
 
 def _require_below_folder(location: str, place: str) -> None:
@@ -85,31 +80,29 @@ def _require_below_folder(location: str, place: str) -> None:
         )
 
 
-def _end_of_elements(tensor: TensorProto, entries: Mapping[str, str], place: str) -> int:
+def _end_of_elements(tensor: TensorProto, data: ExternalData, place: str) -> int:
     """Return the end of the elements in their file; without a length, their number follows from the shape."""
-    offset, length = (_parse_number(entries, key, place) for key in ("offset", "length"))
+    offset = _parse_number(data.offset, "offset", place)
+    length = _parse_number(data.length, "length", place)
     return (offset or 0) + (_byte_size(tensor) if length is None else length)
 
 
 def _byte_size(tensor: TensorProto) -> int:
-    from opshift.model.element_types import byte_size
-    from opshift.model.tensors import element_count
-
     kind, count = BY_NUMBER.get(tensor.data_type), element_count(tensor)
     return byte_size(kind, count) if kind is not None and count else 0
 
 
-def _parse_number(entries: Mapping[str, str], key: str, place: str) -> int | None:
-    text = entries.get(key)
+def _parse_number(text: str, key: str, place: str) -> int | None:
     if not text:
         return None
-    if not text.isascii() or not text.isdecimal() or len(text) > MAX_DIGITS:
+    number = byte_count(text)
+    if number is None:
         raise InvalidModel(
             f"has external data with the {key} {text!r}, which is not a valid number",
             place=place,
             remedy=f"correct the {key} of the tensor's external data",
         )
-    return int(text)
+    return number
 
 
 def require_external_files(files: Mapping[str, int], folder: Path) -> None:
