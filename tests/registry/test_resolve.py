@@ -21,6 +21,7 @@ from opshift.registry.errors import (
 from opshift.registry.registry import Registry, default_registry
 
 REGISTRY = default_registry()
+NEWEST = REGISTRY.newest_opset()
 
 # Example of ONNX's versioning page: opset 1 {A}, opset 2 {A, B}, opset 3 {A', B, C}, opset 4 {B, C'}
 
@@ -175,7 +176,7 @@ def test_marks_deprecated_versions(name: str, opset: int, deprecated: bool) -> N
 
 
 def test_uses_the_newest_opset_by_default() -> None:
-    assert REGISTRY.get_schema("Softmax") == REGISTRY.get_schema("Softmax", 28)
+    assert REGISTRY.get_schema("Softmax") == REGISTRY.get_schema("Softmax", NEWEST)
     assert REGISTRY.get_schema("LabelEncoder", domain="ai.onnx.ml").since_version == 4
     assert REGISTRY.has("Softmax")
     assert not REGISTRY.has("ATen")
@@ -289,10 +290,10 @@ REFUSED: dict[str, tuple[NodeProto, Mapping[str, int], type[ResolveError], str, 
     ),
     "an opset newer than the registry": (
         NodeProto(op_type="Relu"),
-        {"": 29},
+        {"": NEWEST + 1},
         UnknownOpset,
-        "there is no opset 29 of ai.onnx",
-        "use an opset version from 1 to 28",
+        f"there is no opset {NEWEST + 1} of ai.onnx",
+        f"use an opset version from 1 to {NEWEST}",
     ),
     "an opset of a different domain newer than the registry": (
         NodeProto(op_type="Scaler", domain="ai.onnx.ml"),
@@ -306,21 +307,21 @@ REFUSED: dict[str, tuple[NodeProto, Mapping[str, int], type[ResolveError], str, 
         {"": 0},
         UnknownOpset,
         "there is no opset 0 of ai.onnx",
-        "use an opset version from 1 to 28",
+        f"use an opset version from 1 to {NEWEST}",
     ),
     "opset -1": (
         NodeProto(op_type="Relu"),
         {"": -1},
         UnknownOpset,
         "there is no opset -1 of ai.onnx",
-        "use an opset version from 1 to 28",
+        f"use an opset version from 1 to {NEWEST}",
     ),
     "an unknown name at an unknown opset": (
         NodeProto(op_type="Sofmax"),
-        {"": 29},
+        {"": NEWEST + 1},
         UnknownOpset,
-        "there is no opset 29 of ai.onnx",
-        "use an opset version from 1 to 28",
+        f"there is no opset {NEWEST + 1} of ai.onnx",
+        f"use an opset version from 1 to {NEWEST}",
     ),
     "an operator before its introduction": (
         NodeProto(op_type="Gelu"),
