@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from opshift.analysis.reach import Reach, reach
 from opshift.converter.convert import plan_version
+from opshift.converter.options import AllowLike, read_allow
 from opshift.converter.report import Report
 from opshift.model.errors import OpshiftError, UsageError
-from opshift.model.files import model_of
+from opshift.model.files import ModelLike, model_of
 from opshift.registry.registry import Registry
 
 
@@ -55,10 +55,10 @@ class CommonOpset:
 
 
 def common_opset(
-    models: Iterable[Any],
+    models: Iterable[ModelLike],
     domain: str = "",
     *,
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     registry: Registry | None = None,
 ) -> CommonOpset:
     """Return the highest opset of a domain that all models reach, with the conversion of each model.
@@ -80,7 +80,7 @@ def common_opset(
     loaded = [model_of(each)[0] for each in models]
     if not loaded:
         raise UsageError("no models are given", remedy="pass a list of models or paths")
-    allowed = [allow] if isinstance(allow, str) else list(allow)
+    allowed = read_allow(allow)
     reaches = tuple(reach(each, domain, allow=allowed, registry=registry) for each in loaded)
     lowest = max(each.lowest for each in reaches)
     highest = min(each.highest for each in reaches)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from opshift.converter.convert import plan_version
 from opshift.converter.errors import Refusal
+from opshift.converter.options import AllowLike, read_allow
 from opshift.model.errors import InvalidModel
-from opshift.model.files import model_of
+from opshift.model.files import ModelLike, model_of
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.plain_data import Json
 from opshift.registry.registry import Registry, default_registry
@@ -65,7 +64,7 @@ class Reach:
 
 
 def reach(
-    model: Any, domain: str = "", *, allow: str | Iterable[str] = (), registry: Registry | None = None
+    model: ModelLike, domain: str = "", *, allow: AllowLike = (), registry: Registry | None = None
 ) -> Reach:
     """Return the opsets of a domain that a model can be converted to, by planning for each of them.
 
@@ -80,13 +79,14 @@ def reach(
     """
     registry = registry or default_registry()
     domain = canonical_domain(domain)
-    model, _ = model_of(model)
-    opset = opset_imports(model.opset_import, model.ir_version).get(domain)
+    source, _ = model_of(model)
+    opset = opset_imports(source.opset_import, source.ir_version).get(domain)
     if opset is None:
         raise InvalidModel(f"the model does not import {domain}")
     newest = registry.newest_opset(domain)
+    allowed = read_allow(allow)
     plans = {
-        target: plan_version(model, {domain: target}, allow=allow, registry=registry)
+        target: plan_version(source, {domain: target}, allow=allowed, registry=registry)
         for target in range(1, newest + 1)
     }
     refusals_by_node: dict[str, dict[int, Refusal]] = {}

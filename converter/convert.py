@@ -2,43 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple
+import os
+from typing import TYPE_CHECKING, Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
+from opshift.converter.options import AllowLike, ConvertArguments, Options
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import Planner
 from opshift.converter.report import Report
 from opshift.converter.reversible.metadata_key import has_record
-from opshift.converter.target import IrVersionLike, TargetLike, read_target
+from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.errors import InvalidModel, UsageError
-from opshift.model.files import BYTES_TYPES, gc_paused, model_of
-from opshift.registry.registry import Registry, default_registry
+from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
+from opshift.model.messages import ModelProto
+from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.converter.reversible.history import History
 
 
-class Conversion(NamedTuple):
+class Conversion(NamedTuple, Generic[Model]):
     """Converted model with the report of the conversion."""
 
-    model: Any
+    model: Model
     report: Report
 
 
-@gc_paused
+@overload
 def convert_version(
-    model: Any,
+    model: Model,
+    target: TargetLike | None = None,
+    *,
+    target_version: int | None = None,
+    **arguments: Unpack[ConvertArguments],
+) -> Model: ...
+@overload
+def convert_version(
+    model: BytesLike,
+    target: TargetLike | None = None,
+    *,
+    target_version: int | None = None,
+    **arguments: Unpack[ConvertArguments],
+) -> bytes: ...
+@overload
+def convert_version(
+    model: str | os.PathLike[str],
+    target: TargetLike | None = None,
+    *,
+    target_version: int | None = None,
+    **arguments: Unpack[ConvertArguments],
+) -> ModelProto: ...
+def convert_version(
+    model: ModelLike,
     target: TargetLike | None = None,
     *,
     target_version: int | None = None,
     inplace: bool = False,
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     ir_version: IrVersionLike = None,
     check: bool = False,
     reversible: bool = False,
     registry: Registry | None = None,
-) -> Any:
+) -> ModelMessage | bytes:
     """Convert a model to other operator-set versions.
 
     Args:
@@ -78,82 +103,65 @@ def convert_version(
             f"expected exactly one target, got {len(given)}",
             remedy="pass target or ir_version, such as convert_version(model, target=17)",
         )
-    wanted = given[0] if given else None
+    options = Options.of(
+        given[0] if given else None,
+        allow=allow,
+        ir_version=ir_version,
+        registry=registry,
+        inplace=inplace,
+        check=check,
+        reversible=reversible,
+    )
+    result, plan = convert_with(model, options)
     if isinstance(model, BYTES_TYPES):
-        result, plan = _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)
         return bytes(model) if plan.is_empty else result.SerializeToString()
-    return _convert(model, wanted, inplace, allow, registry, ir_version, check, reversible)[0]
+    return result
 
 
-@gc_paused
+@overload
 def convert(
-    model: Any,
+    model: Model, target: TargetLike | None = None, **arguments: Unpack[ConvertArguments]
+) -> Conversion[Model]: ...
+@overload
+def convert(
+    model: BytesLike | str | os.PathLike[str],
+    target: TargetLike | None = None,
+    **arguments: Unpack[ConvertArguments],
+) -> Conversion[ModelProto]: ...
+def convert(
+    model: Model | BytesLike | str | os.PathLike[str],
     target: TargetLike | None = None,
     *,
     inplace: bool = False,
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     ir_version: IrVersionLike = None,
     check: bool = False,
     reversible: bool = False,
     registry: Registry | None = None,
-) -> Conversion:
+) -> Conversion[Model] | Conversion[ModelProto]:
     """Convert a model like `convert_version`, and return it with the report of the conversion.
 
     Bytes and paths are returned as the project's ModelProto. Arguments and errors are those of
     `convert_version`.
     """
-    result, plan = _convert(model, target, inplace, allow, registry, ir_version, check, reversible)
+    options = Options.of(
+        target,
+        allow=allow,
+        ir_version=ir_version,
+        registry=registry,
+        inplace=inplace,
+        check=check,
+        reversible=reversible,
+    )
+    result, plan = convert_with(model, options)
     return Conversion(result, Report.of(plan))
 
 
-def _convert(
-    model: Any,
-    target: TargetLike | None,
-    inplace: bool,
-    allow: str | Iterable[str],
-    registry: Registry | None,
-    ir_version: IrVersionLike,
-    check: bool,
-    reversible: bool,
-) -> tuple[Any, Plan]:
-    source, owned = model_of(model)
-    registry = registry or default_registry()
-    if check:
-        _require_legal(source, registry, "before the conversion")
-    plan = _plan(source, target, allow, registry, ir_version, reversible)
-    plan.require_possible()
-    result = source
-    # With `check`, work on a copy even in place: the result may still turn out to be illegal.
-    if not owned and (check or not inplace):
-        result = type(source)()
-        result.CopyFrom(source)
-    apply_plan(plan, result)
-    # After the opsets: the IR rewrites expect converted nodes.
-    plan.ir.apply(result, registry)
-    if plan.header is not None:
-        from opshift.converter.reversible.write_record import update_record
-
-        update_record(plan, result)
-    if check:
-        _require_legal(result, registry, "after the conversion")
-        if inplace and not owned:
-            source.CopyFrom(result)
-            result = source
-    return result, plan
-
-
-def _require_legal(model: Any, registry: Registry, when: str) -> None:
-    from opshift.checker.check import require_legal
-
-    require_legal(model, registry, when)
-
-
-@gc_paused
 def plan_version(
-    model: Any,
+    model: ModelLike,
     target: TargetLike | None = None,
     *,
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     ir_version: IrVersionLike = None,
     registry: Registry | None = None,
 ) -> Plan:
@@ -172,29 +180,61 @@ def plan_version(
     Raises:
         InvalidModel, UsageError, UnknownOpset, UnknownDomain: see `convert_version`.
     """
-    return _plan(model_of(model)[0], target, allow, registry or default_registry(), ir_version)
+    options = Options.of(target, allow=allow, ir_version=ir_version, registry=registry)
+    return plan_with(model_of(model)[0], options)
 
 
-def _plan(
-    model: Any,
-    target: TargetLike | None,
-    allow: str | Iterable[str],
-    registry: Registry,
-    ir_version: IrVersionLike,
-    reversible: bool = False,
-) -> Plan:
+@gc_paused
+def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
+    """Convert a model as `convert` does, and return it with the plan that was applied."""
+    source, owned = model_of(model)
+    if options.check:
+        _require_legal(source, options.registry, "before the conversion")
+    plan = _plan(source, options)
+    plan.require_possible()
+    result = source
+    # With `check`, work on a copy even in place: the result may still turn out to be illegal.
+    if not owned and (options.check or not options.inplace):
+        result = type(source)()
+        result.CopyFrom(source)
+    apply_plan(plan, result)
+    # After the opsets: the IR rewrites expect converted nodes.
+    plan.ir.apply(result, options.registry)
+    if plan.header is not None:
+        from opshift.converter.reversible.write_record import update_record
+
+        update_record(plan, result)
+    if options.check:
+        _require_legal(result, options.registry, "after the conversion")
+        if options.inplace and not owned:
+            source.CopyFrom(result)
+            result = source
+    return result, plan
+
+
+def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
+    from opshift.checker.check import require_legal
+
+    require_legal(model, registry, when)
+
+
+@gc_paused
+def plan_with(model: ModelProto, options: Options) -> Plan:
+    """Plan a conversion as `plan_version` does."""
+    return _plan(model, options)
+
+
+def _plan(model: ModelProto, options: Options) -> Plan:
     try:
-        wanted = read_target(target, registry, ir_version)
-        history = _history(model, is_continued=reversible)
-        return Planner(model, wanted, registry, allow, history=history).plan()
+        return Planner(model, options, history=_history(model, options)).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
 
 
-def _history(model: Any, *, is_continued: bool) -> History | None:
+def _history(model: ModelProto, options: Options) -> History | None:
     """Return the record of earlier conversions; `None` if it is empty and remains so."""
-    if not is_continued and not has_record(model):
+    if not options.reversible and not has_record(model):
         return None
     from opshift.converter.reversible.history import History
 
-    return History(model, is_continued)
+    return History(model, options.reversible)

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.converter.convert import convert
+from opshift.converter.convert import convert_with
+from opshift.converter.options import AllowLike, Options
 from opshift.converter.target import TargetLike, read_target
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
@@ -41,7 +42,7 @@ def convert_node(
     *,
     inputs: Mapping[str, Known] | None = None,
     taken: Iterable[str] = (),
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     registry: Registry | None = None,
 ) -> ConvertedNode:
     """Convert a NodeProto from one opset to another, like `convert_version` in a model.
@@ -69,8 +70,10 @@ def convert_node(
     model.graph.node.add().ParseFromString(node.SerializeToString())
     _add_values(model.graph, inputs or {}, taken)
     before = {each.name for each in model.graph.initializer}
-    resolved_target = _of_domain(target, node.domain)
-    convert(model, resolved_target, inplace=True, allow=allow, ir_version="keep", registry=registry)
+    options = Options.of(
+        _of_domain(target, node.domain), allow=allow, ir_version="keep", registry=registry, inplace=True
+    )
+    convert_with(model, options)
     node_class, tensor_class = type(node), type(type(node)().attribute.add().t)
     return ConvertedNode(
         tuple(node_class.FromString(each.SerializeToString()) for each in model.graph.node),

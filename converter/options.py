@@ -1,34 +1,107 @@
-"""Inexact conversions that the caller allows, and their use."""
+"""Options of a conversion, and the use of the inexact conversions that the caller allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import get_args
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import TypedDict, get_args
 
+from opshift.converter.target import IrVersionLike, Target, TargetLike, read_target
 from opshift.model.errors import UsageError
+from opshift.registry.registry import Registry, default_registry
 from opshift.registry.steps import Allow
 
-ALLOWANCE_KINDS: tuple[Allow, ...] = get_args(Allow)
+AllowLike = Allow | Iterable[Allow]
+
+ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
+
+
+class PlanArguments(TypedDict, total=False):
+    """Keyword arguments of `plan_version`."""
+
+    allow: AllowLike
+    ir_version: IrVersionLike
+    registry: Registry | None
+
+
+class ConvertArguments(PlanArguments, total=False):
+    """Keyword arguments of `convert` and `convert_version`."""
+
+    inplace: bool
+    check: bool
+    reversible: bool
+
+
+@dataclass(frozen=True)
+class Options:
+    """Validated options of a conversion.
+
+    Attributes:
+        target: opsets and IR version to convert to.
+        registry: operator definitions.
+        allow: inexact conversions that are allowed.
+        inplace: whether to modify the given message.
+        check: whether to check all rules of the specification before and after the conversion.
+        reversible: whether to record the replaced nodes in the model.
+    """
+
+    target: Target
+    registry: Registry
+    allow: frozenset[Allow] = frozenset()
+    inplace: bool = False
+    check: bool = False
+    reversible: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        target: TargetLike | None,
+        *,
+        allow: str | Iterable[str] = (),
+        ir_version: IrVersionLike = None,
+        registry: Registry | None = None,
+        inplace: bool = False,
+        check: bool = False,
+        reversible: bool = False,
+    ) -> Options:
+        """Return the options for the arguments of `convert_version`.
+
+        Raises:
+            UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
+        """
+        registry = registry or default_registry()
+        wanted = read_target(target, registry, ir_version)
+        return cls(wanted, registry, read_allow(allow), inplace, check, reversible)
+
+
+def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
+    """Return the values of an `allow` argument.
+
+    Raises:
+        UsageError: a value does not exist.
+    """
+    wanted = {allow} if isinstance(allow, str) else set(allow)
+    unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))
+    if unknown:
+        similar = difflib.get_close_matches(unknown[0], ALLOW_VALUES, n=1)
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        raise UsageError(
+            f"unknown allow value {unknown[0]!r}{hint}",
+            remedy=f"the allowed values are {', '.join(ALLOW_VALUES)}",
+        )
+    return frozenset(each for each in ALLOW_VALUES if each in wanted)
 
 
 class Allowances:
-    """Kinds of inexact conversion that the caller allows.
+    """Inexact conversions that the caller allows, and those that a conversion uses.
 
     Attributes:
         used: each use of an allowance, as its kind and reason, in order.
-
-    Raises:
-        UsageError: a kind to allow does not exist.
     """
 
-    def __init__(self, allowed: Iterable[str] = ()) -> None:
-        self._allowed = frozenset([allowed] if isinstance(allowed, str) else allowed)
-        unknown = sorted(self._allowed - set(ALLOWANCE_KINDS))
-        if unknown:
-            raise UsageError(
-                f"unknown allow value {unknown[0]!r}",
-                remedy=f"the allowed values are {', '.join(ALLOWANCE_KINDS)}",
-            )
+    def __init__(self, allowed: Collection[Allow] = ()) -> None:
+        self._allowed = allowed
         self.used: list[tuple[Allow, str]] = []
 
     def is_allowed(self, kind: Allow) -> bool:

@@ -7,24 +7,45 @@ import os
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar, cast
 
 from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_all, write_destination
 from opshift.model.errors import CannotWrite, InvalidModel
 from opshift.model.messages import DecodeError, EncodeError, ModelProto, parse_model
 
-BYTES_TYPES = (bytes, bytearray, memoryview)
+BytesLike = bytes | bytearray | memoryview
 """Types that hold a serialized model."""
 
+BYTES_TYPES = (bytes, bytearray, memoryview)
 
-def model_of(model: Any) -> tuple[Any, bool]:
+
+class ModelMessage(Protocol):
+    """ModelProto of any message class: the project's or that of `onnx`."""
+
+    @property
+    def graph(self) -> object:
+        """The main graph."""
+
+    @property
+    def opset_import(self) -> object:
+        """The opset imports."""
+
+
+Model = TypeVar("Model", bound=ModelMessage)
+
+ModelLike = ModelMessage | BytesLike | str | os.PathLike[str]
+
+
+def model_of(model: ModelLike) -> tuple[ModelProto, bool]:
     """Return the model as a message, and whether it was created here and may be modified.
+
+    A message keeps its class. Its type is ModelProto nevertheless, because all classes have the same fields.
 
     Raises:
         InvalidModel: it is not a ModelProto, its bytes or a path to it.
     """
     if hasattr(model, "opset_import") and hasattr(model, "graph"):
-        return model, False
+        return cast("ModelProto", model), False
     if isinstance(model, BYTES_TYPES):
         return read_bytes(bytes(model)), True
     if isinstance(model, str | os.PathLike):

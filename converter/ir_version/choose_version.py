@@ -9,21 +9,19 @@ model without loss. Otherwise it does not change.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 from opshift.converter.ir_version.change import IrChange
-from opshift.converter.options import Allowances
+from opshift.converter.options import Allowances, Options
 from opshift.converter.target import KEEP, Target
-from opshift.registry.registry import Registry
+from opshift.model.messages import ModelProto
 from opshift.registry.releases import Releases
 
 
 def plan_ir_change(
-    model: Any,
+    model: ModelProto,
     imports: Mapping[str, int],
-    target: Target,
-    registry: Registry,
-    concessions: Allowances,
+    options: Options,
+    allowances: Allowances,
     operators: Collection[tuple[str, str]],
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
@@ -31,20 +29,17 @@ def plan_ir_change(
     Args:
         model: the model before the conversion.
         imports: its opset imports, by domain.
-        target: opsets and IR version to convert to.
-        registry: operator definitions.
-        concessions: content that may be dropped.
+        options: target and operator definitions.
+        allowances: content that may be dropped; each use is recorded.
         operators: domain and op_type of every node.
     """
     before = model.ir_version
-    requested, is_strict = _requested_version(before, imports, target, registry.releases)
+    requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)
     if requested >= before:
         return IrChange(before, requested)
     from opshift.converter.ir_version.lower import plan_lowering  # most conversions do not need it
 
-    return plan_lowering(
-        model, requested, target.opsets, registry, concessions, operators, is_strict=is_strict
-    )
+    return plan_lowering(model, requested, options, allowances, operators, is_strict=is_strict)
 
 
 def _requested_version(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from opshift.checker.ir_features.contents import contents_of
@@ -12,7 +12,8 @@ from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.change import IrChange
 from opshift.converter.ir_version.functions import with_inlining_obstacles
 from opshift.converter.ir_version.lowerings import FUNCTION_FEATURES, LOWERINGS, Lowering
-from opshift.converter.options import Allowances
+from opshift.converter.options import Allowances, Options
+from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
 
@@ -20,11 +21,10 @@ UNKNOWN_VERSION_REMEDY = "correct the IR version first, for example with opshift
 
 
 def plan_lowering(
-    model: Any,
+    model: ModelProto,
     least: int,
-    targets: Mapping[str, int],
-    registry: Registry,
-    concessions: Allowances,
+    options: Options,
+    allowances: Allowances,
     operators: Collection[tuple[str, str]],
     *,
     is_strict: bool,
@@ -34,9 +34,9 @@ def plan_lowering(
     Args:
         model: a ModelProto.
         least: the IR version to reach.
-        targets: the opsets to which domains are converted before the IR version is lowered.
-        registry: the operator definitions.
-        concessions: the deviations that the caller allows; each one in use is recorded.
+        options: the opsets to which domains are converted before the IR version is lowered, and the operator
+            definitions.
+        allowances: the deviations that the caller allows; each one in use is recorded.
         operators: domain and op_type of every node.
         is_strict: whether to refuse uses that cannot be rewritten; otherwise, the plan keeps the IR version
             as high as they require.
@@ -49,14 +49,21 @@ def plan_lowering(
         )
         refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
-    contents = contents_of(model, registry, before, targets=targets, oldest=least, operators=operators)
+    contents = contents_of(
+        model,
+        options.registry,
+        before,
+        targets=options.target.opsets,
+        oldest=least,
+        operators=operators,
+    )
     uses = list(with_inlining_obstacles(find_uses(contents), contents))
-    blocked = [use for use in uses if use.obstacle and not _is_allowed(use, concessions)]
+    blocked = [use for use in uses if use.obstacle and not _is_allowed(use, allowances)]
     after = least if is_strict else _lowest_possible(least, blocked)
     blocked = _remaining(blocked, after)
     used = {use.feature for use in _remaining(uses, after) if since(use.feature) > after}
     lowerings = tuple(lowering for lowering in LOWERINGS if lowering.feature in used)
-    dropped = _dropped(lowerings, concessions)
+    dropped = _dropped(lowerings, allowances)
     refusals = tuple(_refusal(use, after) for use in blocked) if is_strict else ()
     return IrChange(before, after, lowerings, dropped, refusals)
 
@@ -81,18 +88,18 @@ def required_ir_version(model: Any, registry: Registry) -> int:
     return max((since(use.feature) for use in uses), default=versions.oldest)
 
 
-def _is_allowed(use: Use, concessions: Allowances) -> bool:
-    return use.allowance is not None and concessions.is_allowed(use.allowance)
+def _is_allowed(use: Use, allowances: Allowances) -> bool:
+    return use.allowance is not None and allowances.is_allowed(use.allowance)
 
 
-def _dropped(lowerings: Iterable[Lowering], concessions: Allowances) -> frozenset[str]:
+def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:
     """Return the features that the caller allows to drop, and record that they are dropped."""
     versions = ir_versions()
     return frozenset(
         lowering.feature
         for lowering in lowerings
         if lowering.allowance
-        and concessions.allow(lowering.allowance, f"{versions.meaning(lowering.feature)} are dropped")
+        and allowances.allow(lowering.allowance, f"{versions.meaning(lowering.feature)} are dropped")
     )
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
-from opshift.converter.options import Allowances
+from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
 from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
 from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
-from opshift.converter.target import Target
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import NodeRecord, node_label, training_graphs
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.errors import ResolveError
@@ -36,33 +36,29 @@ class Planner:
 
     Args:
         model: the model, which is not modified.
-        target: opsets and IR version to convert to.
-        registry: operator definitions.
-        allow: inexact conversions to allow.
+        options: target, operator definitions and allowed inexact conversions.
         specializations: facts that distinguish the calls of each function to specialize.
         history: record of earlier conversions; `None` without one.
     """
 
     def __init__(
         self,
-        model: Any,
-        target: Target,
-        registry: Registry,
-        allow: str | Iterable[str] = (),
+        model: ModelProto,
+        options: Options,
         specializations: Specializations | None = None,
         history: History | None = None,
     ) -> None:
         self._model = model
-        self._registry = registry
-        self._target = target
+        self._options = options
+        self._registry = registry = options.registry
+        self._target = options.target
         self._names = FreshNames()
         self._history = history
-        self._allow = allow if isinstance(allow, str) else tuple(allow)
-        self._allowances = Allowances(self._allow)
+        self._allowances = Allowances(options.allow)
         self._functions = _functions(model, registry) if model.functions else None
         self._specializations = specializations or {}
         self._redirected_calls: dict[InferenceScope, list[tuple[Any, str]]] = {}
-        self._node_analysis = NodeAnalysis(model, registry, target.opsets, self._functions)
+        self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
 
@@ -92,9 +88,7 @@ class Planner:
         if specializations == self._specializations:
             return plan
         # Plan again with the refused functions specialized. This ends, because specializations only grow.
-        return Planner(
-            model, self._target, self._registry, self._allow, specializations, self._history
-        ).plan()
+        return Planner(model, self._options, specializations, self._history).plan()
 
     def _build_plan(
         self,
@@ -109,15 +103,10 @@ class Planner:
             if self._target.opsets.get(domain, source) != source
         )
         ir = plan_ir_change(
-            self._model,
-            imports,
-            self._target,
-            self._registry,
-            self._allowances,
-            self._node_analysis.operators,
+            self._model, imports, self._options, self._allowances, self._node_analysis.operators
         )
         if self._history:
-            ir = self._history.plan_ir_change(ir, imports, self._target, self._registry)
+            ir = self._history.plan_ir_change(ir, imports, self._options)
         plans = [
             self._container_plan(each) for each in (graph, *training, *(body.surveyed for body in versions))
         ]
@@ -277,7 +266,7 @@ class Planner:
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
 
 
-def _functions(model: Any, registry: Registry) -> FunctionTable:
+def _functions(model: ModelProto, registry: Registry) -> FunctionTable:
     from opshift.inference.function_scope import FunctionTable
 
     return FunctionTable(model, registry)

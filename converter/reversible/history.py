@@ -11,6 +11,7 @@ from typing import Any
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.ir_version.change import IrChange
 from opshift.converter.ir_version.lower import required_ir_version
+from opshift.converter.options import Options
 from opshift.converter.plan.changes import ContainerPlan, NodeChange
 from opshift.converter.plan.restorations import Restorations
 from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs, value_index_of
@@ -33,7 +34,6 @@ from opshift.converter.target import Target
 from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import read_node_record, training_graphs
 from opshift.model.messages import NodeProto
-from opshift.registry.registry import Registry
 
 
 class History:
@@ -109,18 +109,18 @@ class History:
         self,
         change: IrChange,
         imports: Mapping[str, int],
-        target: Target,
-        registry: Registry,
+        options: Options,
     ) -> IrChange:
         """Return the change of the IR version, adapted to the record.
 
         A conversion back to the recorded opsets restores the recorded IR version. A recorded conversion keeps
         the IR version high enough for the model's features, which avoids rewriting them.
         """
+        target = options.target
         if target.requested_ir_version is not None:
             return change
         if self._record and self._restores_opsets(imports, target):
-            return self._restore_ir_version(change, target, registry)
+            return self._restore_ir_version(change, options)
         if self.is_continued and target.ir_version is None and not change.dropped:
             least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
             after = max([least, change.after, *(since(each.feature) for each in change.lowerings)])
@@ -139,14 +139,15 @@ class History:
         finals = {**imports, **target.opsets}
         return all(finals.get(each.domain) == each.version for each in self._record.opsets)
 
-    def _restore_ir_version(self, change: IrChange, target: Target, registry: Registry) -> IrChange:
+    def _restore_ir_version(self, change: IrChange, options: Options) -> IrChange:
+        newest = options.target.ir_version
         assert self._record is not None
         before, after = self._record.ir_version
         if change.before != after:  # the IR version was edited since: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
-            before = max(before, required_ir_version(self._model, registry))
-        if target.ir_version is not None and before > target.ir_version:
+            before = max(before, required_ir_version(self._model, options.registry))
+        if newest is not None and before > newest:
             return change
         return IrChange(change.before, before)
 

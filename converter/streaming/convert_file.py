@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from opshift.converter.convert import convert
+from opshift.converter.convert import convert_with
+from opshift.converter.options import AllowLike, Options
 from opshift.converter.report import Report
 from opshift.converter.streaming.copy_ranges import write_pieces
 from opshift.converter.streaming.external_data import (
@@ -34,7 +35,7 @@ def convert_file(
     out: str | os.PathLike[str],
     target: TargetLike | None = None,
     *,
-    allow: str | Iterable[str] = (),
+    allow: AllowLike = (),
     ir_version: IrVersionLike = None,
     check: bool = False,
     reversible: bool = False,
@@ -64,18 +65,18 @@ def convert_file(
         UsageError: the target is invalid, or a file would be overwritten.
         CannotWrite: the output cannot be written.
     """
+    options = Options.of(
+        target,
+        allow=allow,
+        ir_version=ir_version,
+        registry=registry,
+        inplace=True,
+        check=check,
+        reversible=reversible,
+    )
 
     def change(model: ModelProto) -> Report:
-        return convert(
-            model,
-            target,
-            inplace=True,
-            allow=allow,
-            ir_version=ir_version,
-            check=check,
-            reversible=reversible,
-            registry=registry,
-        ).report
+        return Report.of(convert_with(model, options)[1])
 
     with converting(source, out, change, external, force) as written:
         return written.report

@@ -50,10 +50,11 @@ def test_counts_nodes_of_all_graphs() -> None:
 
 def test_counts_constants_of_all_graphs() -> None:
     """The constants are two bounds, and the axes once per graph."""
-    result, report = convert(model(), 13)
-    inner = [attribute.g for attribute in result.graph.node[4].attribute]
-    assert report.constants == sum(len(each.initializer) for each in (result.graph, *inner))
-    assert report.constants >= 4
+    conversion = convert(model(), 13)
+    graph = conversion.model.graph
+    inner = [attribute.g for attribute in graph.node[4].attribute]
+    assert conversion.report.constants == sum(len(each.initializer) for each in (graph, *inner))
+    assert conversion.report.constants >= 4
 
 
 def test_lists_the_steps_of_a_changed_node() -> None:

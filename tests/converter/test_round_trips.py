@@ -16,6 +16,7 @@ from support.running import opset_of
 
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
+from opshift.registry.steps import Allow
 
 NEWEST_OPSET = 28
 """The newest opset of the default domain."""
@@ -32,7 +33,7 @@ class Journey(NamedTuple):
 
     case: Case
     target: Target
-    allow: tuple[str, ...]
+    allow: tuple[Allow, ...]
 
     @property
     def source(self) -> Target:

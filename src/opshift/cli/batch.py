@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
 from opshift.cli.errors import error_data
-from opshift.cli.options import registry_with, run_adapters
+from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file, require_writable, resolve_links
@@ -128,10 +128,10 @@ def _outcome(future: Future[Outcome], job: Job) -> Outcome:
 def try_convert(job: Job, settings: ConversionSettings) -> Outcome:
     """Convert one file; errors are part of the outcome."""
     try:
-        # registry and adapters are set up per job: a spawned process has none
-        registry = registry_with(settings.folders)
+        # options and adapters are read per job: a spawned process has none
+        options = settings.read()
         run_adapters(settings.adapters)
-        return convert_file(job.source, job.out, settings, registry, quiet=True)
+        return convert_file(job.source, job.out, settings, options, quiet=True)
     except OpshiftError as error:
         return FailedFile(job.source, error_data(error))
     except OSError as error:

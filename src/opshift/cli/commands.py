@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE, CommandLineError, print_error
 from opshift.cli.options import Format
@@ -21,7 +21,22 @@ ParserError: type[Any] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
 
-class CommandGroup(TyperGroup):
+AnyCommand = TyperCommand | TyperGroup
+
+
+class SubcommandGroup(TyperGroup):
+    """Group whose commands format their help like the group."""
+
+    def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
+        """Return a command by name, or `None` if the name is unknown."""
+        command = self.commands.get(cmd_name)
+        if not isinstance(command, AnyCommand):
+            return None
+        command.rich_markup_mode = self.rich_markup_mode
+        return command
+
+
+class CommandGroup(SubcommandGroup):
     """Group of all commands. Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
@@ -44,19 +59,7 @@ class CommandGroup(TyperGroup):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         if not sys.stdout.isatty():
-            for command in (self, *self.commands.values()):
-                command.rich_markup_mode = None  # type: ignore[attr-defined]  # typer's commands have it
-
-
-class SubcommandGroup(TyperGroup):
-    """Group of subcommands whose help is formatted like that of its parent group."""
-
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Return a subcommand by name, or `None` if the name is unknown."""
-        command: Any = super().get_command(ctx, cmd_name)
-        if command is not None:
-            command.rich_markup_mode = self.rich_markup_mode
-        return command
+            self.rich_markup_mode = None  # commands inherit it
 
 
 def _requests_json(arguments: list[str]) -> bool:

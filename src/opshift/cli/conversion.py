@@ -7,31 +7,57 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from opshift.cli.errors import add_file_to_errors
+from opshift.cli.errors import CommandLineError, add_file_to_errors
+from opshift.cli.options import registry_with
 from opshift.cli.output import show_progress
+from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.analysis.verification.result import Verification
+    from opshift.converter.options import Options
     from opshift.converter.report import Report
     from opshift.converter.streaming.external_data import ExternalHandling
+    from opshift.model.messages import ModelProto
     from opshift.registry.registry import Registry
 
 
 class ConversionSettings(NamedTuple):
-    """Options that apply to every converted file."""
+    """Options that apply to every converted file, as given on the command line."""
 
     target: list[str] | None
     ir_version: str | None
     allow: list[str]
     folders: list[Path] | None
-    verify: bool
-    inputs: Path | None
-    tolerance: float | None
-    reversible: bool
     check: bool = False
+    reversible: bool = False
+    verify: bool = False
+    inputs: Path | None = None
+    tolerance: float | None = None
     external: ExternalHandling = "copy"
     force: bool = False
     adapters: list[Path] | None = None
+
+    def read(self) -> Options:
+        """Return the options of a conversion in place.
+
+        Raises:
+            CommandLineError, UsageError: the target or an allowed conversion does not exist.
+        """
+        from opshift.converter.options import Options
+
+        registry = registry_with(self.folders)
+        try:
+            return Options.of(
+                self.target or None,
+                allow=self.allow,
+                ir_version=self.ir_version,
+                registry=registry,
+                inplace=True,
+                check=self.check,
+                reversible=self.reversible,
+            )
+        except ResolveError as error:
+            raise CommandLineError(error) from error
 
 
 class ConvertedFile(NamedTuple):
@@ -77,45 +103,37 @@ class ConvertedFile(NamedTuple):
 
 
 def convert_file(
-    source: Path, out: Path, settings: ConversionSettings, registry: Registry, *, quiet: bool
+    source: Path, out: Path, settings: ConversionSettings, options: Options, *, quiet: bool
 ) -> ConvertedFile:
     """Convert a model file.
 
     Raises:
         OpshiftError: the model cannot be read, converted, verified or written; nothing was written.
     """
-    from opshift.converter.convert import convert
+    from opshift.converter.convert import convert_with
+    from opshift.converter.report import Report
     from opshift.converter.streaming.convert_file import converting
     from opshift.model.operator_ids import opset_imports
 
     imports: dict[str, int] = {}
 
-    def change(model: Any) -> Report:
+    def change(model: ModelProto) -> Report:
         with add_file_to_errors(source):
             imports.update(opset_imports(model.opset_import, model.ir_version))
-            return convert(
-                model,
-                settings.target or None,
-                inplace=True,
-                allow=settings.allow,
-                ir_version=settings.ir_version,
-                check=settings.check,
-                reversible=settings.reversible,
-                registry=registry,
-            ).report
+            return Report.of(convert_with(model, options)[1])
 
     with ExitStack() as stack:
         with show_progress(f"Converting {source}", quiet=quiet):
             written = stack.enter_context(converting(source, out, change, settings.external, settings.force))
         # compares the temporary file, which replaces `out` only at the end of the block
-        verification = _verify(source, written.path, settings, registry, quiet)
+        verification = _verify(source, written.path, settings, options.registry, quiet)
     return ConvertedFile(
         source, out, written.report, imports, written.sizes, written.external, settings.external, verification
     )
 
 
 @contextmanager
-def open_model(source: Path) -> Iterator[tuple[Any, dict[str, int]]]:
+def open_model(source: Path) -> Iterator[tuple[ModelProto, dict[str, int]]]:
     """Yield a model without its large weights, and its opset imports by domain."""
     from opshift.converter.streaming.weights import open_without_weights
     from opshift.model.operator_ids import opset_imports

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file, open_model
-from opshift.cli.errors import EXIT_FINDINGS, CommandLineError
+from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import (
     AdaptersOption,
     AllowOption,
@@ -18,16 +18,13 @@ from opshift.cli.options import (
     InputArgument,
     IrVersionOption,
     TargetOption,
-    registry_with,
 )
 from opshift.cli.output import print_on_stderr, print_result, show_progress
 from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
-from opshift.registry.errors import ResolveError
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
-    from opshift.registry.registry import Registry
 
 MoreArgument = Annotated[
     list[Path] | None,
@@ -141,16 +138,16 @@ def convert(
         ir_version,
         allow or [],
         folders,
+        check,
+        reversible,
         verify,
         inputs,
         tolerance,
-        reversible,
-        check,
         external,
         force,
         adapters,
     )
-    registry = _registry_for(target, ir_version, folders)
+    options = settings.read()  # before any model is read
     if folder is not None:
         if in_place:
             raise UsageError(
@@ -161,7 +158,7 @@ def convert(
     out = _single_output(more or [])
     require_file(source)
     path = output_file(source, out, in_place=in_place, force=force)
-    converted = convert_file(source, path, settings, registry, quiet=quiet)
+    converted = convert_file(source, path, settings, options, quiet=quiet)
     if not quiet or form is Format.JSON:
         print_result(form, converted.as_dict(), lambda page: _write(page, converted))
 
@@ -213,36 +210,18 @@ def plan(
     Lists every node that cannot be converted, and writes nothing. Exits with 1 if there are such nodes.
     """
     from opshift.cli.conversion_text import write_plan
-    from opshift.converter.convert import plan_version
+    from opshift.converter.convert import plan_with
     from opshift.converter.report import Report
 
     require_file(source)
-    registry = _registry_for(target, ir_version, folders)
+    options = ConversionSettings(target, ir_version, allow or [], folders).read()
     with show_progress(f"Planning {source}"), open_model(source) as (model, imports):
-        conversion_plan = plan_version(
-            model, target or None, allow=allow or (), ir_version=ir_version, registry=registry
-        )
+        conversion_plan = plan_with(model, options)
     report = Report.of(conversion_plan)
     data = {"input": source, "possible": not report.refusals, **report.as_dict()}
     print_result(form, data, lambda page: write_plan(page, source, report, imports))
     if report.refusals:
         raise typer.Exit(EXIT_FINDINGS)
-
-
-def _registry_for(target: list[str] | None, ir_version: str | None, folders: list[Path] | None) -> Registry:
-    """Return the registry, after validating the target before any model is read.
-
-    Raises:
-        CommandLineError, UsageError: the target is invalid.
-    """
-    from opshift.converter.target import read_target
-
-    registry = registry_with(folders)
-    try:
-        read_target(target or None, registry, ir_version)
-    except ResolveError as error:
-        raise CommandLineError(error) from error
-    return registry
 
 
 def _write(page: Page, converted: ConvertedFile) -> None:

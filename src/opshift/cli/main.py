@@ -3,84 +3,103 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, NamedTuple, cast
 
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import CommandGroup
+from opshift.cli.commands import AnyCommand, CommandGroup
 from opshift.cli.errors import EXIT_WRONG_USAGE
 
-EXAMPLES = {
-    "convert": (
-        "model.onnx model17.onnx --target 17",
-        "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3",
-        "model.onnx model8.onnx --ir-version 8",
-        "model.onnx model17.onnx -t 17 --verify",
-        "*.onnx models/ --out converted -t 17 --jobs 4",
-    ),
-    "plan": ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json"),
-    "reach": ("model.onnx",),
-    "doctor": ("model.onnx", "model.onnx fixed.onnx --fix"),
-    "compare": ("v1.onnx v2.onnx",),
-    "check": ("model.onnx", "*.onnx --level info", "--rules"),
-    "inspect": ("model.onnx",),
-    "show": ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json"),
-    "list": ("--domain ai.onnx.ml", "--opset 17"),
-    "resolve": ("Conv --opset 17",),
-    "diff": ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
-    "breaking": ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
-    "targets": ("",),
-}
 
-COMMAND_LOCATIONS = {
-    "convert": "convert.convert",
-    "plan": "convert.plan",
-    "reach": "reach.reach",
-    "doctor": "doctor.doctor",
-    "compare": "compare.compare",
-    "check": "check.check",
-    "inspect": "inspect.inspect",
-    "show": "show.show",
-    "list": "listing.list_operators",
-    "resolve": "listing.resolve",
-    "diff": "diff.diff",
-    "breaking": "breaking.breaking",
-    "targets": "listing.targets",
-    "opset": "opset.opset",
-    "proposal": "proposal.proposal",
-}
-"""Module and attribute of each command: a function, or a group of subcommands."""
+class Command(NamedTuple):
+    """Command of the command line.
+
+    Attributes:
+        name: name on the command line.
+        module: module in `opshift.cli`; imported on first use, so that other commands start faster.
+        function: attribute of the module: a function, or a group of subcommands.
+        examples: arguments, for the help.
+    """
+
+    name: str
+    module: str
+    function: str
+    examples: tuple[str, ...] = ()
+
+    def load(self) -> AnyCommand:
+        """Return the command, or the group of subcommands."""
+        implementation = getattr(import_module(f"opshift.cli.{self.module}"), self.function)
+        if isinstance(implementation, typer.Typer):
+            implementation.info.name = self.name
+            return get_group(implementation)
+        lines = [f"opshift {self.name} {example}".rstrip() for example in self.examples]
+        epilog = "\n\n".join(("Examples:", *lines)) if lines else None
+        single = typer.Typer(add_completion=False)
+        single.command(self.name, epilog=epilog)(implementation)
+        return cast("AnyCommand", get_command(single))
+
+
+COMMANDS = [
+    Command(
+        "convert",
+        "convert",
+        "convert",
+        (
+            "model.onnx model17.onnx --target 17",
+            "model.onnx --in-place -t onnx-1.12 -t ai.onnx.ml=3",
+            "model.onnx model8.onnx --ir-version 8",
+            "model.onnx model17.onnx -t 17 --verify",
+            "*.onnx models/ --out converted -t 17 --jobs 4",
+        ),
+    ),
+    Command(
+        "plan",
+        "convert",
+        "plan",
+        ("model.onnx --target onnxruntime-1.14", "model.onnx -t 11 --format json"),
+    ),
+    Command("reach", "reach", "reach", ("model.onnx",)),
+    Command("doctor", "doctor", "doctor", ("model.onnx", "model.onnx fixed.onnx --fix")),
+    Command("compare", "compare", "compare", ("v1.onnx v2.onnx",)),
+    Command("check", "check", "check", ("model.onnx", "*.onnx --level info", "--rules")),
+    Command("inspect", "inspect", "inspect", ("model.onnx",)),
+    Command("show", "show", "show", ("Softmax", "Softmax:11", "ai.onnx.ml.LabelEncoder --format json")),
+    Command("list", "listing", "list_operators", ("--domain ai.onnx.ml", "--opset 17")),
+    Command("resolve", "listing", "resolve", ("Conv --opset 17",)),
+    Command(
+        "diff",
+        "diff",
+        "diff",
+        ("Clip 6 11", "--opset 12 13", "Softmax 11 13 --mode backward", "--explain default-changed"),
+    ),
+    Command(
+        "breaking",
+        "breaking",
+        "breaking",
+        ("opsets --against main", "acme --against acme-1.0 --mode full", "--policy types-free"),
+    ),
+    Command("targets", "listing", "targets", ("",)),
+    Command("opset", "opset", "opset"),
+    Command("proposal", "proposal", "proposal"),
+]
+"""All commands, in the order of the help."""
 
 
 class LazyCommandGroup(CommandGroup):
-    """Group of the commands in `COMMAND_LOCATIONS`, which imports the module of a command on first use."""
+    """Group of the commands in `COMMANDS`, which imports the module of a command on first use."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         """Return the names of all commands in the order of the help."""
-        return list(COMMAND_LOCATIONS)
+        return [command.name for command in COMMANDS]
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: object, cmd_name: str) -> AnyCommand | None:
         """Return a command, or `None` if the name is unknown."""
         # for an unknown name all commands are loaded, so that the parser can suggest a similar one
-        for name in [cmd_name] if cmd_name in COMMAND_LOCATIONS else COMMAND_LOCATIONS:
-            if name not in self.commands:
-                command = _load_command(name)
-                command.rich_markup_mode = self.rich_markup_mode
-                self.add_command(command, name)
-        return self.commands.get(cmd_name)
-
-
-def _load_command(name: str) -> Any:
-    module, _, attribute = COMMAND_LOCATIONS[name].partition(".")
-    implementation = getattr(import_module(f"opshift.cli.{module}"), attribute)
-    if isinstance(implementation, typer.Typer):
-        implementation.info.name = name
-        return get_group(implementation)
-    examples = [f"opshift {name} {example}".rstrip() for example in EXAMPLES[name]]
-    single = typer.Typer(add_completion=False)
-    single.command(name, epilog="\n\n".join(("Examples:", *examples)))(implementation)
-    return get_command(single)
+        for entry in [each for each in COMMANDS if each.name == cmd_name] or COMMANDS:
+            if entry.name not in self.commands:
+                self.add_command(entry.load(), entry.name)
+        return super().get_command(ctx, cmd_name)
 
 
 app = typer.Typer(

@@ -47,10 +47,12 @@ def reach(
     opset are omitted; nodes that limit the whole model are marked with *.
     """
     from opshift.analysis.reach import reach as reach_of
+    from opshift.converter.options import read_allow
 
     require_file(source)
+    allowed = read_allow(allow or ())
     with show_progress(f"Planning {source} for every opset"), add_file_to_errors(source):
-        limits = reach_of(source, domain or "", allow=allow or (), registry=registry_with(folders))
+        limits = reach_of(source, domain or "", allow=allowed, registry=registry_with(folders))
     print_result(form, {"input": source, **limits.as_dict()}, lambda page: _write(page, source, limits))
 
 

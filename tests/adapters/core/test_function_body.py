@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 from support.running import Array, op_types, opset_of, run
 
 from opshift.converter.convert import convert_version
@@ -53,7 +53,7 @@ def _registry(folder: Path, definition: str) -> Registry:
     return default_registry().with_folder(folder)
 
 
-def _model(inputs: list[str], outputs: list[str], **attributes: float) -> object:
+def _model(inputs: list[str], outputs: list[str], **attributes: float) -> ModelProto:
     node = helper.make_node("Scaled", inputs, outputs, domain="com.acme", name="scaled", **attributes)
     input_infos = [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])]
     input_infos += [helper.make_tensor_value_info("low", TensorProto.FLOAT, [])] if "low" in inputs else []

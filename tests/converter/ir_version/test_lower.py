@@ -14,6 +14,7 @@ from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.ir_version.lowerings import LOWERINGS
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
+from opshift.registry.steps import Allow
 
 IR_VERSIONS = ir_versions()
 LOWERED = {
@@ -98,10 +99,11 @@ def test_refuses_feature_without_equivalent(feature: str) -> None:
 
 
 @pytest.mark.parametrize(("feature", "allow"), DROPPED.items(), ids=DROPPED)
-def test_drops_feature_if_allowed(feature: str, allow: str) -> None:
+def test_drops_feature_if_allowed(feature: str, allow: Allow) -> None:
     model = MODELS[feature]()
     version = IR_VERSIONS.features[feature] - 1
-    result, report = convert(model, ir_version=version, allow=allow)
+    conversion = convert(model, ir_version=version, allow=allow)
+    result, report = conversion.model, conversion.report
     assert report.concessions == ((allow, f"{IR_VERSIONS.meaning(feature)} are dropped"),)
     assert report.ir_steps == (f"{IR_VERSIONS.meaning(feature)} are dropped",)
     assert required_ir_version(result, default_registry()) <= version

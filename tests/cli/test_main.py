@@ -1,0 +1,52 @@
+"""The table of commands."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import ModuleType
+
+import pytest
+from typer.testing import Result
+
+from opshift.cli.main import COMMANDS, Command
+
+Run = Callable[..., Result]
+
+
+def _greet() -> None:
+    """Say hello."""
+    sys.stdout.write("hello\n")
+
+
+@pytest.fixture
+def greet(monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Add a command by one row of the table."""
+    module = ModuleType("opshift.cli.greeting")
+    module.greet = _greet  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    command = Command("greet", "greeting", "greet")
+    monkeypatch.setattr("opshift.cli.main.COMMANDS", [*COMMANDS, command])
+    return command
+
+
+def test_one_row_adds_a_command(greet: Command, run: Run) -> None:
+    shown = run("--help")
+    assert shown.exit_code == 0
+    assert greet.name in shown.stdout
+    assert "Say hello." in shown.stdout
+    assert run("greet").stdout == "hello\n"
+    assert "Examples" not in run("greet", "--help").stdout
+
+
+def test_names_and_functions_are_unique() -> None:
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS)
+    assert len({(command.module, command.function) for command in COMMANDS}) == len(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_help_shows_the_examples(command: Command, run: Run) -> None:
+    shown = run(command.name, "--help")
+    assert shown.exit_code == 0
+    for example in command.examples:
+        assert f"opshift {command.name} {example}".rstrip() in shown.stdout
