@@ -84,6 +84,8 @@ def formulas(opset: int) -> list[type[OpRun]]:
 
 def _operator(name: str, opset: int, formula: Callable[..., Any]) -> type[OpRun]:
     def run(self: OpRun, *inputs: Any, **attributes: Any) -> tuple[Any, ...]:
+        if name == "Split":
+            attributes["output_count"] = len(self.onnx_node.output)
         found = formula(*inputs, **attributes)
         return found if isinstance(found, tuple) else (found,)
 

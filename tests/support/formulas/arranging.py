@@ -27,10 +27,17 @@ def pad(x: Array, *, paddings: Sequence[int], mode: str, value: Any) -> Array:
     return np.asarray(np.pad(x, widths, **options))
 
 
-def split(x: Array, sizes: Array | None = None, *, axis: int | None, split: Sequence[int] | None) -> Any:
-    """Split; without sizes into two equal parts, the number of outputs in these tests."""
+def split(
+    x: Array,
+    sizes: Array | None = None,
+    *,
+    axis: int | None,
+    split: Sequence[int] | None,
+    output_count: int,
+) -> Any:
+    """Split; without sizes into equal parts."""
     lengths = split if sizes is None else sizes.tolist()
-    positions: Any = 2 if lengths is None else np.cumsum(lengths)[:-1]
+    positions: Any = output_count if lengths is None else np.cumsum(lengths)[:-1]
     return tuple(np.split(x, positions, axis or 0))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -18,6 +19,10 @@ from support.running import MAX_ORT_OPSET, opset_of
 
 MIN_REFERENCE_OPSET = 16
 """Before this opset, onnx.reference applies later definitions of some operators."""
+UNSUPPORTED_IN_REFERENCE = re.compile(
+    r"Unknown activation function|operator '(ReduceLogSumExp_18|LinearRegressor)'"
+)
+"""Messages of onnx.reference for valid models with features that it does not implement."""
 ort.set_default_logger_severity(4)
 Feeds = Mapping[str, Any]
 _OPTIONS = ort.SessionOptions()
@@ -93,10 +98,20 @@ def _run_in_reference(model: onnx.ModelProto, feeds: Feeds) -> list[Any]:
             results = list(ReferenceEvaluator(model).run(None, dict(feeds)))
             agrees = all(map(_matches_inference, results, inferred.graph.output))
     except Exception as error:
-        raise NoRuntime(str(error)) from error
+        kind = NoRuntime if _is_unsupported(error) else CannotRun
+        raise kind(str(error)) from error
     if not agrees:
         raise NoRuntime("onnx.reference returns a different type or shape than inferred")
     return results
+
+
+def _is_unsupported(error: BaseException | None) -> bool:
+    """Return whether onnx.reference reports, perhaps from a subgraph, that it does not implement a node."""
+    while error is not None:
+        if isinstance(error, NotImplementedError) or UNSUPPORTED_IN_REFERENCE.search(str(error)):
+            return True
+        error = error.__cause__
+    return False
 
 
 def _matches_inference(result: Any, value: onnx.ValueInfoProto) -> bool:

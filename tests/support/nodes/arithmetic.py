@@ -31,6 +31,7 @@ def consumed_inputs() -> Iterator[Row]:
     for op in ARITHMETIC + VARIADIC:
         yield row(op, 1, {"a": X, "b": POSITIVE}, {"consumed_inputs": [0, 0]})
     yield row("Clip", 1, {"x": X}, {"consumed_inputs": [0], "min": 0.0})
+    yield row("ThresholdedRelu", 1, {"x": X}, {"alpha": 0.25})
     yield row("Clip", 6, {"x": X}, {"min": -0.5})
     yield row("PRelu", 1, {"x": X, "s": floats([0.5])}, {"consumed_inputs": [0, 0]})
 

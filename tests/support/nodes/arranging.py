@@ -25,7 +25,8 @@ def reductions() -> Iterator[Row]:
     for name in REDUCTIONS:
         yield row(f"Reduce{name}", 1, {"x": POSITIVE}, {"axes": [1], "keepdims": 0})
         for version in (11, 13):
-            yield row(f"Reduce{name}", version, {"x": POSITIVE}, {"axes": [-1], "keepdims": 0})
+            if (name, version) != ("Sum", 13):  # its axes are an input
+                yield row(f"Reduce{name}", version, {"x": POSITIVE}, {"axes": [-1], "keepdims": 0})
 
 
 def lists() -> Iterator[Row]:

@@ -51,6 +51,7 @@ def resampled() -> Iterator[Row]:
     yield row("Upsample", 7, {"x": IMAGE}, {"scales": [1.0, 1.0, 2.0, 1.5]})
     scales = {"x": IMAGE, "s": floats([1, 1, 1.3, 1.3])}
     yield row("Upsample", 9, scales, {"mode": "linear"})
+    yield row("Upsample", 10, {"x": IMAGE, "s": floats([1, 1, 2, 3])})
     yield row("Resize", 10, scales)
     yield row("Resize", 10, scales, constants="s")
     sizes = {"x": IMAGE, "none": np.zeros(0, np.float32), "s": np.array([1, 2, 3, 8])}

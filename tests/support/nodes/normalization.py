@@ -37,6 +37,7 @@ def other_normalizations() -> Iterator[Row]:
     yield row("InstanceNormalization", 6, {**feeds, "x": IMAGE[:, :, 0]})
     yield row("GroupNormalization", 18, {"x": IMAGE, "s": floats([2]), "b": floats([1])}, {"num_groups": 1})
     yield row("MeanVarianceNormalization", 1, {"x": IMAGE})
+    yield row("MeanVarianceNormalization", 13, {"x": IMAGE})
 
 
 def dropout() -> Iterator[Row]:

@@ -35,6 +35,9 @@ def quantized() -> Iterator[Row]:
     scale = np.array(0.3, np.float32)
     integers = {"x": np.array([-7, 20, 100], np.int32), "s": scale, "z": np.array(3, np.uint8)}
     yield row("QuantizeLinear", 13, integers, outputs={"y": TensorProto.UINT8})
+    half = {"x": X.astype(np.float16), "s": scale.astype(np.float16), "z": np.array(3, np.uint8)}
+    yield row("QuantizeLinear", 19, half, outputs={"y": TensorProto.UINT8})
+    yield row("DequantizeLinear", 19, {**half, "x": np.array([7, 20], np.uint8)}, outputs={"y": HALF})
     attributes = {"precision": TensorProto.FLOAT, "output_dtype": TensorProto.INT8}
     feeds = {"x": X.astype(np.float16), "s": scale}
     yield row("QuantizeLinear", 23, feeds, attributes, outputs={"y": TensorProto.INT8})
