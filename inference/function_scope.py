@@ -15,6 +15,7 @@ from opshift.model.graphs import node_label
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
     LocalFunction,
+    called_function,
     canonical_domain,
     function_id,
     function_label,
@@ -63,7 +64,7 @@ class FunctionTable:
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) not in self._names:
             return None
-        return self._index.get(LocalFunction(domain, node.op_type, getattr(node, "overload", "")))
+        return self._index.get(called_function(node))
 
     def has_function(self, identity: LocalFunction) -> bool:
         """Return whether a function with this domain, name and overload exists."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
@@ -14,7 +14,16 @@ from opshift.model.errors import InvalidModel
 from opshift.model.types import Shape, element_type_of, shape_of
 
 if TYPE_CHECKING:
-    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto
+    from opshift.model.messages import (
+        FunctionProto,
+        GraphProto,
+        ModelProto,
+        NodeProto,
+        SparseTensorProto,
+        TensorProto,
+        TypeProto,
+        ValueInfoProto,
+    )
 
 ContainerProto: TypeAlias = "GraphProto | FunctionProto"
 """Message with nodes."""
@@ -50,24 +59,26 @@ _get_name = attrgetter("name")
 class Container:
     """Index of a GraphProto or FunctionProto, built lazily."""
 
-    def __init__(self, container: Any) -> None:
+    def __init__(self, container: ContainerProto) -> None:
         self.container = container
         self.is_function = not hasattr(container, "initializer")
+        # `is_function` tells which of the two is the type of the message.
+        self._graph, self._function = cast("GraphProto", container), cast("FunctionProto", container)
 
     @property
     def outputs(self) -> Iterator[str]:
         """Names of the outputs."""
         if self.is_function:
-            return iter(self.container.output)
-        return (value.name for value in self.container.output)
+            return iter(self._function.output)
+        return (value.name for value in self._graph.output)
 
-    def initializer(self, name: str) -> Any:
-        """Return the TensorProto of an initializer of this graph, or `None`."""
+    def initializer(self, name: str) -> TensorProto | None:
+        """Return an initializer of this graph, or `None`."""
         position = self._initializers.get(name)
-        return None if position is None else self.container.initializer[position]
+        return None if position is None else self._graph.initializer[position]
 
-    def sparse_initializer(self, name: str) -> Any:
-        """Return the SparseTensorProto of an initializer of this graph, or `None`."""
+    def sparse_initializer(self, name: str) -> SparseTensorProto | None:
+        """Return a sparse initializer of this graph, or `None`."""
         return self._sparse.get(name)
 
     def is_overridable(self, name: str) -> bool:
@@ -95,8 +106,8 @@ class Container:
         declared = self._declared_type(name)
         return shape_of(declared) if declared is not None else None
 
-    def _declared_type(self, name: str) -> Any:
-        """Return the declared TypeProto of a value, or `None`."""
+    def _declared_type(self, name: str) -> TypeProto | None:
+        """Return the declared type of a value, or `None`."""
         position = self.declared_positions.get(name)
         if position is None:
             return None
@@ -106,11 +117,11 @@ class Container:
             position -= len(values)
         raise AssertionError("the position of a declared value is out of range")
 
-    def _declaring_fields(self) -> tuple[Any, ...]:
+    def _declaring_fields(self) -> tuple[Sequence[ValueInfoProto], ...]:
         """Return the fields that declare types; where several declare one value, the last one wins."""
         if self.is_function:
             return (getattr(self.container, "value_info", ()),)
-        return self.container.value_info, self.container.output, self.container.input
+        return self._graph.value_info, self._graph.output, self._graph.input
 
     def predefined_names(self) -> set[str]:
         """Return the names defined before the first node.
@@ -118,8 +129,8 @@ class Container:
         The empty name is among them: it represents an omitted input or output.
         """
         if self.is_function:
-            return {"", *self.container.input}
-        graph = self.container
+            return {"", *self._function.input}
+        graph = self._graph
         sparse = (each.values.name for each in graph.sparse_initializer)
         return {"", *map(_get_name, graph.input), *map(_get_name, graph.initializer), *sparse}
 
@@ -128,7 +139,7 @@ class Container:
         """Records of the nodes, in order."""
         return list(read_node_records(self.container))
 
-    def proto_of(self, line: NodeRecord) -> Any:
+    def proto_of(self, line: NodeRecord) -> NodeProto:
         """Return the NodeProto of a record."""
         return self.container.node[line[0]]
 
@@ -152,22 +163,22 @@ class Container:
     def _initializers(self) -> dict[str, int]:
         """Positions of the initializers by name."""
         # Positions, because holding many messages slows protobuf down (see `NodeRecord`).
-        names = () if self.is_function else map(_get_name, self.container.initializer)
+        names = () if self.is_function else map(_get_name, self._graph.initializer)
         return {name: position for position, name in enumerate(names)}
 
     @cached_property
-    def _sparse(self) -> dict[str, Any]:
-        sparse = () if self.is_function else self.container.sparse_initializer
+    def _sparse(self) -> dict[str, SparseTensorProto]:
+        sparse = () if self.is_function else self._graph.sparse_initializer
         return {each.values.name: each for each in sparse}
 
     @cached_property
     def _inputs(self) -> frozenset[str]:
         if self.is_function:
-            return frozenset(self.container.input)
-        return frozenset(value.name for value in self.container.input)
+            return frozenset(self._function.input)
+        return frozenset(value.name for value in self._graph.input)
 
 
-def mentioned_names(container: Any) -> Iterator[str]:
+def mentioned_names(container: ContainerProto) -> Iterator[str]:
     """Yield the names mentioned in `value_info` or quantization annotations.
 
     Optimizers may leave such an entry after they removed its value, so a new value must not take its name.
@@ -240,12 +251,12 @@ down when it grows large.
 """
 
 
-def read_node_record(position: int, node: Any) -> NodeRecord:
+def read_node_record(position: int, node: NodeProto) -> NodeRecord:
     """Return the record of a NodeProto at a position."""
     return position, node.domain, node.op_type, tuple(node.input), tuple(node.output)
 
 
-def read_node_records(container: Any) -> Iterator[NodeRecord]:
+def read_node_records(container: ContainerProto) -> Iterator[NodeRecord]:
     """Yield a record for each node of a GraphProto or FunctionProto, in order."""
     interned: dict[str, str] = {}
     """Interned op_types: each access returns a new string, and a model repeats few of them many times."""

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from opshift.model.attributes import read_attribute
+
+if TYPE_CHECKING:
+    from opshift.model.messages import AttributeProto, NodeProto
 
 
 class Node:
@@ -25,7 +28,7 @@ class Node:
         outputs: Sequence[str],
         attributes: Mapping[str, Any] | None,
         domain: str = "",
-        proto: Any = None,
+        proto: NodeProto | None = None,
     ) -> None:
         self.op_type = op_type
         self.domain = domain
@@ -35,7 +38,7 @@ class Node:
         self._proto = proto
 
     @classmethod
-    def from_proto(cls, proto: Any) -> Node:
+    def from_proto(cls, proto: NodeProto) -> Node:
         """Return a view of a NodeProto."""
         return cls(proto.op_type, proto.input[:], proto.output[:], None, proto.domain, proto)
 
@@ -44,6 +47,7 @@ class Node:
         """Return the attributes by name."""
         # Most nodes are never rewritten, so attributes are read from the NodeProto on first use.
         if self._attributes is None:
+            assert self._proto is not None
             self._attributes = {each.name: each for each in self._proto.attribute[:]}
         return self._attributes
 
@@ -66,8 +70,9 @@ class Node:
         """Return whether this is an unchanged node of the model."""
         return self._proto is not None
 
-    def copy_proto(self) -> Any:
+    def copy_proto(self) -> NodeProto:
         """Return a copy of the NodeProto of this view."""
+        assert self._proto is not None
         copy = type(self._proto)()
         copy.CopyFrom(self._proto)
         return copy
@@ -143,7 +148,7 @@ class Graph:
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Emitted, ...]
-    embedded: Any = None
+    embedded: AttributeProto | None = None
     nodes_after: tuple[Emitted, ...] = ()
 
 
@@ -168,7 +173,7 @@ class Tensor(NamedTuple):
         return value
 
 
-def serialized_attributes(proto: Any) -> Sequence[bytes]:
+def serialized_attributes(proto: NodeProto) -> Sequence[bytes]:
     """Return the serialized attributes of a NodeProto, in order."""
     attributes = proto.attribute
     return [each.SerializeToString() for each in attributes[:]] if attributes else ()

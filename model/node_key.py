@@ -6,12 +6,15 @@ first in the serialized node, so the bytes after them identify its operator and 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opshift.model.graphs import NodeRecord, require_utf8_names
 from opshift.model.node import serialized_attributes
 
-OperatorKey = tuple[Any, ...]
+if TYPE_CHECKING:
+    from opshift.model.messages import NodeProto
+
+OperatorKey = tuple[str | bytes, ...]
 """op_type, domain and serialized attributes of a node."""
 
 NodeKey = tuple[OperatorKey, int, int, tuple[bool, ...]]
@@ -33,7 +36,7 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 """Maximum lengths that a varint encodes in one byte and in two."""
 
 
-def operator_key_of(line: NodeRecord, proto: Any, names: tuple[str, ...]) -> OperatorKey:
+def operator_key_of(line: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> OperatorKey:
     """Return the op_type, domain and attributes of a node in comparable form.
 
     Args:
@@ -49,7 +52,7 @@ def operator_key_of(line: NodeRecord, proto: Any, names: tuple[str, ...]) -> Ope
     return _read_key(line, proto, remainder) if result is None else result
 
 
-def node_key_of(line: NodeRecord, proto: Any, names: tuple[str, ...]) -> NodeKey:
+def node_key_of(line: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
 
     Args:
@@ -70,7 +73,7 @@ def is_small_key(outline: NodeKey) -> bool:
     return sum(map(len, outline[0])) <= MAX_KEY_BYTES
 
 
-def _read_key(line: NodeRecord, proto: Any, remainder: bytes | None) -> OperatorKey:
+def _read_key(line: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
     _, domain, op_type, _, _ = line
     result: OperatorKey = (op_type, domain, *serialized_attributes(proto))
     if (
@@ -85,7 +88,7 @@ def _read_key(line: NodeRecord, proto: Any, remainder: bytes | None) -> Operator
     return result
 
 
-def serialize_without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
+def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes | None:
     """Serialize a NodeProto without its own name and the names of its inputs and outputs.
 
     Args:
@@ -116,12 +119,12 @@ def serialize_without_names(proto: Any, names: tuple[str, ...]) -> bytes | None:
     return raw[start:]
 
 
-def _has_text(proto: Any) -> bool:
+def _has_text(proto: NodeProto) -> bool:
     """Whether a node has a doc string or metadata, which are probably unique and not worth caching."""
     return bool(proto.doc_string or getattr(proto, "metadata_props", ()))
 
 
-def _is_complete(remainder: bytes, proto: Any, operator_key: OperatorKey) -> bool:
+def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:
     """Whether serialized bytes contain a whole operator key and no names.
 
     Protobuf does not guarantee that fields are serialized in the order of their numbers.

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from opshift.model.errors import InvalidModel, OpshiftError
+
+if TYPE_CHECKING:
+    from opshift.model.messages import FunctionProto, OperatorSetIdProto
+
+
+class NamesOperator(Protocol):
+    """Node of a model or emitted node."""
+
+    domain: str
+    op_type: str
 
 
 class LocalFunction(NamedTuple):
@@ -15,14 +26,26 @@ class LocalFunction(NamedTuple):
     overload: str = ""
 
 
-def function_id(function: Any) -> LocalFunction:
-    """Return the identity of a FunctionProto."""
-    return LocalFunction(canonical_domain(function.domain), function.name, getattr(function, "overload", ""))
+def function_id(function: FunctionProto) -> LocalFunction:
+    """Return the identity of a function."""
+    return LocalFunction(canonical_domain(function.domain), function.name, overload_of(function))
 
 
-def function_label(function: Any) -> str:
-    """Return the label of a FunctionProto for messages."""
-    overload = getattr(function, "overload", "")
+def called_function(node: NamesOperator) -> LocalFunction:
+    """Return the identity of the function that a node calls if the model defines it."""
+    return LocalFunction(canonical_domain(node.domain), node.op_type, overload_of(node))
+
+
+def overload_of(owner: object) -> str:
+    """Return the overload of a function or call; empty where its class has none."""
+    # Messages of older `onnx` releases, and emitted nodes, have no overload.
+    overload: str = getattr(owner, "overload", "")
+    return overload
+
+
+def function_label(function: FunctionProto) -> str:
+    """Return the label of a function for messages."""
+    overload = overload_of(function)
     return f"{canonical_domain(function.domain)}.{function.name}" + (f":{overload}" if overload else "")
 
 
@@ -61,7 +84,7 @@ class OperatorId(NamedTuple):
         return cls(canonical_domain(domain), op_type, int(version))
 
 
-def opset_imports(imports: Any, ir_version: int = 3) -> dict[str, int]:
+def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
     """Return opset imports as a mapping from canonical domain to version.
 
     Args:

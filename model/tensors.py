@@ -7,7 +7,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
@@ -15,18 +15,21 @@ from opshift.model.external_data import EXTERNAL
 from opshift.model.node import Tensor
 from opshift.model.offloaded_tensors import with_payload
 
+if TYPE_CHECKING:
+    from opshift.model.messages import SparseTensorProto, TensorProto
+
 DATA_FIELDS = (
     "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data", "raw_data",
 )  # fmt: skip
 """The fields of a TensorProto that hold elements."""
 
 
-def element_count(tensor: Any) -> int | None:
+def element_count(tensor: TensorProto) -> int | None:
     """Return the number of elements of a TensorProto's shape; `None` if a dimension is negative."""
     return None if any(dim < 0 for dim in tensor.dims) else math.prod(tensor.dims)
 
 
-def read_tensor(proto: Any) -> Tensor | None:
+def read_tensor(proto: TensorProto) -> Tensor | None:
     """Return the value of a TensorProto.
 
     Returns:
@@ -46,7 +49,7 @@ def read_tensor(proto: Any) -> Tensor | None:
     return Tensor(kind.name, dims, values) if values is not None and len(values) == math.prod(dims) else None
 
 
-def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | None:
+def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, ...] | None:
     if code and proto.HasField("raw_data"):
         raw = proto.raw_data
         size = struct.calcsize(f"<{code}")
@@ -66,7 +69,7 @@ def _values(proto: Any, code: str, field: str, name: str) -> tuple[Any, ...] | N
     return tuple(map(bool, numbers)) if name == "bool" else numbers
 
 
-def write_tensor(proto: Any, tensor: Tensor, name: str = "") -> None:
+def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "") -> None:
     """Fill an empty TensorProto.
 
     Raises:
@@ -177,7 +180,7 @@ def _byte_table(element_type: str) -> tuple[tuple[int, ...], ...]:
     return tuple(map(tuple, rows))
 
 
-def require_tensor(message: Any) -> Tensor:
+def require_tensor(message: TensorProto | Tensor) -> Tensor:
     """Return the value of a tensor attribute: a TensorProto of the model, or an adapter's `Tensor`.
 
     Raises:
@@ -196,7 +199,7 @@ MAX_DENSE_ELEMENTS = 4096
 """Maximum number of elements of the dense tensor; bounds the memory for a mostly empty tensor."""
 
 
-def read_sparse_tensor(proto: Any) -> Tensor | None:
+def read_sparse_tensor(proto: SparseTensorProto) -> Tensor | None:
     """Return the value of a SparseTensorProto; `None` if it is large, stored externally, or invalid."""
     dims = tuple(proto.dims)
     size = math.prod(dims)

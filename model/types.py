@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER
+
+if TYPE_CHECKING:
+    from opshift.model.messages import TensorShapeProto, TypeProto
 
 Shape = tuple[int | None, ...]
 
 
-def element_type_of(proto: Any) -> str | None:
+def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string of any other type.
 
     Returns:
@@ -22,7 +25,7 @@ def element_type_of(proto: Any) -> str | None:
     return type_to_string(proto)
 
 
-def type_to_string(proto: Any) -> str | None:
+def type_to_string(proto: TypeProto) -> str | None:
     """Return the type string of a TypeProto, such as `tensor(float)` or `seq(map(string, float))`.
 
     Returns:
@@ -48,19 +51,19 @@ def type_to_string(proto: Any) -> str | None:
     return None
 
 
-def _container_text(constructor: str, inner: Any) -> str | None:
+def _container_text(constructor: str, inner: TypeProto) -> str | None:
     text = type_to_string(inner)
     return f"{constructor}({text})" if text else None
 
 
-def shape_of(proto: Any) -> Shape | None:
+def shape_of(proto: TypeProto) -> Shape | None:
     """Return the dimensions of a tensor type, `None` for symbolic ones; `None` if the shape is missing."""
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     return dims_of(proto.tensor_type.shape)
 
 
-def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
+def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
     """Fill an empty TypeProto.
 
     Args:
@@ -83,11 +86,11 @@ def fill_type(proto: Any, text: str, shape: Shape | None) -> None:
             dim.dim_value = size
 
 
-def dims_of(shape: Any) -> tuple[int | None, ...]:
+def dims_of(shape: TensorShapeProto) -> tuple[int | None, ...]:
     """Return the dimensions of a TensorShapeProto, `None` for each unknown or symbolic dimension."""
     return tuple([dim.dim_value if _has_size(dim) else None for dim in shape.dim])
 
 
-def _has_size(dim: Any) -> Any:
+def _has_size(dim: TensorShapeProto.Dimension) -> bool:
     # Some exporters write -1 for an unknown dimension.
     return dim.HasField("dim_value") and dim.dim_value >= 0

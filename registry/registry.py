@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opshift.model.errors import Place
-from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
 from opshift.registry.errors import (
@@ -198,7 +198,7 @@ class Registry:
                 return self._resolved[domain][opset_imports[domain]][node.op_type]
             except KeyError:
                 pass
-        call = LocalFunction(node.domain, node.op_type, getattr(node, "overload", ""))
+        call = LocalFunction(node.domain, node.op_type, overload_of(node))
         other_spelling = {"": DEFAULT_DOMAIN, DEFAULT_DOMAIN: ""}.get(node.domain)
         if call in functions:
             return call

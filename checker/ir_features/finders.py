@@ -15,7 +15,7 @@ from opshift.checker.ir_features.tensor_finders import (
 )
 from opshift.checker.ir_features.type_finder import find_types
 from opshift.checker.ir_features.use import STANDALONE, Use, since
-from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id
+from opshift.model.operator_ids import LocalFunction, called_function, function_id
 from opshift.registry.ir_versions import ir_versions
 
 ATTRIBUTE_DEFAULTS_OBSTACLE = (
@@ -51,11 +51,6 @@ def attribute_defaults(contents: Contents) -> Defaults:
         for _, function in contents.functions
         if getattr(function, "attribute_proto", ())
     }
-
-
-def called_function(node: Any) -> LocalFunction:
-    """Return the identity of the function that a node may call."""
-    return LocalFunction(canonical_domain(node.domain), node.op_type, getattr(node, "overload", ""))
 
 
 def find_functions(contents: Contents) -> Iterator[Use]:

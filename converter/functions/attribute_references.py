@@ -10,7 +10,7 @@ from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
 from opshift.registry.models import OperatorVersion
 
 
@@ -72,7 +72,7 @@ def _supports(node: Node, operator: OperatorVersion) -> bool:
 
 
 def _require_no_function(proto: Any, result: RewriteResult, scope: CallScope) -> None:
-    overload = getattr(proto, "overload", "")
+    overload = overload_of(proto)
     emitted = [
         LocalFunction(
             canonical_domain(each.node.domain), each.node.op_type, overload if each.is_replacement else ""

@@ -9,7 +9,7 @@ from typing import Any
 from opshift.converter.functions.inlined_call import InlinedCall
 from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
-from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id
+from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
 from opshift.registry.registry import Registry
 
 MAX_NODES = 1_000_000
@@ -78,10 +78,6 @@ def _are_equivalent(function: Any, domain: str, opset: int, graph_opset: int, re
     return all(one is another and one is not None for one, another in found)
 
 
-def _function_id(node: Any) -> LocalFunction:
-    return LocalFunction(canonical_domain(node.domain), node.op_type, getattr(node, "overload", ""))
-
-
 class _Inliner:
     """Inliner of one model: its functions and value names."""
 
@@ -100,7 +96,7 @@ class _Inliner:
             count = len(nodes)
             keys = [position * SORT_KEY_STRIDE for position in range(count)]
             for position in range(count):
-                if _function_id(nodes[position]) in self._functions:
+                if called_function(nodes[position]) in self._functions:
                     keys += self._replace(graph, position)
             if len(keys) > count:
                 order = iter(keys)
@@ -127,7 +123,7 @@ class _Inliner:
         waiting, done = [call], []
         while waiting:
             node = waiting.pop()
-            function = self._functions.get(_function_id(node))
+            function = self._functions.get(called_function(node))
             if function is None:
                 done.append(node)
                 continue
@@ -151,8 +147,8 @@ def _inlined_size(model: Any) -> int:
     """Return the number of nodes that the graphs of a model have after inlining."""
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}
-    graph = {name: {_function_id(node) for node in nested_nodes(each)} for name, each in functions.items()}
+    graph = {name: {called_function(node) for node in nested_nodes(each)} for name, each in functions.items()}
     for name in TopologicalSorter(graph).static_order():
         nodes = nested_nodes(functions[name]) if name in functions else ()
-        sizes[name] = sum(sizes[_function_id(node)] for node in nodes) if name in functions else 1
-    return sum(sizes.get(_function_id(node), 1) for top in root_graphs(model) for node in nested_nodes(top))
+        sizes[name] = sum(sizes[called_function(node)] for node in nodes) if name in functions else 1
+    return sum(sizes.get(called_function(node), 1) for node in nested_nodes(*root_graphs(model)))

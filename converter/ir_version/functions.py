@@ -6,10 +6,16 @@ from collections.abc import Iterable, Iterator
 from graphlib import CycleError
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.finders import attribute_defaults, called_function
+from opshift.checker.ir_features.finders import attribute_defaults
 from opshift.checker.ir_features.use import Use
 from opshift.converter.functions.inlining import inline_functions, inlining_obstacles
-from opshift.model.operator_ids import LocalFunction, canonical_domain, function_id, opset_imports
+from opshift.model.operator_ids import (
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    opset_imports,
+)
 
 
 def write_default_attributes(contents: Contents) -> None:

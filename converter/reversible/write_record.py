@@ -16,7 +16,7 @@ from opshift.converter.reversible.record import AddedImport, GraphPath, Recorded
 from opshift.converter.reversible.value_index import ValueIndex
 from opshift.model.graphs import nested_nodes
 from opshift.model.offloaded_tensors import serialize
-from opshift.model.operator_ids import canonical_domain, opset_imports
+from opshift.model.operator_ids import called_function, canonical_domain, opset_imports
 
 
 def update_record(plan: Plan, model: Any) -> None:
@@ -128,7 +128,7 @@ def _merge(copy: RecordedCopy, model: Any) -> bool:
         return False
     for _, container in top_level_graphs(model):
         for node in nested_nodes(container):
-            if ("function", canonical_domain(node.domain), node.op_type, _overload(node)) == copy.place:
+            if ("function", *called_function(node)) == copy.place:
                 node.op_type = copy.name
     model.functions.remove(function)
     return True
@@ -143,10 +143,6 @@ def _serialized_as(function: Any, name: str) -> bytes:
     renamed.CopyFrom(function)
     renamed.name = name
     return serialize(renamed)
-
-
-def _overload(message: Any) -> str:
-    return str(getattr(message, "overload", ""))
 
 
 def remove_unused_imports(imports: Iterable[AddedImport], model: Any) -> tuple[AddedImport, ...]:

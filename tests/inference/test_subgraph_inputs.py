@@ -83,7 +83,8 @@ def test_infers_subgraph_inputs(
     scope_of: ScopeFactory,
 ) -> None:
     body = _body_scope(node, scope_of, opset)
-    names = [value.name for value in body.container.input]
+    graph = next(each.g for each in node.attribute if each.name == "body")
+    names = [value.name for value in graph.input]
     assert [body.element_type(f"{name}2") for name in names] == types
     assert [body.shape(f"{name}2") for name in names] == shapes
 
