@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
@@ -11,16 +11,20 @@ from opshift.converter.reversible.apply_restorations import remove_leftovers, re
 from opshift.converter.rewrite.write_nodes import fill_node, update_node
 from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
 from opshift.model.attributes import TENSOR, graphs_in
-from opshift.model.graphs import training_graphs
+from opshift.model.graphs import ContainerProto, is_graph, training_graphs
+from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
 
 FIRST_IR_WITH_OPSET_IMPORTS = 3
 """First IR version with opset imports; older models have opset 1 implicitly."""
 
 
-def apply_plan(plan: Plan, model: Any) -> None:
+def apply_plan(plan: Plan, model: ModelProto) -> None:
     """Apply a plan to the planned model or to a copy of it, in place.
 
     Raises:
@@ -53,14 +57,14 @@ def apply_plan(plan: Plan, model: Any) -> None:
     _add_imports(model.opset_import, [plan.graph, *plan.training])
 
 
-def _update_versions(imports: Any, targets: Mapping[str, int]) -> None:
+def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str, int]) -> None:
     for item in imports:
         target = targets.get(canonical_domain(item.domain), item.version)
         if target != item.version:
             item.version = target
 
 
-def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
+def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPlan]) -> None:
     needed = {
         name: opset for plan in plans for item in plan.walk() for name, opset in item.new_imports.items()
     }
@@ -70,7 +74,7 @@ def _add_imports(imports: Any, plans: list[ContainerPlan]) -> None:
         new.version = opset
 
 
-def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bool) -> None:
+def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initializers: bool) -> None:
     nodes = container.node
     # Subgraphs first: new nodes copy the subgraphs of the node that they replace.
     for index, attribute, position, inner in plan.subgraphs:
@@ -82,22 +86,22 @@ def _apply_container(plan: ContainerPlan, container: Any, takes_initializers: bo
     order: list[int] = []
     for change in plan.changes:
         order += _replace(nodes, change)
-    if not takes_initializers:
-        order += _constant_nodes(nodes, plan.constants)
-    else:
+    if takes_initializers and is_graph(container):
         for name, tensor in plan.constants.items():
             write_tensor(container.initializer.add(), tensor, name)
+    else:
+        order += _constant_nodes(nodes, plan.constants)
     if order:
         _sort(nodes, plan.node_count, plan.changes, order)
     remove_leftovers(plan.reversal, container)
 
 
-def _subgraph(node: Any, attribute: str, position: int) -> Any:
+def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
     found = next(item for item in node.attribute if item.name == attribute)
     return list(graphs_in(found))[position]
 
 
-def _replace(nodes: Any, change: NodeChange) -> list[int]:
+def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     """Write the replacement over a node and append the other new nodes at the end.
 
     Returns:
@@ -114,8 +118,8 @@ def _replace(nodes: Any, change: NodeChange) -> list[int]:
     added = [nodes.add() for _ in offsets]
     protos = (*added[:main], original, *added[main:])
     if isinstance(result, CacheHit):
-        for mould, proto in zip(result.cached.templates, protos, strict=True):
-            mould.fill(proto, result.names)
+        for template, proto in zip(result.cached.templates, protos, strict=True):
+            template.fill(proto, result.names)
     else:
         for written, proto in zip(result.nodes, protos, strict=True):
             if proto is not original:
@@ -130,7 +134,7 @@ SORT_KEY_STRIDE = 1 << 20
 """Distance between the sort keys of two neighbouring nodes; the nodes inserted between them use the gap."""
 
 
-def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
+def _constant_nodes(nodes: Repeated[NodeProto], constants: Mapping[str, Tensor]) -> list[int]:
     for name, tensor in constants.items():
         node = nodes.add()
         node.op_type = "Constant"
@@ -142,7 +146,7 @@ def _constant_nodes(nodes: Any, constants: Mapping[str, Tensor]) -> list[int]:
     return [-SORT_KEY_STRIDE] * len(constants)
 
 
-def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -> None:
+def _sort(nodes: Repeated[NodeProto], count: int, changes: list[NodeChange], added: list[int]) -> None:
     """Move the appended nodes to their positions."""
     # A repeated field can neither insert nor take a list of keys. upb calls the key function once per node,
     # in the order of the field, so an iterator delivers the keys.
@@ -150,21 +154,21 @@ def _sort(nodes: Any, count: int, changes: list[NodeChange], added: list[int]) -
     nodes.sort(key=lambda _: next(keys))
 
 
-def copy_device_configurations(successor: Any, others: Sequence[Any]) -> None:
+def copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProto]) -> None:
     """Copy the device configurations of a node to all nodes that replace it.
 
     The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce
     its tensor.
 
     Args:
-        successor: the NodeProto that has the configurations.
+        replacement: the NodeProto that has the configurations.
         others: the other new NodeProtos.
     """
-    if not getattr(successor, "device_configurations", ()):
+    if not getattr(replacement, "device_configurations", ()):
         return
     for node in others:
-        node.device_configurations.extend(successor.device_configurations)
-    for node in (successor, *others):
+        node.device_configurations.extend(replacement.device_configurations)
+    for node in (replacement, *others):
         tensors = {*node.input, *node.output}
         for each in node.device_configurations:
             for position in reversed(range(len(each.sharding_spec))):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 from opshift.converter.convert import convert_with
 from opshift.converter.options import AllowLike, Options
@@ -12,31 +12,49 @@ from opshift.converter.target import TargetLike, read_target
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
 from opshift.model.graphs import graphs_of
-from opshift.model.messages import IR_VERSION, ModelProto
+from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.registry import Registry, default_registry
 
-Known = Any
+
+class SerializableMessage(Protocol):
+    """Message of any class: the project's or that of `onnx`."""
+
+    def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
+        """Return the serialized message."""
+
+
+class NodeMessage(SerializableMessage, Protocol):
+    """NodeProto of any class."""
+
+    @property
+    def domain(self) -> str:
+        """Domain of the operator."""
+
+
+NodeClass = TypeVar("NodeClass", bound=NodeMessage)
+
+Known = str | tuple[str, Sequence[int | str | None] | None] | SerializableMessage
 """Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
 
 
 @dataclass(frozen=True)
-class ConvertedNode:
+class ConvertedNode(Generic[NodeClass]):
     """Nodes that replace a converted node.
 
     Attributes:
         nodes: the nodes, in order; instances of the class of the original node.
-        constants: TensorProtos that the nodes read by name, to be added as initializers.
+        constants: TensorProtos that the nodes read by name, to be added as initializers; of the same library.
         opsets: opset versions that the nodes are written for, by domain.
     """
 
-    nodes: tuple[Any, ...]
+    nodes: tuple[NodeClass, ...]
     constants: tuple[Any, ...]
     opsets: Mapping[str, int]
 
 
 def convert_node(
-    node: Any,
+    node: NodeClass,
     source: TargetLike,
     target: TargetLike,
     *,
@@ -44,7 +62,7 @@ def convert_node(
     taken: Iterable[str] = (),
     allow: AllowLike = (),
     registry: Registry | None = None,
-) -> ConvertedNode:
+) -> ConvertedNode[NodeClass]:
     """Convert a NodeProto from one opset to another, like `convert_version` in a model.
 
     Args:
@@ -74,7 +92,8 @@ def convert_node(
         _of_domain(target, node.domain), allow=allow, ir_version="keep", registry=registry, inplace=True
     )
     convert_with(model, options)
-    node_class, tensor_class = type(node), type(type(node)().attribute.add().t)
+    node_class: Any = type(node)
+    tensor_class = type(node_class().attribute.add().t)
     return ConvertedNode(
         tuple(node_class.FromString(each.SerializeToString()) for each in model.graph.node),
         tuple(
@@ -91,7 +110,7 @@ def _of_domain(opset: TargetLike, domain: str) -> TargetLike:
     return {canonical_domain(domain): opset} if is_number else opset
 
 
-def _add_values(graph: Any, known: Mapping[str, Known], taken: Iterable[str]) -> None:
+def _add_values(graph: GraphProto, known: Mapping[str, Known], taken: Iterable[str]) -> None:
     """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
     node = graph.node[0]
     read = dict.fromkeys(
@@ -111,7 +130,7 @@ def _add_values(graph: Any, known: Mapping[str, Known], taken: Iterable[str]) ->
             graph.output.add(name=name)
 
 
-def _add_value(graph: Any, name: str, known: Known) -> None:
+def _add_value(graph: GraphProto, name: str, known: Any) -> None:
     if hasattr(known, "data_type"):
         tensor = graph.initializer.add()
         tensor.ParseFromString(known.SerializeToString())
@@ -121,11 +140,13 @@ def _add_value(graph: Any, name: str, known: Known) -> None:
     if hasattr(known, "tensor_type"):
         value.type.ParseFromString(known.SerializeToString())
     elif known is not None:
-        _set_tensor_type(value.type.tensor_type, name, known)
+        element, dims = (known, None) if isinstance(known, str) else known
+        _set_tensor_type(value.type.tensor_type, name, element, dims)
 
 
-def _set_tensor_type(tensor: Any, name: str, known: Known) -> None:
-    element, dims = (known, None) if isinstance(known, str) else known
+def _set_tensor_type(
+    tensor: TypeProto.Tensor, name: str, element: str, dims: Sequence[int | str | None] | None
+) -> None:
     if element not in BY_NAME:
         raise UsageError(
             f"unknown element type {element!r} of input {name!r}", remedy="pass an element type such as float"
@@ -142,10 +163,10 @@ def _set_tensor_type(tensor: Any, name: str, known: Known) -> None:
             added.dim_param = dim
 
 
-def _captured_names(graph: Any) -> Iterator[str]:
+def _captured_names(graph: GraphProto) -> Iterator[str]:
     """Yield the names that a graph reads from its enclosing graphs."""
-    produced = {"", *(each.name for each in (*graph.input, *graph.initializer))}
-    produced |= {each.values.name for each in graph.sparse_initializer}
+    produced = {"", *(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)}
+    produced |= {tensor.values.name for tensor in graph.sparse_initializer}
     for node in graph.node:
         yield from (name for name in node.input if name not in produced)
         yield from (

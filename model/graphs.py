@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, TypeVar, cast
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
@@ -54,6 +54,11 @@ def require_utf8_names(names: Iterable[str]) -> str:
 
 
 _get_name = attrgetter("name")
+
+
+def is_graph(container: ContainerProto) -> TypeGuard[GraphProto]:
+    """Return whether a container of nodes is a graph, not a function: only graphs have initializers."""
+    return hasattr(container, "initializer")
 
 
 class Container:

@@ -10,6 +10,8 @@ from google.protobuf.message import DecodeError as DecodeError
 from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message import Message as Message
 
+Repeated = RepeatedCompositeFieldContainer
+
 Version: EnumTypeWrapper
 OperatorStatus: EnumTypeWrapper
 IR_VERSION: int

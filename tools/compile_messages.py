@@ -39,6 +39,8 @@ from google.protobuf.internal.enum_type_wrapper import EnumTypeWrapper
 from google.protobuf.message import DecodeError as DecodeError
 from google.protobuf.message import EncodeError as EncodeError
 from google.protobuf.message import Message as Message
+
+Repeated = RepeatedCompositeFieldContainer
 """
 INDENT: Final = "    "
 SCALARS: Final = {

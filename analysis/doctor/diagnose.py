@@ -13,8 +13,8 @@ from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.files import model_of
-from opshift.model.graphs import node_label, training_graphs
-from opshift.model.messages import FunctionProto, GraphProto, ModelProto, OperatorSetIdProto
+from opshift.model.graphs import ContainerProto, node_label, training_graphs
+from opshift.model.messages import ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
@@ -74,7 +74,7 @@ class _Doctor:
 
     def _survey(
         self,
-        container: GraphProto | FunctionProto,
+        container: ContainerProto,
         path: str,
         opsets: Mapping[str, int],
         parent: Scope | None = None,

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from opshift.inference.constants import read_constant_node
-from opshift.model.graphs import graphs_of
-from opshift.model.messages import FunctionProto, GraphProto, ModelProto
+from opshift.model.graphs import ContainerProto, graphs_of
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.model.tensors import read_tensor
@@ -76,7 +76,7 @@ def _implemented_version(operator: OperatorVersion, opset: int) -> int:
 class ExecutedGraph(NamedTuple):
     """Graph or function, its opset imports, and the enclosing graph."""
 
-    container: GraphProto | FunctionProto
+    container: ContainerProto
     opsets: Mapping[str, int]
     outer: ExecutedGraph | None = None
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import overload
 
 from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
 from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.model.errors import CannotConvert
+from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
 from opshift.registry.models import OperatorVersion
@@ -16,18 +18,18 @@ from opshift.registry.models import OperatorVersion
 
 @overload
 def restore_references(
-    node: Node, proto: Any, result: NodeRewrite, scope: CallScope
+    node: Node, proto: NodeProto, result: NodeRewrite, scope: CallScope
 ) -> tuple[Node, NodeRewrite]: ...
 
 
 @overload
 def restore_references(
-    node: Node, proto: Any, result: RewriteResult, scope: CallScope
+    node: Node, proto: NodeProto, result: RewriteResult, scope: CallScope
 ) -> tuple[Node, RewriteResult]: ...
 
 
 def restore_references(
-    node: Node, proto: Any, result: RewriteResult, scope: CallScope
+    node: Node, proto: NodeProto, result: RewriteResult, scope: CallScope
 ) -> tuple[Node, RewriteResult]:
     """Return the original node and its rewrite, with references to attributes of the call restored.
 
@@ -71,7 +73,7 @@ def _supports(node: Node, operator: OperatorVersion) -> bool:
     return len(node.inputs) <= operator.max_input and node.attributes.keys() <= operator.attributes.keys()
 
 
-def _require_no_function(proto: Any, result: RewriteResult, scope: CallScope) -> None:
+def _require_no_function(proto: NodeProto, result: RewriteResult, scope: CallScope) -> None:
     overload = overload_of(proto)
     emitted = [
         LocalFunction(
@@ -89,7 +91,7 @@ def _require_no_function(proto: Any, result: RewriteResult, scope: CallScope) ->
         )
 
 
-def _with_references(emitted: Emission, references: dict[int, Any]) -> Emission:
+def _with_references(emitted: Emission, references: Mapping[int, object]) -> Emission:
     node = emitted.node
     if not any(id(value) in references for value in node.attributes.values()):
         return emitted

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opshift.model.attributes import graphs_in
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
 
 NameFactory = Callable[[str], str]
 """Function that returns an unused value name, derived from a hint."""
@@ -24,7 +35,7 @@ class InlinedCall:
         has_identity: whether Identity nodes were added, for outputs that are also inputs or returned twice.
     """
 
-    def __init__(self, call: Any, function: Any, fresh: NameFactory) -> None:
+    def __init__(self, call: NodeProto, function: FunctionProto, fresh: NameFactory) -> None:
         self._call = call
         self._fresh = fresh
         defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
@@ -42,7 +53,9 @@ class InlinedCall:
         self.value_info = list(self._values(function, names, {*arguments.values(), *call.output}))
         self._copy_call_properties()
 
-    def _values(self, function: Any, names: Mapping[str, str], known: set[str]) -> Iterator[Any]:
+    def _values(
+        self, function: FunctionProto, names: Mapping[str, str], known: set[str]
+    ) -> Iterator[ValueInfoProto]:
         for value in getattr(function, "value_info", ()):
             name = names.get(value.name, "")
             if name and name not in known:
@@ -72,13 +85,13 @@ class InlinedCall:
         if not getattr(replacement, "device_configurations", True):
             replacement.device_configurations.extend(call.device_configurations)
 
-    def _instantiate(self, node: Any, names: Mapping[str, str]) -> Any:
+    def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
         copy = type(node)()
         copy.CopyFrom(node)
         self._rename(copy, names)
         return copy
 
-    def _rename(self, node: Any, names: Mapping[str, str]) -> None:
+    def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
         for field in (node.input, node.output):
             for position, name in enumerate(field):
                 field[position] = names.get(name, name)
@@ -91,7 +104,7 @@ class InlinedCall:
             for graph in graphs_in(attribute):
                 self._rename_graph(graph, names)
 
-    def _resolve(self, attributes: Any, position: int) -> None:
+    def _resolve(self, attributes: Repeated[AttributeProto], position: int) -> None:
         """Replace an attribute reference by its value, or remove the attribute if its value is absent."""
         name = attributes[position].name
         value = self._attributes.get(attributes[position].ref_attr_name)
@@ -101,28 +114,29 @@ class InlinedCall:
         attributes[position].CopyFrom(value)
         attributes[position].name = name
 
-    def _rename_graph(self, graph: Any, outer: Mapping[str, str]) -> None:
-        values = (*graph.input, *graph.initializer, *(each.values for each in graph.sparse_initializer))
+    def _rename_graph(self, graph: GraphProto, outer: Mapping[str, str]) -> None:
+        sparse = (tensor.values for tensor in graph.sparse_initializer)
+        values: list[ValueInfoProto | TensorProto] = [*graph.input, *graph.initializer, *sparse]
         produced = (name for node in graph.node for name in node.output if name)
         names = {**outer}
-        for name in dict.fromkeys((*(each.name for each in values), *produced)):
+        for name in dict.fromkeys((*(value.name for value in values), *produced)):
             names[name] = self._fresh(name) if name else name
-        for each in (*values, *graph.output, *graph.value_info):
-            each.name = names.get(each.name, each.name)
+        for value in [*values, *graph.output, *graph.value_info]:
+            value.name = names.get(value.name, value.name)
         for node in graph.node:
             self._rename(node, names)
         for annotation in graph.quantization_annotation:
             annotation.tensor_name = names.get(annotation.tensor_name, annotation.tensor_name)
-            for each in annotation.quant_parameter_tensor_names:
-                each.value = names.get(each.value, each.value)
+            for entry in annotation.quant_parameter_tensor_names:
+                entry.value = names.get(entry.value, entry.value)
 
 
-def _used_outputs(call: Any, function: Any) -> list[tuple[str, str]]:
+def _used_outputs(call: NodeProto, function: FunctionProto) -> list[tuple[str, str]]:
     """Return the outputs of a function that a call uses, each with its name in the call."""
     return [(name, output) for name, output in zip(function.output, call.output, strict=False) if output]
 
 
-def _identity_node(node: Any, name: str, output: str) -> Any:
+def _identity_node(node: NodeProto, name: str, output: str) -> NodeProto:
     """Return an Identity node for an output that is also an input, or that is returned twice."""
     node.op_type = "Identity"
     node.input.append(name)

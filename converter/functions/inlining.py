@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from graphlib import TopologicalSorter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from opshift.converter.functions.inlined_call import InlinedCall
 from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
+from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id
 from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
 
 MAX_NODES = 1_000_000
 """Maximum number of nodes after inlining.
@@ -22,7 +26,7 @@ SORT_KEY_STRIDE = 1 << 32
 """Distance between the sort keys of two neighbouring nodes; the nodes of an inlined call use the gap."""
 
 
-def inline_functions(model: Any) -> None:
+def inline_functions(model: ModelProto) -> None:
     """Replace every call of a local function by the nodes of the function, then remove the functions.
 
     Only the calls change. `inlining_obstacles` checks beforehand whether the result is equivalent.
@@ -40,8 +44,8 @@ def inline_functions(model: Any) -> None:
 
 
 def inlining_obstacles(
-    model: Any, opsets: Mapping[str, int], targets: Mapping[str, int], registry: Registry
-) -> Iterator[tuple[Any, str]]:
+    model: ModelProto, opsets: Mapping[str, int], targets: Mapping[str, int], registry: Registry
+) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
     Args:
@@ -66,12 +70,14 @@ def inlining_obstacles(
         yield model.functions[0], f"inlining would produce {total:,} nodes, more than {MAX_NODES:,}"
 
 
-def _add_import(imports: Any, domain: str, version: int) -> None:
+def _add_import(imports: Repeated[OperatorSetIdProto], domain: str, version: int) -> None:
     if all(canonical_domain(each.domain) != canonical_domain(domain) for each in imports):
         imports.add(domain=domain, version=version)
 
 
-def _are_equivalent(function: Any, domain: str, opset: int, graph_opset: int, registry: Registry) -> bool:
+def _are_equivalent(
+    function: FunctionProto, domain: str, opset: int, graph_opset: int, registry: Registry
+) -> bool:
     """Whether the operators of a domain that a function uses have the same versions at two opsets."""
     used = {node.op_type for node in nested_nodes(function) if canonical_domain(node.domain) == domain}
     found = [(registry.at(name, opset, domain), registry.at(name, graph_opset, domain)) for name in used]
@@ -81,13 +87,13 @@ def _are_equivalent(function: Any, domain: str, opset: int, graph_opset: int, re
 class _Inliner:
     """Inliner of one model: its functions and value names."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: ModelProto) -> None:
         self._functions = {function_id(each): each for each in model.functions}
         self._names = FreshNames()
         self._names.name_sets.append(set(_value_names(model)))
         self.needs_identity = False
 
-    def inline(self, top: Any) -> None:
+    def inline(self, top: GraphProto) -> None:
         """Replace the calls in a graph and its subgraphs."""
         waiting = [top]
         while waiting:
@@ -99,11 +105,10 @@ class _Inliner:
                 if called_function(nodes[position]) in self._functions:
                     keys += self._replace(graph, position)
             if len(keys) > count:
-                order = iter(keys)
-                nodes.sort(key=lambda _, order=order: next(order))
+                _sort(nodes, keys)
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
-    def _replace(self, graph: Any, position: int) -> list[int]:
+    def _replace(self, graph: GraphProto, position: int) -> list[int]:
         """Replace a call: write one node over it, append the others, and return their sort keys."""
         call = graph.node[position]
         new_nodes = self._expand(call, graph)
@@ -118,7 +123,7 @@ class _Inliner:
             call.Clear()
         return [position * SORT_KEY_STRIDE + index - main for index in range(len(new_nodes)) if index != main]
 
-    def _expand(self, call: Any, graph: Any) -> list[Any]:
+    def _expand(self, call: NodeProto, graph: GraphProto) -> list[NodeProto]:
         """Return the nodes of a call, with nested calls expanded."""
         waiting, done = [call], []
         while waiting:
@@ -134,16 +139,22 @@ class _Inliner:
         return done
 
 
-def _value_names(model: Any) -> Iterator[str]:
+def _sort(nodes: Repeated[NodeProto], keys: Iterable[int]) -> None:
+    # A repeated field cannot be sorted by a list of keys, but it asks for the key of each node in order.
+    order = iter(keys)
+    nodes.sort(key=lambda _: next(order))
+
+
+def _value_names(model: ModelProto) -> Iterator[str]:
     for graph in nested_containers(root_graphs(model)):
-        yield from (each.values.name for each in graph.sparse_initializer)
-        for values in (graph.input, graph.initializer, graph.value_info):
-            yield from (each.name for each in values)
+        yield from (value.name for value in (*graph.input, *graph.value_info))
+        yield from (tensor.name for tensor in graph.initializer)
+        yield from (tensor.values.name for tensor in graph.sparse_initializer)
         for node in graph.node:
             yield from node.output
 
 
-def _inlined_size(model: Any) -> int:
+def _inlined_size(model: ModelProto) -> int:
     """Return the number of nodes that the graphs of a model have after inlining."""
     functions = {function_id(each): each for each in model.functions}
     sizes: dict[LocalFunction, int] = {}

@@ -5,13 +5,21 @@ Apart from `restore`, which plans it and imports pydantic: every conversion appl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from opshift.converter.plan.restorations import Restorations
+from opshift.model.graphs import ContainerProto
+from opshift.model.messages import Message, NodeProto
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
 
 
-def restore_originals(reversal: Restorations, nodes: Any) -> None:
+Item = TypeVar("Item", bound=Message)
+
+
+def restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> None:
     """Replace nodes with their originals, and clear the nodes to be removed."""
     for position, each in reversal.restored.items():
         if not each.group.is_original:
@@ -21,7 +29,7 @@ def restore_originals(reversal: Restorations, nodes: Any) -> None:
         nodes[position].Clear()
 
 
-def remove_leftovers(reversal: Restorations, container: Any) -> None:
+def remove_leftovers(reversal: Restorations, container: ContainerProto) -> None:
     """Remove cleared nodes, unused added constants, and the value_info of removed values."""
     if reversal.removed:
         _remove(container.node, lambda node: not node.ByteSize())
@@ -30,7 +38,7 @@ def remove_leftovers(reversal: Restorations, container: Any) -> None:
             _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
 
 
-def _remove(field: Any, is_removed: Callable[[Any], bool]) -> None:
+def _remove(field: Repeated[Item], is_removed: Callable[[Item], bool]) -> None:
     """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
     keys = [is_removed(each) for each in field]
     count = sum(keys)

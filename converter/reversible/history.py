@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain
-from typing import Any
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
 from opshift.converter.ir_version.change import IrChange
@@ -32,8 +31,8 @@ from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.converter.target import Target
 from opshift.model.fresh_names import FreshNames
-from opshift.model.graphs import read_node_record, training_graphs
-from opshift.model.messages import NodeProto
+from opshift.model.graphs import ContainerProto, read_node_record, training_graphs
+from opshift.model.messages import ModelProto, NodeProto
 
 
 class History:
@@ -47,7 +46,7 @@ class History:
         InvalidModel: the record in the model is damaged.
     """
 
-    def __init__(self, model: Any, is_continued: bool) -> None:
+    def __init__(self, model: ModelProto, is_continued: bool) -> None:
         self.is_continued = is_continued
         self._model = model
         self._record = read_record(model)
@@ -152,7 +151,7 @@ class History:
         return IrChange(change.before, before)
 
     @cached_property
-    def _originals(self) -> dict[int, list[Any]]:
+    def _originals(self) -> dict[int, list[NodeProto]]:
         """Original nodes of the recorded groups, by the identity of the graph or function."""
         sample = NodeProto()
         return {
@@ -185,7 +184,7 @@ class History:
                 found[id(container)] = part
         return found
 
-    def _used_outside(self, container: Any) -> frozenset[str]:
+    def _used_outside(self, container: ContainerProto) -> frozenset[str]:
         """Return the names of a graph's values that training uses from outside the graph."""
         return (
             self._training_reads | self._bound_names if container is self._model.graph else self._bound_names

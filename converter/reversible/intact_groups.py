@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.converter.reversible.preconditions import preconditions_hold, preconditions_of
 from opshift.converter.reversible.record import RecordEntry, RecordPart, damaged_record
 from opshift.converter.reversible.value_index import ValueIndex, free_names
 from opshift.converter.survey.survey import ContainerSurvey
-from opshift.model.messages import DecodeError
+from opshift.model.messages import DecodeError, NodeProto
 from opshift.model.operator_ids import canonical_domain
 
 
@@ -26,7 +26,7 @@ class Group(NamedTuple):
     """
 
     entry: RecordEntry
-    original: Any
+    original: NodeProto
     opset: int
     positions: tuple[int, ...]
     place: int
@@ -83,7 +83,7 @@ def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]
     return Group(entry, original, opset, positions, place, frozenset(produced - restored))
 
 
-def read_original(entry: RecordEntry, node: Any) -> Any:
+def read_original(entry: RecordEntry, node: NodeProto) -> NodeProto:
     """Return the original node of an entry, as a message of the class of `node`.
 
     An entry without a serialized node describes `node` itself.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from opshift.converter.plan.changes import ContainerPlan, NodeChange
 from opshift.converter.reversible.intact_groups import Group
@@ -21,6 +20,7 @@ from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope
 from opshift.model.graphs import graphs_of
+from opshift.model.messages import NodeProto
 from opshift.model.offloaded_tensors import serialize, serialized_size
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.errors import ResolveError
@@ -54,7 +54,7 @@ def added_entries(found: ContainerPlan, surveyed: ContainerSurvey, router: Route
             yield from _new_entries(proto, changes.get(index), scope)
 
 
-def _new_entries(proto: Any, change: NodeChange | None, scope: Scope) -> Iterator[RecordEntry]:
+def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> Iterator[RecordEntry]:
     has_subgraphs = any(graphs_of(proto))
     if has_subgraphs and (change is None or serialized_size(proto) > MAX_RECORDED_NODE_SIZE):
         return
@@ -69,7 +69,7 @@ def _new_entries(proto: Any, change: NodeChange | None, scope: Scope) -> Iterato
 
 
 def _group_entries(
-    original: Any, opsets: tuple[Opset, ...], written: tuple[Emission, ...], scope: Scope
+    original: NodeProto, opsets: tuple[Opset, ...], written: tuple[Emission, ...], scope: Scope
 ) -> Iterator[RecordEntry]:
     group = first_outputs_of(written)
     if all(group):  # a node without named outputs cannot be found again
@@ -103,7 +103,7 @@ class _ReverseConversion:
         start = {DEFAULT_DOMAIN: router.default_opset, **scope.opsets}
         self._reverse_router = router_for(scope.registry, frozenset(start.items()))
 
-    def changes(self, proto: Any) -> bool:
+    def changes(self, proto: NodeProto) -> bool:
         """Return whether the reverse conversion would change a node that stays unchanged now."""
         domain = canonical_domain(proto.domain)
         if domain not in self._scope.opsets:
@@ -115,5 +115,5 @@ class _ReverseConversion:
         return bool(route.steps) and route.affected_element_types is None
 
 
-def _hex(proto: Any) -> str:
+def _hex(proto: NodeProto) -> str:
     return serialize(proto).hex()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Set
-from typing import Any
 
 from opshift.converter.functions.attribute_references import restore_references
 from opshift.converter.plan.restorations import Restoration, Restorations
@@ -17,6 +16,7 @@ from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of
+from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.errors import ResolveError
@@ -90,7 +90,7 @@ def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
     return (target - current) * (group.opset - current) > 0
 
 
-def _operator_label(node: Any, scope: Scope) -> str:
+def _operator_label(node: NodeProto, scope: Scope) -> str:
     found = scope.operator(node.op_type, node.domain)
     return str(found.id) if found else f"{canonical_domain(node.domain)}.{node.op_type}"
 

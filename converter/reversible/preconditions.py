@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from hashlib import blake2b
-from typing import Any
 
 from opshift.converter.reversible.record import Precondition
 from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
+from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import serialize
 
 UNKNOWN_PRECONDITION = Precondition()
 
 
-def preconditions_of(original: Any, read: Set[str], scope: Scope) -> tuple[Precondition, ...]:
+def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> tuple[Precondition, ...]:
     """Return the precondition of each input of a node.
 
     If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
@@ -44,7 +44,7 @@ def _agree(then: Precondition, now: Precondition) -> bool:
     return same_type and same_rank and then.value in ("", now.value)
 
 
-def _preconditions(original: Any, read: Set[str], scope: Scope) -> Iterator[Precondition]:
+def _preconditions(original: NodeProto, read: Set[str], scope: Scope) -> Iterator[Precondition]:
     for name in original.input:
         yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION
     if any(each.ref_attr_name for each in original.attribute):
@@ -69,7 +69,7 @@ def _attributes_digest(node: Node) -> str:
     return _digest("".join(f"{name} {_text(value)}" for name, value in by_name))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return serialize(value).hex() if hasattr(value, "ref_attr_name") else repr(value)
 
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
 from opshift.converter.reversible.metadata_key import METADATA_KEY
 from opshift.model.errors import InvalidModel
+from opshift.model.messages import ModelProto
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to `ROOM` bytes plus `RATIO` times the size of its text."""
@@ -133,7 +134,7 @@ class RecordHeader(NamedTuple):
     is_continued: bool
 
 
-def read_record(model: Any) -> ConversionRecord | None:
+def read_record(model: ModelProto) -> ConversionRecord | None:
     """Return the record of a model, or `None` if there is no record.
 
     Raises:
@@ -149,7 +150,7 @@ def read_record(model: Any) -> ConversionRecord | None:
         raise damaged_record() from error
 
 
-def write_record(model: Any, record: ConversionRecord | None) -> None:
+def write_record(model: ModelProto, record: ConversionRecord | None) -> None:
     """Write a record into the metadata of a model and replace the old one, or remove it for `None`."""
     existing = [index for index, each in enumerate(model.metadata_props) if each.key == METADATA_KEY]
     if record is None:

@@ -9,7 +9,8 @@ from typing import Any
 
 from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import ContainerProto, graphs_of
+from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import canonical_domain
 
@@ -23,10 +24,10 @@ class ValueIndex:
     Attributes:
         container: GraphProto or FunctionProto.
         nodes: its nodes, in order.
-        makers: position of the producer by value name.
+        producers: position of the producer by value name.
     """
 
-    def __init__(self, container: Any) -> None:
+    def __init__(self, container: ContainerProto) -> None:
         self.container = container
         self.nodes = list(container.node)
         self.producers = {
@@ -35,7 +36,7 @@ class ValueIndex:
         self._reads: dict[int, frozenset[str]] = {}
 
     @cached_property
-    def initializers(self) -> dict[str, Any]:
+    def initializers(self) -> dict[str, TensorProto]:
         """Initializers by name."""
         return {each.name: each for each in getattr(self.container, "initializer", ())}
 
@@ -80,27 +81,27 @@ class ValueIndex:
         if not all(map(self.has_constant, read)):
             return None
         tensors = [self.initializers.get(name) or self.nodes[self.producers[name]] for name in read]
-        return _digest_messages([self.nodes[each] for each in positions] + tensors)
+        return _digest_messages([*(self.nodes[position] for position in positions), *tensors])
 
 
-def _digest_messages(messages: Sequence[Any]) -> str:
-    found = blake2b(digest_size=8)
-    for each in messages:
-        data = serialize(each)
+def _digest_messages(messages: Sequence[Message]) -> str:
+    digest = blake2b(digest_size=8)
+    for message in messages:
+        data = serialize(message)
         # the length keeps different splits of the same bytes apart
-        found.update(len(data).to_bytes(8, "little"))
-        found.update(data)
-    return found.hexdigest()
+        digest.update(len(data).to_bytes(8, "little"))
+        digest.update(data)
+    return digest.hexdigest()
 
 
-def names_read(node: Any) -> Iterator[str]:
+def names_read(node: NodeProto) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs read, including values of these subgraphs."""
     yield from node.input[:]
     for graph in graphs_of(node):
         yield from names_read_in_graph(graph)
 
 
-def names_defined(node: Any) -> Iterator[str]:
+def names_defined(node: NodeProto) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
     for graph in graphs_of(node):
@@ -110,14 +111,14 @@ def names_defined(node: Any) -> Iterator[str]:
             yield from names_defined(inner)
 
 
-def names_read_in_graph(graph: Any) -> Iterator[str]:
+def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
     """Yield the names of a graph's inputs and outputs, and the names that its nodes read."""
     yield from _names_outside_nodes(graph)
     for node in graph.node:
         yield from names_read(node)
 
 
-def free_names(node: Any) -> set[str]:
+def free_names(node: NodeProto) -> set[str]:
     """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
     found = set(node.input)
     for graph in graphs_of(node):
@@ -129,18 +130,18 @@ def free_names(node: Any) -> set[str]:
     return found - {""}
 
 
-def domains_of(node: Any) -> set[str]:
+def domains_of(node: NodeProto) -> set[str]:
     """Return the domains of a NodeProto and of all nodes in its subgraphs."""
     nested = (domains_of(inner) for graph in graphs_of(node) for inner in graph.node)
     return {canonical_domain(node.domain)}.union(*nested)
 
 
-def first_output(node: Any) -> str:
+def first_output(node: NodeProto) -> str:
     """Return the first named output of a NodeProto, which identifies the node; empty if there is none."""
     return next(filter(None, node.output), "")
 
 
-def _names_outside_nodes(container: Any) -> Iterator[str]:
+def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
     """Yield the names that a graph or function uses outside its nodes."""
     for value in (*container.input, *container.output):
         yield value if isinstance(value, str) else value.name

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from opshift.converter.plan.changes import ContainerPlan, Plan
 from opshift.converter.reversible.graph_paths import (
@@ -14,12 +13,13 @@ from opshift.converter.reversible.graph_paths import (
 )
 from opshift.converter.reversible.record import AddedImport, GraphPath, RecordedCopy, RecordPart, write_record
 from opshift.converter.reversible.value_index import ValueIndex
-from opshift.model.graphs import nested_nodes
+from opshift.model.graphs import ContainerProto, nested_nodes
+from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import called_function, canonical_domain, opset_imports
 
 
-def update_record(plan: Plan, model: Any) -> None:
+def update_record(plan: Plan, model: ModelProto) -> None:
     """Write the record of a plan into the converted model, and clean up additions that are no longer needed.
 
     The record is removed if it has no entries and the model is back at the recorded opsets, or if this
@@ -50,7 +50,7 @@ def _is_unchanged(plan: Plan) -> bool:
     return keeps_model and all(each.is_empty for each in (plan.graph, *plan.training, *plan.functions))
 
 
-def _plans_by_path(plan: Plan, model: Any) -> Iterator[tuple[GraphPath, ContainerPlan]]:
+def _plans_by_path(plan: Plan, model: ModelProto) -> Iterator[tuple[GraphPath, ContainerPlan]]:
     """Yield each graph and function path with its plan."""
     bodies = (*plan.functions, *(each.container for each in plan.copies))
     for kind, plans in (("graph", (plan.graph,)), ("training_info", plan.training), ("function", bodies)):
@@ -73,7 +73,7 @@ def _new_copies(plan: Plan, places: list[GraphPath]) -> Iterator[RecordedCopy]:
         yield RecordedCopy(place=place, name=functions[each.index][2])
 
 
-def _part_records(plan: ContainerPlan, container: Any, place: GraphPath) -> Iterator[RecordPart]:
+def _part_records(plan: ContainerPlan, container: ContainerProto, place: GraphPath) -> Iterator[RecordPart]:
     """Yield the records of a graph or function and of its subgraphs."""
     if not any(each.reversal.entries for each in plan.walk()):
         return
@@ -98,7 +98,7 @@ def _part_records(plan: ContainerPlan, container: Any, place: GraphPath) -> Iter
                 yield from _part_records(inner, graph, (*place, holder, attribute, str(position)))
 
 
-def merge_copies(copies: Iterable[RecordedCopy], model: Any) -> tuple[RecordedCopy, ...]:
+def merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[RecordedCopy, ...]:
     """Remove specialized copies of functions that equal the original function again.
 
     Calls of a removed copy call the original function instead.
@@ -119,12 +119,14 @@ def merge_copies(copies: Iterable[RecordedCopy], model: Any) -> tuple[RecordedCo
     return tuple(remaining)
 
 
-def _merge(copy: RecordedCopy, model: Any) -> bool:
+def _merge(copy: RecordedCopy, model: ModelProto) -> bool:
     function = _find_function(copy.place, model)
     kind, domain, _, overload = copy.place
     original = _find_function((kind, domain, copy.name, overload), model)
+    if function is None or original is None:
+        return False
     # the names of a copy and its original always differ, so compare both under one name
-    if original is None or _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
+    if _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
         return False
     for _, container in top_level_graphs(model):
         for node in nested_nodes(container):
@@ -134,18 +136,18 @@ def _merge(copy: RecordedCopy, model: Any) -> bool:
     return True
 
 
-def _find_function(place: GraphPath, model: Any) -> Any:
+def _find_function(place: GraphPath, model: ModelProto) -> FunctionProto | None:
     return next((each for each in model.functions if function_path(each) == place), None)
 
 
-def _serialized_as(function: Any, name: str) -> bytes:
+def _serialized_as(function: FunctionProto, name: str) -> bytes:
     renamed = type(function)()
     renamed.CopyFrom(function)
     renamed.name = name
     return serialize(renamed)
 
 
-def remove_unused_imports(imports: Iterable[AddedImport], model: Any) -> tuple[AddedImport, ...]:
+def remove_unused_imports(imports: Iterable[AddedImport], model: ModelProto) -> tuple[AddedImport, ...]:
     """Remove added imports of domains that no node uses.
 
     Returns:
@@ -154,17 +156,20 @@ def remove_unused_imports(imports: Iterable[AddedImport], model: Any) -> tuple[A
     return tuple(each for each in imports if not _remove_if_unused(each, model))
 
 
-def _remove_if_unused(added: AddedImport, model: Any) -> bool:
+def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
     """Return whether the import is absent, after removing it if no node uses its domain."""
-    tops = dict(top_level_graphs(model))
-    if added.place != MAIN_GRAPH and added.place not in tops:
-        return True
-    owner = model if added.place == MAIN_GRAPH else tops[added.place]
-    # functions without imports use the imports of the model
-    users = list(tops.values()) if owner is model else [owner]
-    if any(canonical_domain(node.domain) == added.domain for each in users for node in nested_nodes(each)):
+    users: list[ContainerProto]
+    if added.place == MAIN_GRAPH:
+        # functions without imports use the imports of the model
+        imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]
+    else:
+        function = _find_function(added.place, model)
+        if function is None:
+            return True
+        imports, users = function.opset_import, [function]
+    if any(canonical_domain(node.domain) == added.domain for node in nested_nodes(*users)):
         return False
-    for index in reversed(range(len(owner.opset_import))):
-        if canonical_domain(owner.opset_import[index].domain) == added.domain:
-            del owner.opset_import[index]
+    for index in reversed(range(len(imports))):
+        if canonical_domain(imports[index].domain) == added.domain:
+            del imports[index]
     return True

@@ -21,7 +21,7 @@ node = helper.make_node
 
 
 def assemble(
-    converted: ConvertedNode, feeds: Mapping[str, Array], outputs: Mapping[str, int]
+    converted: ConvertedNode[onnx.NodeProto], feeds: Mapping[str, Array], outputs: Mapping[str, int]
 ) -> onnx.ModelProto:
     """Build a model from a converted node."""
     opsets = {"" if domain == "ai.onnx" else domain: opset for domain, opset in converted.opsets.items()}
