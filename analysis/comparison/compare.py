@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.contents import content_changes
@@ -13,11 +13,11 @@ from opshift.analysis.comparison.named_dimensions import dimension_name_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
 from opshift.analysis.comparison.signature import Dim, Role, SignatureValue, values_of
 from opshift.model.errors import InvalidModel
-from opshift.model.files import model_of
+from opshift.model.files import ModelLike, model_of
 from opshift.model.messages import ModelProto
 
 
-def compare(old: Any, new: Any) -> Comparison:
+def compare(old: ModelLike, new: ModelLike) -> Comparison:
     """Compare two versions of a model, and determine the required increment of `model_version`.
 
     Meanings of inputs and outputs are compared if both models declare them: denotations of types, and
@@ -48,7 +48,7 @@ def compare(old: Any, new: Any) -> Comparison:
     return Comparison(tuple(changes), old_model.model_version, new_model.model_version)
 
 
-def _model(given: Any) -> ModelProto:
+def _model(given: ModelLike) -> ModelProto:
     model: ModelProto = model_of(given)[0]
     if not model.HasField("graph"):
         place = str(given) if isinstance(given, str | os.PathLike) else ""
@@ -57,7 +57,7 @@ def _model(given: Any) -> ModelProto:
     return model
 
 
-def _folder(given: Any) -> Path | None:
+def _folder(given: ModelLike) -> Path | None:
     return Path(given).parent if isinstance(given, str | os.PathLike) else None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, NodeValidity, Stamp, opset_ranges
 from opshift.analysis.doctor.valid_opsets import OpsetValidity
@@ -12,7 +11,7 @@ from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.files import model_of
+from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import ContainerProto, node_label, training_graphs
 from opshift.model.messages import ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
@@ -24,7 +23,7 @@ EXAMINE_ALL = OperatorStatus(has_step=True, has_graphs=True)
 """Status that includes every node in the survey."""
 
 
-def diagnose(model: Any, *, registry: Registry | None = None) -> Diagnosis:
+def diagnose(model: ModelLike, *, registry: Registry | None = None) -> Diagnosis:
     """Determine the opsets at which each node is valid, and whether the declared versions match them.
 
     A node is valid at an opset if the operator version of that opset allows its number of inputs and outputs,

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import Diagnosis, Stamp
 from opshift.model.errors import InvalidModel
-from opshift.model.files import BYTES_TYPES, model_of
+from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, model_of
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.registry import Registry
 
 
-def restamp(model: Any, *, inplace: bool = False, registry: Registry | None = None) -> Any:
+@overload
+def restamp(model: Model, *, inplace: bool = False, registry: Registry | None = None) -> Model: ...
+@overload
+def restamp(model: BytesLike, *, inplace: bool = False, registry: Registry | None = None) -> bytes: ...
+@overload
+def restamp(
+    model: str | os.PathLike[str], *, inplace: bool = False, registry: Registry | None = None
+) -> ModelProto: ...
+def restamp(
+    model: ModelLike, *, inplace: bool = False, registry: Registry | None = None
+) -> ModelMessage | bytes:
     """Return a model with opset imports and an IR version at which its nodes are valid.
 
     The nodes are not changed: the model computes what they mean at these opsets.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
 from opshift.model.errors import UsageError
-from opshift.model.files import model_of
+from opshift.model.files import ModelLike, model_of
 from opshift.model.graphs import node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Node
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def verify(
-    original: Any,
-    converted: Any,
+    original: ModelLike,
+    converted: ModelLike,
     inputs: Mapping[str, object] | str | os.PathLike[str] | None = None,
     *,
     runtime: Runtime = "auto",
@@ -81,7 +81,7 @@ def verify(
     return verification
 
 
-def _sources(original: Any, converted: Any) -> tuple[RuntimeModel, RuntimeModel]:
+def _sources(original: ModelLike, converted: ModelLike) -> tuple[RuntimeModel, RuntimeModel]:
     from opshift.analysis.verification.runtimes import RuntimeModel
 
     folder = _folder(original)
@@ -90,9 +90,8 @@ def _sources(original: Any, converted: Any) -> tuple[RuntimeModel, RuntimeModel]
     return first, second
 
 
-def _folder(model: Any) -> Path | None:
-    is_path = isinstance(model, str | os.PathLike)
-    return Path(model).resolve().parent if is_path else None
+def _folder(model: ModelLike) -> Path | None:
+    return Path(model).resolve().parent if isinstance(model, str | os.PathLike) else None
 
 
 RANDOM_OPERATORS = frozenset(
