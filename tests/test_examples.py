@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,10 +31,7 @@ OUTPUT = {
 @pytest.mark.parametrize("name", RUNS)
 def test_example_runs(name: str, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / f"{name}.py"), *RUNS[name]]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    completed = subprocess.run(
-        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert completed.returncode == 0, completed.stderr
     assert OUTPUT[name] in completed.stdout
 
