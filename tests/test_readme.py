@@ -12,6 +12,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import opshift
+from opshift.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -46,6 +47,12 @@ def test_python_blocks_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         exec(compile(block, "README.md", "exec"), names)  # the project's own documentation
     assert names["newer"].opset_import[0].version == 17
     assert names["again"] == opshift.convert_version(names["model"], 20)
+
+
+def test_lists_every_command() -> None:
+    assert [
+        each.name for each in COMMANDS if not re.search(rf"^\| `opshift {each.name}\b", README, re.M)
+    ] == []
 
 
 @pytest.mark.parametrize("link", re.findall(r"\]\(([^)#]+)[^)]*\)", README))
