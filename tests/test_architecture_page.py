@@ -1,4 +1,4 @@
-"""docs/architecture.md: its Python sessions produce the printed output, and the paths that it names exist."""
+"""Sessions of docs/architecture.md produce the printed output; paths in the pages for maintainers exist."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
-PATHS = sorted(set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`", PAGE.read_text("utf-8"))))
+PATHS = sorted(
+    {
+        path
+        for page in (PAGE, ROOT / "CONTRIBUTING.md")
+        for path in re.findall(r"`((?:[\w]+/)+(?:\w+\.\w+)?)`", page.read_text("utf-8"))
+    }
+)
 
 
 def test_sessions_produce_the_printed_output() -> None:
