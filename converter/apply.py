@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
-from opshift.converter.reversible.apply_restorations import remove_leftovers, restore_originals
-from opshift.converter.rewrite.write_nodes import fill_node, update_node
-from opshift.converter.rewrite_cache.cached_rewrite import CacheHit
+from opshift.converter.plan.restorations import Restorations
 from opshift.model.attributes import TENSOR, graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
-from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
+from opshift.model.messages import GraphProto, Message, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
@@ -82,7 +80,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initi
             _apply_container(inner, _subgraph(nodes[index], attribute, position), takes_initializers)
     for index, name in plan.calls:
         nodes[index].op_type = name
-    restore_originals(plan.reversal, nodes)
+    _restore_originals(plan.reversal, nodes)
     order: list[int] = []
     for change in plan.changes:
         order += _replace(nodes, change)
@@ -93,7 +91,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initi
         order += _constant_nodes(nodes, plan.constants)
     if order:
         _sort(nodes, plan.node_count, plan.changes, order)
-    remove_leftovers(plan.reversal, container)
+    _remove_leftovers(plan.reversal, container)
 
 
 def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
@@ -109,25 +107,11 @@ def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     """
     result, position = change.result, change.record[0]
     original = nodes[position]
-    if isinstance(result, CacheHit) and len(result.cached.templates) == 1:
-        result.cached.templates[0].fill(original, result.names)
-        copy_device_configurations(original, ())
-        return []
-    main = result.replacement_index
-    offsets = [place - main for place in range(len(result.operators)) if place != main]
-    added = [nodes.add() for _ in offsets]
-    protos = (*added[:main], original, *added[main:])
-    if isinstance(result, CacheHit):
-        for template, proto in zip(result.cached.templates, protos, strict=True):
-            template.fill(proto, result.names)
-    else:
-        for written, proto in zip(result.nodes, protos, strict=True):
-            if proto is not original:
-                fill_node(proto, written, original)
-        assert change.original is not None, "only cached rewrites come without the original node"
-        update_node(original, result.nodes[main], change.original)
+    main, count = result.replacement_index, len(result.operators)
+    added = [nodes.add() for _ in range(count - 1)]
+    result.write([*added[:main], original, *added[main:]])
     copy_device_configurations(original, added)
-    return [position * SORT_KEY_STRIDE + distance for distance in offsets]
+    return [position * SORT_KEY_STRIDE + place - main for place in range(count) if place != main]
 
 
 SORT_KEY_STRIDE = 1 << 20
@@ -152,6 +136,39 @@ def _sort(nodes: Repeated[NodeProto], count: int, changes: list[NodeChange], add
     # in the order of the field, so an iterator delivers the keys.
     keys = iter([*range(0, count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *added])
     nodes.sort(key=lambda _: next(keys))
+
+
+Item = TypeVar("Item", bound=Message)
+
+
+def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> None:
+    """Replace nodes with their originals, and clear the nodes to be removed."""
+    for position, each in reversal.restored.items():
+        if not each.group.is_original:
+            nodes[position].CopyFrom(each.group.original)
+    for position in reversal.removed:
+        # nodes are only cleared here, so that all planned positions stay valid
+        nodes[position].Clear()
+
+
+def _remove_leftovers(reversal: Restorations, container: ContainerProto) -> None:
+    """Remove cleared nodes, unused added constants, and the value_info of removed values."""
+    if reversal.removed:
+        _remove(container.node, lambda node: not node.ByteSize())
+    for field in ("initializer", "value_info") if reversal.dropped else ():
+        if hasattr(container, field):
+            _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
+
+
+def _remove(field: Repeated[Item], is_removed: Callable[[Item], bool]) -> None:
+    """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
+    keys = [is_removed(each) for each in field]
+    count = sum(keys)
+    if count:
+        # deleting single items is quadratic; a stable sort moves them to the end, to delete them at once
+        ordered = iter(keys)
+        field.sort(key=lambda _: next(ordered))
+        del field[-count:]
 
 
 def copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProto]) -> None:

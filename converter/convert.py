@@ -9,8 +9,8 @@ from opshift.converter.apply import apply_plan
 from opshift.converter.options import AllowLike, ConvertArguments, Options
 from opshift.converter.plan.changes import Plan
 from opshift.converter.plan.planner import Planner
+from opshift.converter.plan.restorations import has_record
 from opshift.converter.report import Report
-from opshift.converter.reversible.metadata_key import has_record
 from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of

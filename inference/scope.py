@@ -121,10 +121,6 @@ class Scope(Container):
         inner = (each.used_names() for each in self._children.values())
         return self.defined_names.union(mentioned_names(self.container), *inner)
 
-    def add_constant(self, name: str, tensor: Tensor) -> None:
-        """Make an added constant available to inference."""
-        self.added_constants[name] = tensor
-
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
         """Make the outputs of an emitted node available to inference.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeGuard, TypeVar, cas
 
 from opshift.model.attributes import graphs_in
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import InvalidModel
 from opshift.model.types import Shape, element_type_of, shape_of
 
 if TYPE_CHECKING:
@@ -37,20 +36,6 @@ MAX_SUBGRAPH_DEPTH = 64
 def node_label(name: str, op_type: str, outputs: Sequence[str]) -> str:
     """Return the label of a node for messages: its name, or its operator and outputs."""
     return repr(name) if name else f"{op_type} -> {', '.join(map(str, outputs))}"
-
-
-def require_utf8_names(names: Iterable[str]) -> str:
-    """Return the concatenation of all names, which are required to be text.
-
-    Some releases of protobuf return a string field that is not valid UTF-8 as bytes.
-
-    Raises:
-        InvalidModel: a name is not UTF-8 text.
-    """
-    try:
-        return "".join(names)
-    except TypeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text") from error
 
 
 _get_name = attrgetter("name")

@@ -6,9 +6,11 @@ first in the serialized node, so the bytes after them identify its operator and 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from opshift.model.graphs import NodeRecord, require_utf8_names
+from opshift.model.errors import InvalidModel
+from opshift.model.graphs import NodeRecord
 from opshift.model.node import serialized_attributes
 
 if TYPE_CHECKING:
@@ -117,6 +119,20 @@ def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes |
             return None
         start += 2 + length
     return raw[start:]
+
+
+def require_utf8_names(names: Iterable[str]) -> str:
+    """Return the concatenation of all names, which are required to be text.
+
+    Some releases of protobuf return a string field that is not valid UTF-8 as bytes.
+
+    Raises:
+        InvalidModel: a name is not UTF-8 text.
+    """
+    try:
+        return "".join(names)
+    except TypeError as error:
+        raise InvalidModel("a name in the model is not UTF-8 text") from error
 
 
 def _has_text(proto: NodeProto) -> bool:

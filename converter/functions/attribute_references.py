@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import overload
 
-from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
-from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
+from opshift.converter.rewrite.result import ComputedRewrite, Emission, NodeRewrite
 from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.model.errors import CannotConvert
@@ -17,38 +16,30 @@ from opshift.registry.models import OperatorVersion
 
 
 @overload
-def restore_references(
-    node: Node, proto: NodeProto, result: NodeRewrite, scope: CallScope
-) -> tuple[Node, NodeRewrite]: ...
+def restore_references(result: ComputedRewrite, proto: NodeProto, scope: CallScope) -> ComputedRewrite: ...
 
 
 @overload
-def restore_references(
-    node: Node, proto: NodeProto, result: RewriteResult, scope: CallScope
-) -> tuple[Node, RewriteResult]: ...
+def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite: ...
 
 
-def restore_references(
-    node: Node, proto: NodeProto, result: RewriteResult, scope: CallScope
-) -> tuple[Node, RewriteResult]:
-    """Return the original node and its rewrite, with references to attributes of the call restored.
+def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite:
+    """Return the rewrite of a node with references to attributes of the call restored.
 
     Args:
-        node: the node that was rewritten, possibly with the attributes that the calls provide.
-        proto: its NodeProto.
-        result: its rewrite.
+        result: the rewrite, possibly of the node with the attributes that the calls provide.
+        proto: NodeProto of the node.
         scope: scope of the node.
 
     Raises:
         CannotConvert: only some calls provide an input or attribute of the node, or a new node would call a
             function of the model by mistake.
     """
-    original = node.original if isinstance(node, ResolvedNode) else node
-    if isinstance(node, ResolvedNode):
-        assert isinstance(result, NodeRewrite), "rewrites of resolved nodes are not cached"
-        result = _restore(node, result)
-    if result.is_same_as(original):
-        return original, result
+    if isinstance(result, ComputedRewrite) and isinstance(result.original, ResolvedNode):
+        result = _restore(result, result.original)
+    if result.is_unchanged:
+        return result
+    original = Node.from_proto(proto)
     callers = scope.functions.call_facts_of(scope)
     missing = callers.describe_disagreement(original, scope) if callers else ""
     if missing:
@@ -57,15 +48,17 @@ def restore_references(
             remedy="provide it in every call, or omit it in every call",
         )
     _require_no_function(proto, result, scope)
-    return original, result
+    return result
 
 
-def _restore(view: ResolvedNode, result: NodeRewrite) -> NodeRewrite:
+def _restore(result: ComputedRewrite, view: ResolvedNode) -> ComputedRewrite:
     """Restore the references in attributes that steps passed on unchanged, or the whole original node."""
-    if result.is_same_as(view) and _supports(view.original, result.nodes[0].operator):
-        return result._replace(nodes=(result.nodes[0]._replace(node=view.original),))
-    references = view.references()
-    return result._replace(nodes=tuple(_with_references(each, references) for each in result.nodes))
+    if result.is_unchanged and _supports(view.original, result.nodes[0].operator):
+        nodes: tuple[Emission, ...] = (result.nodes[0]._replace(node=view.original),)
+    else:
+        references = view.references()
+        nodes = tuple(_with_references(each, references) for each in result.nodes)
+    return result._replace(original=view.original, nodes=nodes)
 
 
 def _supports(node: Node, operator: OperatorVersion) -> bool:
@@ -73,7 +66,7 @@ def _supports(node: Node, operator: OperatorVersion) -> bool:
     return len(node.inputs) <= operator.max_input and node.attributes.keys() <= operator.attributes.keys()
 
 
-def _require_no_function(proto: NodeProto, result: RewriteResult, scope: CallScope) -> None:
+def _require_no_function(proto: NodeProto, result: NodeRewrite, scope: CallScope) -> None:
     overload = overload_of(proto)
     emitted = [
         LocalFunction(

@@ -7,7 +7,7 @@ from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.inlined_call import InlinedCall
-from opshift.model.fresh_names import FreshNames
+from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.operator_ids import LocalFunction, called_function, canonical_domain, function_id

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.ir_version.change import IrChange
 from opshift.converter.plan.restorations import Restorations
-from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
+from opshift.converter.rewrite.result import NodeRewrite
 from opshift.model.graphs import NodeRecord, node_label
-from opshift.model.node import Node, Tensor
+from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
@@ -26,14 +26,12 @@ class NodeChange(NamedTuple):
         path: graph or function that contains it, for messages.
         name: its name.
         result: its rewrite.
-        original: the replaced node; `None` if the result comes from the rewrite cache.
     """
 
     record: NodeRecord
     path: str
     name: str
-    result: RewriteResult
-    original: Node | None = None
+    result: NodeRewrite
 
     @property
     def position(self) -> int:

@@ -9,17 +9,16 @@ from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
-from opshift.converter.rewrite.workspace import Workspace
+from opshift.converter.rewrite.result import NodeRewrite
+from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
 from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import NodeRecord, node_label, training_graphs
-from opshift.model.messages import ModelProto
-from opshift.model.node import Node
+from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
@@ -27,7 +26,6 @@ from opshift.registry.registry import Registry
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.reversible.history import History
-    from opshift.converter.rewrite_cache.cached_rewrite import RewriteResult
     from opshift.inference.function_scope import FunctionTable
 
 
@@ -215,7 +213,7 @@ class Planner:
     ) -> NodeChange | None:
         scope = surveyed.scope
         _, domain, op_type, _, _ = line
-        proto = scope.proto_of(line)
+        proto = scope.container.node[line[0]]
         try:
             opset = scope.opsets.get(domain or DEFAULT_DOMAIN)
             if opset is None:
@@ -224,23 +222,15 @@ class Planner:
             unresolved = self._node_analysis.unresolved
             if unresolved and (domain, op_type, opset) in unresolved:
                 raise unresolved[domain, op_type, opset].with_traceback(None)
-            # Models without functions need no view of the node when the rewrite is cached.
-            cached = cache.lookup(line, proto, opset) if self._functions is None else None
-            if cached is not None:
-                is_same = cached.cached.is_unchanged
-                return None if is_same else NodeChange(line, surveyed.path, proto.name, cached)
-            node = scope.node_of(line)
-            if self._functions is None:
-                result = cache.rewrite_and_store(node, line, proto, opset)
-            else:
-                result = cache.rewrite(node, line, proto, opset)
-                node, result = _restored_references(node, proto, result, scope)
-            if result.is_same_as(node):
+            result = cache.rewrite(line, proto, opset)
+            if self._functions is not None:
+                result = _restored_references(result, proto, scope)
+            if result.is_unchanged:
                 return None
         except (CannotConvert, ResolveError) as error:
             self._refuse(error, proto, surveyed)
             return None
-        return NodeChange(line, surveyed.path, proto.name, result, node)
+        return NodeChange(line, surveyed.path, proto.name, result)
 
     def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: ContainerSurvey) -> None:
         place = f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
@@ -272,10 +262,8 @@ def _functions(model: ModelProto, registry: Registry) -> FunctionTable:
     return FunctionTable(model, registry)
 
 
-def _restored_references(
-    node: Node, proto: Any, result: RewriteResult, scope: Scope
-) -> tuple[Node, RewriteResult]:
+def _restored_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
     from opshift.converter.functions.attribute_references import restore_references
     from opshift.inference.function_scope import CallScope
 
-    return restore_references(node, proto, result, scope) if isinstance(scope, CallScope) else (node, result)
+    return restore_references(result, proto, scope) if isinstance(scope, CallScope) else result

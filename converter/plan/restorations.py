@@ -1,17 +1,29 @@
-"""Planned restorations of one graph or function."""
+"""Planned restorations of one graph or function.
+
+Apart from `reversible`, which imports pydantic: every conversion looks for a record, and applies a plan.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from opshift.converter.rewrite.rewrite_node import NodeRewrite
-from opshift.model.node import Node
+from opshift.converter.rewrite.result import ComputedRewrite
+from opshift.model.messages import ModelProto
 
 if TYPE_CHECKING:
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import RecordEntry
     from opshift.model.graphs import NodeRecord
+
+
+METADATA_KEY: Final = "opshift.reversible"
+"""Key in `ModelProto.metadata_props`."""
+
+
+def has_record(model: ModelProto) -> bool:
+    """Return whether a model contains a record."""
+    return any(each.key == METADATA_KEY for each in model.metadata_props)
 
 
 class Restoration(NamedTuple):
@@ -20,19 +32,17 @@ class Restoration(NamedTuple):
     Attributes:
         group: the group to be replaced.
         operators: operators of the group's nodes, in order.
-        node: the original node.
-        result: its conversion to the target.
+        result: conversion of the original to the target.
     """
 
     group: Group
     operators: tuple[str, ...]
-    node: Node
-    result: NodeRewrite
+    result: ComputedRewrite
 
     @property
     def is_whole(self) -> bool:
         """Whether the original is restored unchanged."""
-        return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.node
+        return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.result.original
 
     @property
     def changes_nothing(self) -> bool:

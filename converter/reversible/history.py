@@ -27,10 +27,9 @@ from opshift.converter.reversible.value_index import (
     names_read_in_graph,
 )
 from opshift.converter.rewrite.routes import Router
-from opshift.converter.rewrite.workspace import Workspace
+from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.converter.target import Target
-from opshift.model.fresh_names import FreshNames
 from opshift.model.graphs import ContainerProto, read_node_record, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 
@@ -79,7 +78,6 @@ class History:
                 surveyed.path,
                 each.group.original.name,
                 each.result,
-                each.node,
             )
             for position, each in reversal.restored.items()
             if not each.changes_nothing

@@ -15,7 +15,7 @@ from opshift.converter.reversible.value_index import (
     names_read,
     names_read_by_emissions,
 )
-from opshift.converter.rewrite.rewrite_node import Emission
+from opshift.converter.rewrite.result import Emission
 from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.scope import Scope

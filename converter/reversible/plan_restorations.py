@@ -8,7 +8,8 @@ from opshift.converter.functions.attribute_references import restore_references
 from opshift.converter.plan.restorations import Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
 from opshift.converter.reversible.value_index import ValueIndex
-from opshift.converter.rewrite.rewrite_node import NodeRewrite, rewrite_node
+from opshift.converter.rewrite.result import ComputedRewrite
+from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.validation import validate_node
 from opshift.converter.rewrite.workspace import Workspace
@@ -53,28 +54,28 @@ def _restoration(
         return None
     used_before = len(allowances.used)
     try:
-        node, result = _rewrite_original(group, workspace, router)
+        result = _rewrite_original(group, workspace, router)
     except (CannotConvert, ResolveError):
         # withdraw the allowances of the failed attempt
         del allowances.used[used_before:]
         return None
     operators = tuple(_operator_label(value_index.nodes[each], scope) for each in group.positions)
-    return Restoration(group, operators, node, result)
+    return Restoration(group, operators, result)
 
 
-def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> tuple[Node, NodeRewrite]:
-    """Return the original and its conversion to the target, which is the node itself if nothing changes."""
+def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> ComputedRewrite:
+    """Return the conversion of the original to the target, which is the node itself if nothing changes."""
     scope = workspace.scope
     viewed = scope.node(group.original)
     found = rewrite_node(viewed, group.opset, scope, workspace, router)
     validate_node(viewed, found.operator)
-    node, result = viewed, found
+    result = found
     if isinstance(scope, CallScope):
-        node, result = restore_references(viewed, group.original, found, scope)
+        result = restore_references(found, group.original, scope)
     if len(found.nodes) == 1 and found.nodes[0].node is viewed:
         node = Node.from_proto(group.original)
-        result = found._replace(nodes=(found.nodes[0]._replace(node=node),))
-    return node, result
+        result = found._replace(original=node, nodes=(found.nodes[0]._replace(node=node),))
+    return result
 
 
 def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:

@@ -7,7 +7,7 @@ from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 
-from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
+from opshift.converter.rewrite.result import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
 from opshift.model.graphs import ContainerProto, graphs_of
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto

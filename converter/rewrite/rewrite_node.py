@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from opshift.adapters.core.rewriter import Output, Rewriter
+from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedGraph
 from opshift.converter.rewrite.routes import Route, Router
 from opshift.converter.rewrite.validation import (
     CHECK_MODEL_REMEDY,
@@ -15,7 +16,6 @@ from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.inference.facts import Facts
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Graph, Node
-from opshift.registry.models import OperatorVersion
 
 MAX_STEPS = 10_000
 """Maximum number of steps per node; more mean that steps undo each other in a cycle."""
@@ -42,72 +42,9 @@ class RewriteOutput(Output, Protocol):
         """Make the values of an emitted graph available to inference."""
 
 
-class Emission(NamedTuple):
-    """Node of the converted model.
-
-    Attributes:
-        node: the node.
-        operator: its operator version.
-        is_replacement: whether it gets the name, doc string and metadata of the original node.
-    """
-
-    node: Node
-    operator: OperatorVersion
-    is_replacement: bool
-
-
-class EmittedGraph(NamedTuple):
-    """Graph that an adapter emitted, with its nodes converted to the target.
-
-    Attributes:
-        graph: the graph.
-        nodes: its nodes.
-        after: nodes that follow a subgraph of the model that is part of the graph.
-    """
-
-    graph: Graph
-    nodes: tuple[Emission, ...]
-    after: tuple[Emission, ...]
-
-
-class NodeRewrite(NamedTuple):
-    """Rewrite of a node.
-
-    Attributes:
-        operator: operator version of the node.
-        nodes: nodes that replace it, in order.
-        steps: steps that were applied.
-    """
-
-    operator: OperatorVersion
-    nodes: tuple[Emission, ...]
-    steps: tuple[VersionStep, ...]
-
-    @property
-    def operators(self) -> tuple[OperatorVersion, ...]:
-        """Operator versions of the nodes that replace it."""
-        return tuple(each.operator for each in self.nodes)
-
-    @property
-    def replacement_index(self) -> int:
-        """Position of the replacement among the new nodes."""
-        return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
-
-    def is_same_as(self, node: Node) -> bool:
-        """Return whether the rewritten node does not change; `node` is that node."""
-        if len(self.nodes) != 1:
-            return False
-        written = self.nodes[0].node
-        return written is node or (
-            written.op_type == node.op_type
-            and written.domain == node.domain
-            and written.inputs == node.inputs
-            and written.outputs == node.outputs
-            and written.attributes == node.attributes
-        )
-
-
-def rewrite_node(node: Node, source: int, facts: Facts, output: RewriteOutput, router: Router) -> NodeRewrite:
+def rewrite_node(
+    node: Node, source: int, facts: Facts, output: RewriteOutput, router: Router
+) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
     Args:
@@ -135,7 +72,7 @@ def rewrite_node(node: Node, source: int, facts: Facts, output: RewriteOutput, r
 
 def _apply_steps(
     node: Node, source: int, first: Route, facts: Facts, output: RewriteOutput, router: Router
-) -> NodeRewrite:
+) -> ComputedRewrite:
     pending = [Emitted(node, source, True)]
     done: list[Emission] = []
     applied_steps: list[VersionStep] = []
@@ -152,12 +89,12 @@ def _apply_steps(
         else:
             if current is not node:
                 validate_emitted_attributes(current, route.final)
-            if route.has_subgraphs:
+            if route.status.has_graphs:
                 current = _with_converted_graphs(current, applied_steps, facts, output, router)
             done.append(Emission(current, route.final, successor))
         if len(applied_steps) > MAX_STEPS:
             raise AssertionError(f"the steps from {route.operator.id} do not terminate")
-    return NodeRewrite(first.operator, tuple(done), tuple(applied_steps))
+    return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
 
 def _with_converted_graphs(

@@ -8,11 +8,16 @@ from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Final, NamedTuple, TypedDict
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table, registered_adapters
-from opshift.converter.rewrite.version_graph import build_version_graph, check_expressions, shortest_paths
+from opshift.converter.rewrite.version_graph import (
+    build_version_graph,
+    check_expressions,
+    shortest_paths,
+)
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
+from opshift.inference.scope import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
@@ -26,8 +31,8 @@ class Route(NamedTuple):
     """Steps with a function, in order; empty if nodes do not change."""
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
-    has_subgraphs: bool
-    """Whether nodes may contain subgraphs."""
+    status: OperatorStatus
+    """Whether nodes may need conversion, and may contain subgraphs."""
     affected_element_types: frozenset[str] | None
     """Element types that the steps affect; `None` if they do not depend on types alone."""
     older_versions: tuple[OperatorVersion, ...]
@@ -57,8 +62,6 @@ class Router:
         self.default_opset = self._targets[DEFAULT_DOMAIN]
         self.fact_querying_opsets: set[int] = set()
         """Opsets of the default domain from which steps have queried facts, and probably will again."""
-        self.shared_rewrites: dict[Any, Any] = {}
-        """Cached rewrites that all models on these routes share; owned by the rewrite cache."""
         self._routes: dict[tuple[str, str, int], Route] = {}
 
     def final_opset(self, domain: str) -> int:
@@ -80,15 +83,16 @@ class Router:
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
         operator = self._registry.get_schema(op_type, opset, domain)
-        has_subgraphs = any(
-            attribute.type in ("GRAPH", "GRAPHS") for attribute in operator.attributes.values()
-        )
+        has_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
         steps = tuple(step for step in self._path(operator, self._targets[domain]) if step.function)
         final = self._registry.at(op_type, self._targets[domain], domain) or operator
         definition = self._registry.operator(operator.name, operator.domain)
         versions = definition.versions if definition else ()
         older = tuple(each for each in versions if each.since_version < operator.since_version)
-        return Route(operator, steps, final, has_subgraphs, _affected_types(steps), older)
+        affected_types = _affected_types(steps)
+        status = OperatorStatus(affected_types is None, has_graphs)
+        shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
+        return Route(operator, steps, final, shared, affected_types, older)
 
     def _path(self, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         definition = self._registry.operator(operator.name, operator.domain)

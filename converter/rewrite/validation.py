@@ -7,8 +7,8 @@ from typing import Any
 
 from opshift.model.attributes import ATTRIBUTE_TYPES
 from opshift.model.errors import CannotConvert
-from opshift.model.graphs import require_utf8_names
 from opshift.model.node import Graph, Node, Tensor
+from opshift.model.node_key import require_utf8_names
 from opshift.model.tensors import can_pack_tensor
 from opshift.registry.models import UNBOUNDED, OperatorVersion
 

@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import cached_property
+
 from opshift.converter.options import Allowances
 from opshift.inference.scope import Scope
-from opshift.model.fresh_names import FreshNames
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.tensors import pack_tensor
 from opshift.registry.steps import Allow
+
+
+class FreshNames:
+    """Generator of names that do not occur in a model.
+
+    Names are unique across the model, because a name in a subgraph must not hide a value of an outer graph.
+    """
+
+    def __init__(self) -> None:
+        self.name_sets: list[set[str]] = []
+        """Sets of used names; complete before the first fresh name."""
+        self.sources: list[Callable[[], Iterable[str]]] = []
+        """Functions that return used names; they are called before the first fresh name."""
+        self.created: set[str] = set()
+        self._next_number: dict[str, int] = {}
+
+    @cached_property
+    def _existing(self) -> set[str]:
+        return set().union(*self.name_sets, *(names() for names in self.sources))
+
+    def fresh(self, hint: str) -> str:
+        """Return an unused name that starts with `hint`."""
+        number = self._next_number.get(hint, 0)
+        name = f"{hint}_{number}" if number else hint
+        while name in self._existing or name in self.created:
+            number += 1
+            name = f"{hint}_{number}"
+        self._next_number[hint] = number + 1
+        self.created.add(name)
+        return name
+
+
+ConstantKey = tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]]
+"""Element type, dimensions and packed elements of a constant."""
+
+
+def constant_key(tensor: Tensor) -> ConstantKey:
+    """Return the key of a constant: constants with equal keys share one name.
+
+    Raises:
+        CannotConvert: the element type cannot represent the values.
+    """
+    # The packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
+    return tensor.element_type, tensor.dims, pack_tensor(tensor)
 
 
 class Workspace:
@@ -24,7 +70,7 @@ class Workspace:
         self.scope = scope
         self.allowances = allowances
         self._names = names
-        self._constant_names: dict[tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]], str] = {}
+        self._constant_names: dict[ConstantKey, str] = {}
 
     def fresh(self, hint: str) -> str:
         """Return an unused value name that starts with a hint."""
@@ -36,12 +82,14 @@ class Workspace:
         Raises:
             CannotConvert: the element type cannot represent the values.
         """
-        # Keyed by the packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
-        key = (tensor.element_type, tensor.dims, pack_tensor(tensor))
+        return self.add_keyed_constant(constant_key(tensor), tensor)
+
+    def add_keyed_constant(self, key: ConstantKey, tensor: Tensor) -> str:
+        """Add a constant with a known key, like `add_constant`."""
         found = self._constant_names.get(key)
         if found is None:
-            found = self._constant_names[key] = self.fresh("const")
-            self.scope.add_constant(found, tensor)
+            found = self._constant_names[key] = self._names.fresh("const")
+            self.scope.added_constants[found] = tensor
         return found
 
     def allow(self, kind: Allow, reason: str) -> bool:

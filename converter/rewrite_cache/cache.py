@@ -7,23 +7,55 @@ models that are converted to the same opsets.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import starmap
 from typing import Any
 
+from opshift.converter.rewrite.result import NodeRewrite
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import Workspace
-from opshift.converter.rewrite_cache.cached_rewrite import CachedRewrite, CacheHit, RewriteResult
-from opshift.converter.rewrite_cache.node_template import ValueNames
-from opshift.converter.rewrite_cache.recorded_facts import FactRecorder
+from opshift.converter.rewrite_cache.cached_rewrite import CachedRewrite, CacheHit, Question, ValueNames
 from opshift.model.graphs import NodeRecord
-from opshift.model.node import Node
+from opshift.model.messages import NodeProto
+from opshift.model.node import Graph, Node, Tensor
 from opshift.model.node_key import NodeKey, is_small_key, node_key_of
+from opshift.model.types import Shape
+from opshift.registry.steps import Allow
 
 MAX_REWRITES_PER_KEY = 16
 """Maximum number of cached rewrites per node key: each lookup compares the facts of all of them."""
 
 MAX_SHARED_KEYS = 512
 """Maximum number of node keys whose first rewrite is shared with later models."""
+
+
+class SharedRewrites:
+    """Rewrites that all models on the same routes share.
+
+    Attributes:
+        rewrites: first rewrite of each node key, by opset of the node.
+        has_plain_attributes: whether the attributes of an operator are cheap to compare, by domain, op_type
+            and opset.
+    """
+
+    def __init__(self) -> None:
+        self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
+        self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
+
+    def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
+        """Add a rewrite if it is small and the first of its key."""
+        # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
+        if len(self.rewrites) >= MAX_SHARED_KEYS:
+            self.rewrites.clear()
+        if is_small_key(key) and cached.is_small and (source, key) not in self.rewrites:
+            self.rewrites[source, key] = cached
+
+
+@lru_cache(maxsize=64)
+def _shared_rewrites(router: Router) -> SharedRewrites:
+    """Return the rewrites that all models on the routes of a router share."""
+    return SharedRewrites()
 
 
 class RewriteCache:
@@ -33,77 +65,62 @@ class RewriteCache:
         self._workspace = workspace
         self._scope = workspace.scope
         self._router = router
-        self._shared: dict[tuple[int, NodeKey], CachedRewrite] = router.shared_rewrites
+        self._shared = _shared_rewrites(router)
         self._rewrites: dict[NodeKey, list[CachedRewrite]] = {}
         self._constant_names: dict[CachedRewrite, ValueNames] = {}
-        self._has_plain_attributes: dict[str, bool] = {}
+        self._has_plain_nodes = workspace.scope.has_plain_nodes
 
-    def lookup(self, line: NodeRecord, proto: Any, source: int) -> CacheHit | None:
-        """Return the cached rewrite of a node, or `None` if it has to be rewritten.
+    def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
+        """Return the cached rewrite of a node, or rewrite it and cache the result.
 
         Args:
             line: record of the node.
             proto: NodeProto of the node.
             source: opset that the node is written for.
+
+        Raises:
+            CannotConvert: the node is invalid, or a step refuses it.
+            ResolveError: a step emitted a node with an unknown operator.
         """
+        # Outside of functions, cached rewrites need no view of the node.
+        node = None if self._has_plain_nodes else self._scope.node_of(line)
         _, domain, op_type, inputs, outputs = line
-        is_cacheable = None if domain else self._has_plain_attributes.get(op_type)
+        is_cacheable = self._shared.has_plain_attributes.get((domain, op_type, source))
         if is_cacheable is None:
             is_cacheable = self._is_cacheable(domain, op_type, source)
-        if not is_cacheable:
-            return None
+        # A node that the calls of its function changed does not match the key of its NodeProto.
+        if not is_cacheable or (node is not None and not node.is_original):
+            node = node or self._scope.node_of(line)
+            return rewrite_node(node, source, self._scope, self._workspace, self._router)
         names = inputs + outputs
         key = node_key_of(line, proto, names)
         rewrites = self._rewrites.get(key)
-        for cached in self._load_shared(key, source) if rewrites is None else rewrites:
+        if rewrites is None:
+            shared = self._shared.rewrites.get((source, key))
+            rewrites = self._rewrites[key] = [shared] if shared else []
+        for cached in rewrites:
             if not cached.questions or cached.matches(names, self._scope):
                 return CacheHit(cached, names + self._new_names(cached))
-        return None
+        return self._rewrite_and_store(node or self._scope.node_of(line), key, source)
 
-    def rewrite(self, node: Node, line: NodeRecord, proto: Any, source: int) -> RewriteResult:
-        """Return the cached rewrite of a node, or rewrite it and cache the result.
-
-        Raises:
-            CannotConvert: the node is invalid, or a step refuses it.
-            ResolveError: a step emitted a node with an unknown operator.
-        """
-        # A node that the calls of its function changed no longer matches the key of its NodeProto.
-        hit = self.lookup(line, proto, source) if node.is_original else None
-        return hit or self.rewrite_and_store(node, line, proto, source)
-
-    def rewrite_and_store(self, node: Node, line: NodeRecord, proto: Any, source: int) -> RewriteResult:
-        """Rewrite an uncached node and cache the result.
-
-        Raises:
-            CannotConvert: the node is invalid, or a step refuses it.
-            ResolveError: a step emitted a node with an unknown operator.
-        """
-        if not node.is_original or not self._is_cacheable(node.domain, node.op_type, source):
-            return rewrite_node(node, source, self._scope, self._workspace, self._router)
+    def _rewrite_and_store(self, node: Node, key: NodeKey, source: int) -> NodeRewrite:
+        """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
         recorder = FactRecorder(self._workspace, names)
         result = rewrite_node(node, source, recorder, recorder, self._router)
-        key = node_key_of(line, proto, names)
-        rewrites = self._rewrites.setdefault(key, [])
+        rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
             return result
-        cached = CachedRewrite(node, result, recorder.questions(), recorder.fresh_names, recorder.constants)
+        cached = CachedRewrite(result, recorder.questions(), recorder.fresh_names, recorder.constants)
         rewrites.append(cached)
         self._constant_names[cached] = (*recorder.constants, "")
-        self._share(key, source, cached)
+        self._shared.add(key, source, cached)
         return CacheHit(cached, (*names, *recorder.fresh_names, *recorder.constants, ""))
 
     def _is_cacheable(self, domain: str, op_type: str, source: int) -> bool:
         """Whether the attributes of an operator are cheap to compare."""
         found = self._router.route(domain, op_type, source).operator.has_plain_attributes
-        if not domain:
-            self._has_plain_attributes[op_type] = found
-        return found
-
-    def _load_shared(self, key: NodeKey, source: int) -> list[CachedRewrite]:
-        """Start the entry of a node key with the rewrite that another model left."""
-        shared = self._shared.get((source, key))
-        found = self._rewrites[key] = [shared] if shared else []
+        self._shared.has_plain_attributes[domain, op_type, source] = found
         return found
 
     def _new_names(self, cached: CachedRewrite) -> ValueNames:
@@ -111,13 +128,94 @@ class RewriteCache:
         constants = self._constant_names.get(cached)
         fresh = tuple(map(self._workspace.fresh, cached.name_hints)) if cached.name_hints else ()
         if constants is None:
-            constants = (*map(self._workspace.add_constant, cached.constants), "")
+            constants = (*starmap(self._workspace.add_keyed_constant, cached.constants), "")
             self._constant_names[cached] = constants
         return fresh + constants
 
-    def _share(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
-        # Bounds the memory of the router, which outlives the model; cleared entries are rebuilt on demand.
-        if len(self._shared) >= MAX_SHARED_KEYS:
-            self._shared.clear()
-        if is_small_key(key) and cached.is_small and (source, key) not in self._shared:
-            self._shared[source, key] = cached
+
+class FactRecorder:
+    """Facts of a scope for the steps of one node, with a record of all queries.
+
+    Attributes:
+        fresh_names: fresh names that the steps requested, each with its hint.
+        constants: constants that the steps added, by name.
+        is_complete: whether the rewrite depends only on recorded facts about the node's inputs and outputs,
+            so that it can be cached.
+    """
+
+    def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:
+        self._scope = workspace.scope
+        self._workspace = workspace
+        self._positions = {name: position for position, name in enumerate(names) if name}
+        self._answers: dict[tuple[str, int], Any] = {}
+        self.fresh_names: dict[str, str] = {}
+        self.constants: dict[str, Tensor] = {}
+        # A name that occurs twice has no unique position.
+        self.is_complete = len(self._positions) == len(list(filter(None, names)))
+
+    def element_type(self, name: str) -> str | None:
+        """Return the element type of a value, and record the query."""
+        return self._query("element_type", name)  # type: ignore[no-any-return]
+
+    def shape(self, name: str) -> Shape | None:
+        """Return the shape of a value, and record the query."""
+        return self._query("shape", name)  # type: ignore[no-any-return]
+
+    def rank(self, name: str) -> int | None:
+        """Return the rank of a value, and record the query."""
+        return self._query("rank", name)  # type: ignore[no-any-return]
+
+    def constant(self, name: str) -> Tensor | None:
+        """Return the value of a constant, and record the query."""
+        return self._query("constant", name)  # type: ignore[no-any-return]
+
+    def is_used(self, name: str) -> bool:
+        """Return whether a value is used, and record the query."""
+        return self._query("is_used", name)  # type: ignore[no-any-return]
+
+    def nested_shape(self, graph: Any, name: str) -> Shape | None:
+        """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
+        self.is_complete = False
+        return self._scope.nested_shape(graph, name)
+
+    def fresh(self, hint: str) -> str:
+        """Return a fresh name, and record its hint."""
+        # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
+        found = self._workspace.fresh(hint)
+        self.fresh_names[found] = hint
+        self.is_complete &= not any(name in hint for name in self._positions)
+        return found
+
+    def add_constant(self, tensor: Tensor) -> str:
+        """Add a constant, record it, and return its name."""
+        found = self._workspace.add_constant(tensor)
+        self.constants[found] = tensor
+        return found
+
+    def allow(self, kind: Allow, reason: str) -> bool:
+        """Return whether an inexact conversion is allowed; not cached, as uses are recorded per node."""
+        self.is_complete = False
+        return self._workspace.allow(kind, reason)
+
+    def add_emitted(self, node: Node, opset: int) -> None:
+        """Make the outputs of an emitted node available to inference."""
+        # Not recorded: only queries about the new values matter, and these prevent caching.
+        self._workspace.add_emitted(node, opset)
+
+    def add_graph(self, graph: Graph) -> None:
+        """Make the values of an emitted graph available to inference; nodes with graphs are not cached."""
+        self.is_complete = False
+        self._workspace.add_graph(graph)
+
+    def questions(self) -> tuple[Question, ...]:
+        """Return the queries with their answers, each query once."""
+        return tuple(Question(*each, answer) for each, answer in self._answers.items())
+
+    def _query(self, question: str, name: str) -> Any:
+        answer = getattr(self._scope, question)(name)
+        position = self._positions.get(name)
+        if position is None:
+            self.is_complete = False
+        else:
+            self._answers[question, position] = answer
+        return answer

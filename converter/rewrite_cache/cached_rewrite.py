@@ -1,16 +1,115 @@
-"""Cached rewrite of a node, and its instance for another node with the same key and facts."""
+"""Cached rewrite of a node: serialized nodes with their value names left open."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
 
-from opshift.converter.rewrite.rewrite_node import Emission, NodeRewrite
-from opshift.converter.rewrite.version_steps import VersionStep
-from opshift.converter.rewrite_cache.node_template import NodeTemplate, ValueNames
+from opshift.converter.rewrite.result import ComputedRewrite, Emission, fill_node, update_node
+from opshift.converter.rewrite.workspace import constant_key
 from opshift.inference.facts import Facts
-from opshift.model.node import Node, Tensor
-from opshift.registry.models import OperatorVersion
+from opshift.model.messages import NodeProto
+from opshift.model.node import Node, Tensor, serialized_attributes
+
+ValueNames = tuple[str, ...]
+"""All value names of one rewrite; templates refer to them by position."""
+
+NameSelector = Callable[[ValueNames], ValueNames]
+"""Function that selects the names of a node from all names of the rewrite."""
+
+EMPTY_NODE: Final = Node("", (), (), {})
+"""Node without content: the start of a node that is added."""
+
+
+class NodeTemplate(NamedTuple):
+    """Serialized node template with the value names left open.
+
+    Attributes:
+        emission: the node; its attributes are copies that do not keep a model alive.
+        inputs, outputs: selectors of its names from all names of the rewrite.
+        cleared_fields: fields to clear in the NodeProto that it overwrites.
+        payload: changed fields, serialized.
+        new_inputs, new_outputs: selectors of the names to append to the names that remain.
+    """
+
+    emission: Emission
+    inputs: NameSelector | None
+    outputs: NameSelector | None
+    cleared_fields: tuple[str, ...]
+    payload: bytes
+    new_inputs: NameSelector | None
+    new_outputs: NameSelector | None
+
+    @classmethod
+    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> NodeTemplate:
+        """Return the template of a node that overwrites a node of the model, or that is added next to it.
+
+        Args:
+            written: the node.
+            original: the node that is rewritten.
+            is_main: whether the node overwrites the original.
+            places: positions of all names of the rewrite.
+        """
+        copy = original.copy_proto()
+        old, old_attributes = (original, serialized_attributes(copy)) if is_main else (EMPTY_NODE, ())
+        proto = copy if is_main else type(copy)()
+        if is_main:
+            update_node(proto, written, original)
+        else:
+            fill_node(proto, written, copy)
+        attribute_proto = type(copy)(attribute=proto.attribute)
+        attributes = {each.name: each for each in attribute_proto.attribute}
+        node = Node(proto.op_type, written.node.inputs, written.node.outputs, attributes, proto.domain)
+        # Only differences are stored: unchanged fields remain in the NodeProto that is overwritten.
+        differs = {
+            "domain": node.domain != old.domain,
+            "attribute": list(serialized_attributes(attribute_proto)) != list(old_attributes),
+            "input": node.inputs[: len(old.inputs)] != old.inputs,
+            "output": node.outputs[: len(old.outputs)] != old.outputs,
+        }
+        filling = type(copy)(attribute=attribute_proto.attribute if differs["attribute"] else ())
+        if node.op_type != old.op_type:
+            filling.op_type = node.op_type
+        if node.domain and differs["domain"]:
+            filling.domain = node.domain
+        return cls(
+            written._replace(node=node),
+            _selector(node.inputs, places),
+            _selector(node.outputs, places),
+            tuple(field for field in differs if differs[field]) if is_main else (),
+            filling.SerializeToString(),
+            _selector(node.inputs[0 if differs["input"] else len(old.inputs) :], places),
+            _selector(node.outputs[0 if differs["output"] else len(old.outputs) :], places),
+        )
+
+    def instantiate(self, names: ValueNames) -> Emission:
+        """Return the node with the given names."""
+        node = self.emission.node
+        inputs = self.inputs(names) if self.inputs else ()
+        outputs = self.outputs(names) if self.outputs else ()
+        node = Node(node.op_type, inputs, outputs, node.attributes, node.domain)
+        return self.emission._replace(node=node)
+
+    def fill(self, proto: NodeProto, names: ValueNames) -> None:
+        """Write the node with the given names into a NodeProto."""
+        for field in self.cleared_fields:
+            proto.ClearField(field)
+        if self.payload:
+            proto.MergeFromString(self.payload)
+        if self.new_inputs:
+            proto.input.extend(self.new_inputs(names))
+        if self.new_outputs:
+            proto.output.extend(self.new_outputs(names))
+
+
+def _selector(chosen: ValueNames, places: Mapping[str, int]) -> NameSelector | None:
+    """Return a selector of these names from all names; `None` if the list is empty."""
+    positions = [places[name] for name in chosen]
+    if len(positions) == 1:  # itemgetter of a single index would return a string, not a tuple
+        return itemgetter(slice(positions[0], positions[0] + 1))
+    return itemgetter(*positions) if positions else None
+
 
 MAX_SHARED_ELEMENTS = 1024
 """Maximum number of constant elements in a rewrite that is shared between models; bounds memory."""
@@ -36,7 +135,7 @@ class CachedRewrite:
     Attributes:
         questions: queries of its steps.
         name_hints: hints for the fresh names that its steps requested.
-        constants: constants that its steps added.
+        constants: constants that its steps added, each with its key.
         operator: operator version of the node.
         steps: steps that rewrote it.
         templates: templates of the nodes that replace it.
@@ -47,20 +146,20 @@ class CachedRewrite:
 
     def __init__(
         self,
-        node: Node,
-        result: NodeRewrite,
+        result: ComputedRewrite,
         asked: tuple[Question, ...],
         fresh: Mapping[str, str],
         constants: Mapping[str, Tensor],
     ) -> None:
+        node = result.original
         self.questions = asked
         self.name_hints = tuple(fresh.values())
-        self.constants = tuple(constants.values())
+        self.constants = tuple((constant_key(each), each) for each in constants.values())
         self.operator = result.operator
         self.steps = result.steps
         self.operators = result.operators
         self.replacement_index = result.replacement_index
-        self.is_unchanged = result.is_same_as(node)
+        self.is_unchanged = result.is_unchanged
         names = (*node.inputs, *node.outputs, *fresh, *constants, "")
         positions = {name: position for position, name in enumerate(names)}
         self.templates = tuple(
@@ -72,7 +171,7 @@ class CachedRewrite:
     def is_small(self) -> bool:
         """Whether it is small enough to be shared between models."""
         tensors = (
-            *self.constants,
+            *(tensor for _, tensor in self.constants),
             *(each.answer for each in self.questions if isinstance(each.answer, Tensor)),
         )
         return sum(len(each.values) for each in tensors) <= MAX_SHARED_ELEMENTS
@@ -86,50 +185,38 @@ class CachedRewrite:
 
 
 class CacheHit:
-    """Rewrite of a node that matches a cached rewrite.
+    """Rewrite of a node that matches a cached rewrite; it is written from templates.
 
     Attributes:
-        cached: the cached rewrite.
-        names: names of the node, then fresh names, names of constants, and the empty name.
+        operator, steps, operators, replacement_index, is_unchanged: see `NodeRewrite`.
     """
 
-    __slots__ = ("cached", "names")
+    __slots__ = ("_cached", "_names", "is_unchanged", "operator", "operators", "replacement_index", "steps")
 
-    def __init__(self, pattern: CachedRewrite, names: ValueNames) -> None:
-        self.cached = pattern
-        self.names = names
+    def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
+        """Fill the templates of a cached rewrite.
 
-    @property
-    def operator(self) -> OperatorVersion:
-        """Operator version of the node."""
-        return self.cached.operator
-
-    @property
-    def steps(self) -> tuple[VersionStep, ...]:
-        """Steps that rewrote the node."""
-        return self.cached.steps
-
-    @property
-    def operators(self) -> tuple[OperatorVersion, ...]:
-        """Operator versions of the nodes that replace it."""
-        return self.cached.operators
-
-    @property
-    def replacement_index(self) -> int:
-        """Position of the replacement among the new nodes."""
-        return self.cached.replacement_index
+        Args:
+            cached: the cached rewrite.
+            names: names of the node, then fresh names, names of constants, and the empty name.
+        """
+        self._cached = cached
+        self._names = names
+        self.operator = cached.operator
+        self.steps = cached.steps
+        self.operators = cached.operators
+        self.replacement_index = cached.replacement_index
+        self.is_unchanged = cached.is_unchanged
 
     @property
     def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it."""
-        return tuple(template.instantiate(self.names) for template in self.cached.templates)
+        return tuple(template.instantiate(self._names) for template in self._cached.templates)
 
-    def is_same_as(self, node: Node) -> bool:
-        """Return whether the rewritten node does not change; `node` is that node."""
-        return self.cached.is_unchanged
-
-
-RewriteResult = NodeRewrite | CacheHit
+    def write(self, protos: Sequence[NodeProto]) -> None:
+        """Write the nodes that replace it."""
+        for template, proto in zip(self._cached.templates, protos, strict=True):
+            template.fill(proto, self._names)
 
 
 def _is_same(answer: Any, other: Any) -> bool:

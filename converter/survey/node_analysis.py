@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.model_element_types import element_types_of_model
-from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.inference.scope import OperatorStatus, Scope
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
 
@@ -38,6 +38,7 @@ class NodeAnalysis:
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = registry
+        self._domains = frozenset(registry.domains())
         self._targets = targets
         self._functions = functions
         self._routers: dict[Imports, Router] = {}
@@ -94,11 +95,11 @@ class NodeAnalysis:
                 each.add_candidates(affected)
 
     def _status(self, proto: Any, scope: Scope) -> OperatorStatus:
-        domain = canonical_domain(proto.domain)
+        domain = proto.domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:
             return OperatorStatus(has_step=True, has_graphs=True)
-        if domain not in self._registry.domains():
+        if domain not in self._domains:
             if self._functions is not None:
                 self._functions.undefined_operators.setdefault(domain, set()).add(proto.op_type)
             return OperatorStatus(has_step=False, has_graphs=True)
@@ -110,5 +111,4 @@ class NodeAnalysis:
         if route.affected_element_types:
             type_dependent = self._type_dependent.setdefault(frozenset(scope.opsets.items()), {})
             type_dependent[proto.domain, proto.op_type] = route.affected_element_types
-        status = OperatorStatus(route.affected_element_types is None, route.has_subgraphs)
-        return UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
+        return route.status

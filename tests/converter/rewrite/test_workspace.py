@@ -7,9 +7,8 @@ import pytest
 from support.running import build
 
 from opshift.converter.options import Allowances
-from opshift.converter.rewrite.workspace import Workspace
+from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.inference.scope import Scope
-from opshift.model.fresh_names import FreshNames
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import opset_imports
 from opshift.registry.registry import default_registry

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper
 
 from opshift import convert_version
-from opshift.model.fresh_names import FreshNames
+from opshift.converter.rewrite.workspace import FreshNames
 
 
 def names_with(*used: set[str]) -> FreshNames:

@@ -1,18 +1,133 @@
-"""Writing of emitted nodes into NodeProtos."""
+"""Rewrite of a node: the nodes that replace it, and their NodeProtos."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-from opshift.converter.rewrite.rewrite_node import Emission, EmittedGraph
+from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
-from opshift.model.node import Node, Tensor, Value
+from opshift.model.messages import NodeProto
+from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
+from opshift.registry.models import OperatorVersion
 
 
-def fill_node(proto: Any, written: Emission, origin: Any) -> None:
+class Emission(NamedTuple):
+    """Node of the converted model.
+
+    Attributes:
+        node: the node.
+        operator: its operator version.
+        is_replacement: whether it gets the name, doc string and metadata of the original node.
+    """
+
+    node: Node
+    operator: OperatorVersion
+    is_replacement: bool
+
+
+class EmittedGraph(NamedTuple):
+    """Graph that an adapter emitted, with its nodes converted to the target.
+
+    Attributes:
+        graph: the graph.
+        nodes: its nodes.
+        after: nodes that follow a subgraph of the model that is part of the graph.
+    """
+
+    graph: Graph
+    nodes: tuple[Emission, ...]
+    after: tuple[Emission, ...]
+
+
+class NodeRewrite(Protocol):
+    """Rewrite of a node, computed or from the rewrite cache."""
+
+    @property
+    def operator(self) -> OperatorVersion:
+        """Operator version of the node."""
+
+    @property
+    def steps(self) -> tuple[VersionStep, ...]:
+        """Steps that were applied."""
+
+    @property
+    def nodes(self) -> tuple[Emission, ...]:
+        """Nodes that replace it, in order."""
+
+    @property
+    def operators(self) -> tuple[OperatorVersion, ...]:
+        """Operator versions of the nodes that replace it."""
+
+    @property
+    def replacement_index(self) -> int:
+        """Position of the replacement among the new nodes."""
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the node does not change."""
+
+    def write(self, protos: Sequence[NodeProto]) -> None:
+        """Write the nodes that replace it.
+
+        Args:
+            protos: a NodeProto per node, in order: the rewritten one for the replacement, empty ones for the
+                others.
+        """
+
+
+class ComputedRewrite(NamedTuple):
+    """Rewrite that the steps of a node computed.
+
+    Attributes:
+        operator: operator version of the node.
+        original: the node.
+        nodes: nodes that replace it, in order.
+        steps: steps that were applied.
+    """
+
+    operator: OperatorVersion
+    original: Node
+    nodes: tuple[Emission, ...]
+    steps: tuple[VersionStep, ...]
+
+    @property
+    def operators(self) -> tuple[OperatorVersion, ...]:
+        """Operator versions of the nodes that replace it."""
+        return tuple(each.operator for each in self.nodes)
+
+    @property
+    def replacement_index(self) -> int:
+        """Position of the replacement among the new nodes."""
+        return next((i for i, each in enumerate(self.nodes) if each.is_replacement), len(self.nodes) - 1)
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the node does not change."""
+        if len(self.nodes) != 1:
+            return False
+        written, node = self.nodes[0].node, self.original
+        return written is node or (
+            written.op_type == node.op_type
+            and written.domain == node.domain
+            and written.inputs == node.inputs
+            and written.outputs == node.outputs
+            and written.attributes == node.attributes
+        )
+
+    def write(self, protos: Sequence[NodeProto]) -> None:
+        """Write the nodes that replace it."""
+        main = self.replacement_index
+        for written, proto in zip(self.nodes, protos, strict=True):
+            if proto is not protos[main]:
+                fill_node(proto, written, protos[main])
+        # Last: the other nodes copy subgraphs from it.
+        update_node(protos[main], self.nodes[main], self.original)
+
+
+def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
     """Fill an empty NodeProto.
 
     Args:
@@ -30,7 +145,7 @@ def fill_node(proto: Any, written: Emission, origin: Any) -> None:
         _add_attribute(proto, name, value, written, origin)
 
 
-def update_node(proto: Any, written: Emission, original: Node) -> None:
+def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
     """Update an existing NodeProto; unchanged fields and attributes are not touched.
 
     Args:
@@ -58,7 +173,7 @@ def update_node(proto: Any, written: Emission, original: Node) -> None:
             del proto.attribute[index]
 
 
-def _add_attribute(proto: Any, name: str, value: Any, written: Emission, origin: Any) -> None:
+def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, origin: NodeProto) -> None:
     attribute = proto.attribute.add()
     if _is_message(value):
         attribute.CopyFrom(_converted_attribute(value, origin))
