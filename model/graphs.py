@@ -250,7 +250,7 @@ def read_node_records(container: ContainerProto) -> Iterator[NodeRecord]:
     """Yield a record for each node of a GraphProto or FunctionProto, in order."""
     interned: dict[str, str] = {}
     """Interned op_types: each access returns a new string, and a model repeats few of them many times."""
-    # Reading a slice of a repeated field is twice as fast as iterating over the field.
+    # Reading a slice of a repeated field takes half the time of iterating over the field.
     for position, node in enumerate(container.node):
         op_type = node.op_type
         op_type = interned.setdefault(op_type, op_type)

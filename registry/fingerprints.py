@@ -28,9 +28,7 @@ LOCK: Final = "fingerprints.yaml"
 SEPARATE_KEYS: Final = ("step", "before", "removal")
 """Keys that are excluded from the fingerprint of a version, because they are added or improved later."""
 
-HEADER: Final = (
-    "# Written by tools/write_fingerprints.py; what a published version is, so that none changes unseen"
-)
+HEADER: Final = "# Written by tools/write_fingerprints.py: hashes that detect changes to published versions"
 
 Lock = dict[str, dict[str, dict[str, str]]]
 """Domain to operator to entry (`shared`, `13`, `13 step`, `removal`) to fingerprint."""

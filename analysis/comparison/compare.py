@@ -91,11 +91,11 @@ def _order_changes(
 ) -> Iterator[ModelChange]:
     """Yield a change if the remaining values have a new order, or if a new value precedes some of them."""
     before = [renamed.get(name, name) for name in old]
-    kept = [name for name in before if name in new]
+    remaining = [name for name in before if name in new]
     after = list(new)
     # if values were removed, positions change anyway, and the removal is reported
-    if [name for name in after if name in kept] != kept or (
-        len(kept) == len(before) and after[: len(kept)] != kept
+    if [name for name in after if name in remaining] != remaining or (
+        len(remaining) == len(before) and after[: len(remaining)] != remaining
     ):
         yield ModelChange(f"{role}S_REORDERED", f"{role.lower()}s", ", ".join(old), ", ".join(new))
 

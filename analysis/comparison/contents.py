@@ -48,11 +48,11 @@ def _version_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
 
 def _highest_opsets(model: ModelProto) -> dict[str, int]:
     """Return the highest opset of each domain that the model or one of its functions imports."""
-    found = opset_imports(model.opset_import, model.ir_version)
+    opsets = opset_imports(model.opset_import, model.ir_version)
     for function in model.functions:
         for domain, opset in opset_imports(function.opset_import or model.opset_import).items():
-            found[domain] = max(opset, found.get(domain, 0))
-    return found
+            opsets[domain] = max(opset, opsets.get(domain, 0))
+    return opsets
 
 
 def _meaning_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:

@@ -49,15 +49,15 @@ def _keys(
     rows: Sequence[tuple[SignatureValue, tuple[Dim, ...] | None, tuple[Dim, ...] | None]],
 ) -> dict[DimensionPosition, DimensionKey]:
     """Return the identity of each dimension that has no fixed size in either model."""
-    found: dict[DimensionPosition, DimensionKey] = {}
-    for value, dims, others in rows:
-        if dims is None or others is None or len(dims) != len(others):
+    keys: dict[DimensionPosition, DimensionKey] = {}
+    for value, dims, other_dims in rows:
+        if dims is None or other_dims is None or len(dims) != len(other_dims):
             continue
-        for number, (dim, other) in enumerate(zip(dims, others, strict=True)):
+        for number, (dim, other) in enumerate(zip(dims, other_dims, strict=True)):
             if not isinstance(dim, int) and not isinstance(other, int):
                 axis = DimensionPosition(value.role, value.name, number)
-                found[axis] = axis if dim is None else dim
-    return found
+                keys[axis] = axis if dim is None else dim
+    return keys
 
 
 def _new_constraints(
@@ -68,11 +68,11 @@ def _new_constraints(
     """Yield a change for each name that makes dimensions equal in `after` but not in `before`."""
     for symbol, axes in _positions_by_name(after).items():
         inputs = [axis for axis in axes if axis.role == "INPUT"]
-        listed = ", ".join(map(str, axes))
+        names = ", ".join(map(str, axes))
         if len({before[axis] for axis in inputs}) > 1:
-            yield ModelChange(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
+            yield ModelChange(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(names, kind))
         if len(inputs) < len(axes) and len({before[axis] for axis in axes}) > 1:
-            yield ModelChange(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(listed, kind))
+            yield ModelChange(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(names, kind))
 
 
 def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
@@ -81,18 +81,18 @@ def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
 
 
 def _positions_by_name(keys: Mapping[DimensionPosition, DimensionKey]) -> dict[str, list[DimensionPosition]]:
-    found: dict[str, list[DimensionPosition]] = defaultdict(list)
+    positions: dict[str, list[DimensionPosition]] = defaultdict(list)
     for axis, key in keys.items():
         if isinstance(key, str):
-            found[key].append(axis)
-    return found
+            positions[key].append(axis)
+    return positions
 
 
 def _groups(keys: Mapping[DimensionPosition, DimensionKey]) -> set[frozenset[DimensionPosition]]:
-    found: dict[DimensionKey, set[DimensionPosition]] = defaultdict(set)
+    groups: dict[DimensionKey, set[DimensionPosition]] = defaultdict(set)
     for axis, key in keys.items():
-        found[key].add(axis)
-    return set(map(frozenset, found.values()))
+        groups[key].add(axis)
+    return set(map(frozenset, groups.values()))
 
 
 def _key_text(key: DimensionKey) -> str:

@@ -64,11 +64,11 @@ class _Doctor:
             self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
         ]
         stamps = self._stamps("model", opsets, [graph, *training])
-        for each in model.functions:
-            imports = _declared_opsets(each.opset_import, model.ir_version) or opsets
-            place = f"function {function_label(each)}"
-            found = self._stamps(place, imports, [self._survey(each, place, imports)])
-            stamps += found if each.opset_import else []
+        for function in model.functions:
+            imports = _declared_opsets(function.opset_import, model.ir_version) or opsets
+            place = f"function {function_label(function)}"
+            function_stamps = self._stamps(place, imports, [self._survey(function, place, imports)])
+            stamps += function_stamps if function.opset_import else []
         return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
 
     def _survey(
@@ -81,31 +81,31 @@ class _Doctor:
         scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)
 
-    def _stamps(self, place: str, opsets: Mapping[str, int], surveyed: list[ContainerSurvey]) -> list[Stamp]:
+    def _stamps(self, place: str, opsets: Mapping[str, int], parts: list[ContainerSurvey]) -> list[Stamp]:
         """Return a stamp for each domain that the graphs or the function import or use."""
         valid_opsets: dict[str, set[frozenset[int]]] = {domain: set() for domain in opsets}
-        for each in surveyed:
-            for node, scope, path in _nodes(each):
+        for part in parts:
+            for node, scope, path in _nodes(part):
                 domain = canonical_domain(node.domain)
-                found = self._examine(node, scope, path, opsets.get(domain))
-                if found is not None:
-                    valid_opsets.setdefault(domain, set()).add(found)
-        return [self._stamp(place, domain, opsets, found) for domain, found in valid_opsets.items()]
+                valid = self._examine(node, scope, path, opsets.get(domain))
+                if valid is not None:
+                    valid_opsets.setdefault(domain, set()).add(valid)
+        return [self._stamp(place, domain, opsets, valid) for domain, valid in valid_opsets.items()]
 
     def _examine(self, node: Node, scope: Scope, path: str, opset: int | None) -> frozenset[int] | None:
         domain = canonical_domain(node.domain)
         is_call = (domain, node.op_type) in self._functions
-        found = None if is_call else self._validity.opsets(node, scope)
-        if found is None:
+        valid = None if is_call else self._validity.opsets(node, scope)
+        if valid is None:
             self._unknown += 1
             return None
         reason = ""
         if opset is None:
             reason = f"domain {domain} has no opset import"
-        elif opset not in found:
+        elif opset not in valid:
             reason = self._validity.violation(node, scope, opset)
-        self._nodes.append(NodeValidity(path, f"{domain}.{node.op_type}", opset_ranges(found), reason))
-        return found
+        self._nodes.append(NodeValidity(path, f"{domain}.{node.op_type}", opset_ranges(valid), reason))
+        return valid
 
     def _stamp(
         self, place: str, domain: str, opsets: Mapping[str, int], valid_opsets: Iterable[frozenset[int]]
@@ -145,10 +145,10 @@ def _declared_opsets(imports: Iterable[OperatorSetIdProto], ir_version: int) -> 
 
     The first import of a domain counts. Before IR version 3, a model without imports has opset 1.
     """
-    found: dict[str, int] = {}
-    for each in imports:
-        found.setdefault(canonical_domain(each.domain), each.version)
-    return found or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
+    opsets: dict[str, int] = {}
+    for item in imports:
+        opsets.setdefault(canonical_domain(item.domain), item.version)
+    return opsets or ({DEFAULT_DOMAIN: 1} if ir_version < 3 else {})
 
 
 def _nodes(surveyed: ContainerSurvey) -> Iterator[tuple[Node, Scope, str]]:

@@ -14,9 +14,9 @@ OpsetRanges = tuple[tuple[int, int], ...]
 
 def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
     """Return opsets as consecutive ranges."""
-    listed = sorted(opsets)
-    starts = [each for before, each in pairwise([-1, *listed]) if each != before + 1 or before == -1]
-    ends = [each for each, after in pairwise([*listed, 0]) if after != each + 1]
+    ordered = sorted(opsets)
+    starts = [each for before, each in pairwise([-1, *ordered]) if each != before + 1 or before == -1]
+    ends = [each for each, after in pairwise([*ordered, 0]) if after != each + 1]
     return tuple(zip(starts, ends, strict=True))
 
 

@@ -114,9 +114,9 @@ def _parameter_violations(
     if len(names) > len(formals) and not is_variadic:
         yield f"the node has {len(names)} values where {version.id} allows at most {len(formals)}"
         return
-    for position, (name, found) in enumerate(zip(names, types, strict=True)):
+    for position, (name, known_type) in enumerate(zip(names, types, strict=True)):
         formal = formals[min(position, len(formals) - 1)]
-        type_string = f"tensor({found})" if found and "(" not in found else found
+        type_string = f"tensor({known_type})" if known_type and "(" not in known_type else known_type
         if not name and formal.option == "single":
             yield f"{formal.name!r} is omitted, but {version.id} requires it"
         elif type_string and type_string not in version.types_of(formal):

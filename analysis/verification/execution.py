@@ -66,14 +66,14 @@ class RunResult(NamedTuple):
 
     Attributes:
         pair: the runtimes of both models.
-        drawn: the inputs.
+        generated: the inputs.
         original: outputs of the original by sample.
         converted: outputs of the converted model by sample; empty after a failure.
         failure: the reason why the converted model does not run; empty if it runs.
     """
 
     pair: RuntimePair
-    drawn: GeneratedInputs
+    generated: GeneratedInputs
     original: SampleOutputs
     converted: SampleOutputs
     failure: str
@@ -94,10 +94,10 @@ def execute(request: RunRequest, registry: Registry) -> Verification:
     inputs = inputs_of(graph)
     given = read_provided(request.inputs, graph)
     mixed_result: Verification | None = None
-    for ran in _conclusive_runs(request, inputs, given, registry):
-        verification = _verify_run(ran, inputs, given, request)
+    for result in _conclusive_runs(request, inputs, given, registry):
+        verification = _verify_run(result, inputs, given, request)
         # a difference between two runtimes may be theirs, and not the conversion's
-        if verification.equal or not ran.pair.is_mixed:
+        if verification.equal or not result.pair.is_mixed:
             return verification
         mixed_result = mixed_result or verification
     assert mixed_result is not None
@@ -105,18 +105,18 @@ def execute(request: RunRequest, registry: Registry) -> Verification:
 
 
 def _verify_run(
-    ran: RunResult, inputs: tuple[ModelInput, ...], given: Feeds, request: RunRequest
+    result: RunResult, inputs: tuple[ModelInput, ...], given: Feeds, request: RunRequest
 ) -> Verification:
-    feeds = ran.drawn.samples[0]
+    feeds = result.generated.samples[0]
     used = tuple(_input_used(each, feeds[each.name], each.name in given) for each in inputs)
-    verification = Verification(ran.pair.names, len(ran.drawn.samples), request.seed, used, ())
-    if ran.failure:
-        raise VerificationFailed(verification, f"the converted model does not run: {ran.failure}")
+    verification = Verification(result.pair.names, len(result.generated.samples), request.seed, used, ())
+    if result.failure:
+        raise VerificationFailed(verification, f"the converted model does not run: {result.failure}")
     outputs = tuple(
         compare_output(
             value.name,
-            _values_of_output(ran.original, i),
-            _values_of_output(ran.converted, i),
+            _values_of_output(result.original, i),
+            _values_of_output(result.converted, i),
             request.tolerance,
         )
         for i, value in enumerate(request.original.model.graph.output)
@@ -149,13 +149,13 @@ def _conclusive_runs(
         CannotVerify: both models never run with the same inputs.
     """
     reasons: list[str] = []
-    found = False
+    has_result = False
     for pair in runtime_pairs(request.original, request.converted, request.runtime, registry, reasons):
-        ran = _most_conclusive_run(pair, request, inputs, given, reasons)
-        if ran is not None:
-            found = True
-            yield ran
-    if not found:
+        result = _most_conclusive_run(pair, request, inputs, given, reasons)
+        if result is not None:
+            has_result = True
+            yield result
+    if not has_result:
         reasons_text = "; ".join(dict.fromkeys(reasons))
         raise CannotVerify(
             f"no inputs and runtimes were found with which both models run: {reasons_text}",
@@ -168,16 +168,16 @@ def _most_conclusive_run(
 ) -> RunResult | None:
     graph = request.original.model.graph
     inconclusive: RunResult | None = None
-    for ran in _run_samples(pair, generate_inputs(inputs, given, request.samples, request.seed), reasons):
+    for result in _run_samples(pair, generate_inputs(inputs, given, request.samples, request.seed), reasons):
         # another runtime may only reject these inputs, which is not a failure of the model
-        if ran.failure and pair.may_disagree_on_inputs:
-            reasons.append(ran.failure)
-        elif has_declared_shapes(ran.original, graph.output) and (
-            ran.failure or has_finite_values(ran.original)
+        if result.failure and pair.may_disagree_on_inputs:
+            reasons.append(result.failure)
+        elif has_declared_shapes(result.original, graph.output) and (
+            result.failure or has_finite_values(result.original)
         ):
-            return ran
+            return result
         else:
-            inconclusive = inconclusive or ran
+            inconclusive = inconclusive or result
     return inconclusive
 
 
@@ -187,17 +187,19 @@ def _run_samples(
     """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
     first = ""
     has_run = False
-    for drawn in candidates:
+    for generated in candidates:
         try:
-            original = [pair.original.run(feeds) for feeds in drawn.samples]
+            original = [pair.original.run(feeds) for feeds in generated.samples]
         except CannotRun as error:
             first = first or error.reason
             continue
         has_run = True
         try:
-            yield RunResult(pair, drawn, original, [pair.converted.run(feeds) for feeds in drawn.samples], "")
+            yield RunResult(
+                pair, generated, original, [pair.converted.run(feeds) for feeds in generated.samples], ""
+            )
         except CannotRun as error:
-            yield RunResult(pair, drawn, original, [], error.reason)
+            yield RunResult(pair, generated, original, [], error.reason)
     if not has_run:
         reasons.append(first)
 
@@ -226,11 +228,11 @@ def has_finite_values(outputs: SampleOutputs) -> bool:
 
 
 def _has_declared_shape(value: object, kind: TypeProto) -> bool:
-    stated = shape_of(kind)
-    if stated is None or not isinstance(value, np.ndarray):
+    declared_dims = shape_of(kind)
+    if declared_dims is None or not isinstance(value, np.ndarray):
         return True
-    sizes = zip(stated, value.shape, strict=False)
-    return len(stated) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
+    sizes = zip(declared_dims, value.shape, strict=False)
+    return len(declared_dims) == value.ndim and all(declared in (None, actual) for declared, actual in sizes)
 
 
 def _has_finite_values(value: object) -> bool:

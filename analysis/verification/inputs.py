@@ -165,9 +165,9 @@ def _convert(value: object, declared: ModelInput) -> object:
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         return array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
     if array_element_type(array) != declared.element_type:
-        found = array_element_type(array)
+        element_type = array_element_type(array)
         raise UsageError(
-            f"input {declared.name!r} has the type {found} instead of {declared.element_type}",
+            f"input {declared.name!r} has the type {element_type} instead of {declared.element_type}",
             remedy="convert the array",
         )
     return array.astype(dtype, copy=False)

@@ -53,7 +53,7 @@ def runtime_pairs(
     for opener in openers(runtime):
         one, other = (_try_open(opener, each, registry) for each in (original, converted))
         if isinstance(other, CannotRun) and not other.unsupported and not _is_rejected(one):
-            other = _failing_runner(other)
+            other = _raising_runner(other)
         reasons += [each.reason for each in (one, other) if isinstance(each, CannotRun)]
         originals += [one] if isinstance(one, Runner) else []
         conversions += [other] if isinstance(other, Runner) else []
@@ -72,7 +72,7 @@ def _is_rejected(opened: Runner | CannotRun) -> bool:
     return isinstance(opened, CannotRun) and not opened.unsupported
 
 
-def _failing_runner(error: CannotRun) -> Runner:
+def _raising_runner(error: CannotRun) -> Runner:
     def run(feeds: object) -> list[object]:
         raise error
 

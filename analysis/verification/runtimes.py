@@ -174,8 +174,8 @@ def _require_supported(model: ModelProto, version: str, registry: Registry) -> N
 
 def _supported_release(version: str, registry: Registry) -> Release:
     """Return a release of onnxruntime, or the newest known one if the registry does not contain it."""
-    listed = registry.releases.onnxruntime
-    return listed.get(".".join(version.split(".")[:2]), list(listed.values())[-1])
+    releases = registry.releases.onnxruntime
+    return releases.get(".".join(version.split(".")[:2]), list(releases.values())[-1])
 
 
 def _require_numpy_types(model: ModelProto) -> None:

@@ -64,7 +64,7 @@ def build_function_versions(
     calls: dict[int, list[CallSite]] = {}
     _collect_calls(outer, calls)
     # Callers first: the calls of a function are complete only when all its callers have been specialized.
-    for index in _callers_first(functions, base):
+    for index in _in_call_order(functions, base):
         groups = _groups(functions, index, calls.get(index, []), splits.get(index, frozenset()))
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
         base[index] = bodies[0]
@@ -92,7 +92,7 @@ def _collect_calls(made: list[tuple[int, CallSite]], calls: dict[int, list[CallS
         calls.setdefault(index, []).append(call)
 
 
-def _callers_first(functions: FunctionTable, bodies: Sequence[FunctionVersion]) -> Iterable[int]:
+def _in_call_order(functions: FunctionTable, bodies: Sequence[FunctionVersion]) -> Iterable[int]:
     sorter: TopologicalSorter[int] = TopologicalSorter({body.index: () for body in bodies})
     for body in bodies:
         for called, _ in body.outgoing_calls:

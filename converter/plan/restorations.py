@@ -55,11 +55,11 @@ class Restorations:
     """Restorations in one graph or function, and its record after the conversion.
 
     Attributes:
-        returns: restorations by position.
-        carried: groups that stay in the model and in the record.
+        restored: restorations by position.
+        kept_groups: groups that stay in the model and in the record.
         removed: positions of nodes to be removed.
         dropped: names of constants and inner values to be removed.
-        settled: positions of nodes in restored groups, which are not converted any more.
+        restored_positions: positions of nodes in restored groups, which are not converted any more.
         entries: entries of the new record, without digests.
         constants: names of constants that conversions added and that may still exist.
         holders: first output of the node that holds a subgraph after the conversion, by the position of the

@@ -68,8 +68,8 @@ def _subgraph(value_index: ValueIndex, output: str, attribute: str, position: st
 
 def attribute_graph(node: NodeProto, attribute: str, position: str) -> GraphProto | None:
     """Return the graph at a position in an attribute of a node, or `None`."""
-    found = next((each for each in node.attribute if each.name == attribute), None)
-    graphs = graphs_in(found) if found is not None else ()
+    holder = next((each for each in node.attribute if each.name == attribute), None)
+    graphs = graphs_in(holder) if holder is not None else ()
     return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
 

@@ -57,7 +57,7 @@ class History:
         names.name_sets.append({name for each in originals for name in names_defined(each)})
 
     def restore(
-        self, found: ContainerPlan, surveyed: ContainerSurvey, workspace: Workspace, router: Router
+        self, plan: ContainerPlan, surveyed: ContainerSurvey, workspace: Workspace, router: Router
     ) -> None:
         """Plan to restore the originals of unchanged groups.
 
@@ -67,12 +67,12 @@ class History:
         part = self._parts.get(id(surveyed.scope.container))
         if part is None:
             return
-        scope, reversal = surveyed.scope, found.reversal
+        scope, reversal = surveyed.scope, plan.reversal
         value_index = value_index_of(scope.container, self._value_indexes)
         reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
         groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
         plan_restorations(groups, reversal, value_index, workspace, router)
-        found.changes += (
+        plan.changes += (
             NodeChange(
                 read_node_record(position, each.group.original),
                 surveyed.path,
@@ -83,24 +83,24 @@ class History:
             if not each.changes_nothing
         )
 
-    def add_entries(self, found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
+    def add_entries(self, plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
         """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
-        reversal = found.reversal
-        reversal.entries += retained_entries(found, surveyed)
+        reversal = plan.reversal
+        reversal.entries += retained_entries(plan, surveyed)
         if self.is_continued:
-            reversal.entries += added_entries(found, surveyed, router)
-        read = {name for change in found.changes for name in names_read_by_emissions(change.result.nodes)}
+            reversal.entries += added_entries(plan, surveyed, router)
+        read = {name for change in plan.changes for name in names_read_by_emissions(change.result.nodes)}
         # rejected attempts to restore a group may have added unused constants
         if reversal.kept_groups:
-            found.constants = {name: each for name, each in found.constants.items() if name in read}
+            plan.constants = {name: each for name, each in plan.constants.items() if name in read}
         if reversal.restored:
             container = surveyed.scope.container
             read.update(self._used_outside(container), self._names_needed_later(reversal, surveyed))
             drop_unused_constants(reversal, value_index_of(container, self._value_indexes), read)
         # restorations precede conversions in the list, whatever their positions
-        found.changes.sort(key=lambda each: each.position)
-        reversal.constants += found.constants
-        reversal.holders = _subgraph_holders(found, surveyed)
+        plan.changes.sort(key=lambda each: each.position)
+        reversal.constants += plan.constants
+        reversal.holders = _subgraph_holders(plan, surveyed)
 
     def plan_ir_change(
         self,
@@ -171,16 +171,16 @@ class History:
     @cached_property
     def _parts(self) -> dict[int, RecordPart]:
         """Record of each graph and function that still exists, by the identity of its message."""
-        found: dict[int, RecordPart] = {}
-        tops = dict(top_level_graphs(self._model))
+        parts: dict[int, RecordPart] = {}
+        top_level = dict(top_level_graphs(self._model))
         for part in self._record.parts if self._record else ():
-            container = graph_at(part.place, tops, self._value_indexes)
+            container = graph_at(part.place, top_level, self._value_indexes)
             if container is not None:
                 value_index_of(
                     container, self._value_indexes
                 )  # keeps the message alive, so its id stays valid
-                found[id(container)] = part
-        return found
+                parts[id(container)] = part
+        return parts
 
     def _used_outside(self, container: ContainerProto) -> frozenset[str]:
         """Return the names of a graph's values that training uses from outside the graph."""
@@ -202,19 +202,19 @@ class History:
         return frozenset(name for each in bindings for name in (each.key, each.value))
 
 
-def _subgraph_holders(found: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:
+def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tuple[int, str], str]:
     """Return the first output of the node that holds each subgraph after the conversion.
 
     The keys are the position of the original holder and the attribute.
     """
     nodes = surveyed.scope.container.node
-    changes = {each.position: each.result.nodes for each in found.changes}
+    changes = {each.position: each.result.nodes for each in plan.changes}
     holders: dict[tuple[int, str], str] = {}
     for index, attribute, _, _ in surveyed.subgraphs:
-        written = changes.get(index)
-        if written is None:
+        emissions = changes.get(index)
+        if emissions is None:
             holders[index, attribute] = first_output(nodes[index])
             continue
-        holder = next((each for each in written if attribute in each.node.attributes), None)
+        holder = next((each for each in emissions if attribute in each.node.attributes), None)
         holders[index, attribute] = next(filter(None, holder.node.outputs), "") if holder else ""
     return holders

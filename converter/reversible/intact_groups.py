@@ -53,7 +53,7 @@ def intact_groups(
         InvalidModel: an entry does not contain a serialized NodeProto.
     """
     constants = frozenset(part.constants)
-    found: list[Group] = []
+    groups: list[Group] = []
     claimed: set[int] = set()
     for entry in part.entries:
         group = _find_group(entry, value_index, constants) if entry.group else None
@@ -62,8 +62,8 @@ def intact_groups(
             continue
         if _is_isolated(group, value_index, outside) and _can_restore(group, surveyed, value_index):
             claimed.update(group.positions)
-            found.append(group)
-    return list(_compatible(found))
+            groups.append(group)
+    return list(_compatible(groups))
 
 
 def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]) -> Group | None:

@@ -30,24 +30,24 @@ MAX_RECORDED_NODE_SIZE = 1 << 16
 node have their own entries."""
 
 
-def retained_entries(found: ContainerPlan, surveyed: ContainerSurvey) -> Iterator[RecordEntry]:
+def retained_entries(plan: ContainerPlan, surveyed: ContainerSurvey) -> Iterator[RecordEntry]:
     """Yield updated entries for recorded groups whose originals are not restored unchanged."""
     scope = surveyed.scope
-    for restoration in found.reversal.restored.values():
+    for restoration in plan.reversal.restored.values():
         if not restoration.is_whole:
             yield from _group_entries(
                 restoration.group.original, restoration.group.entry.opsets, restoration.result.nodes, scope
             )
-    changes = {each.position: each.result.nodes for each in found.changes}
-    for group in found.reversal.kept_groups:
+    changes = {each.position: each.result.nodes for each in plan.changes}
+    for group in plan.reversal.kept_groups:
         yield from _carried_entries(group, changes, scope)
 
 
-def added_entries(found: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> Iterator[RecordEntry]:
+def added_entries(plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> Iterator[RecordEntry]:
     """Yield entries for nodes that change now or would change in the reverse conversion."""
     scope = surveyed.scope
-    known = found.reversal.restored_positions.union(*(each.positions for each in found.reversal.kept_groups))
-    changes = {each.position: each for each in found.changes}
+    known = plan.reversal.restored_positions.union(*(each.positions for each in plan.reversal.kept_groups))
+    changes = {each.position: each for each in plan.changes}
     reverse = _ReverseConversion(scope, router)
     for index, proto in enumerate(scope.container.node):
         if index not in known and (index in changes or reverse.changes(proto)):
@@ -69,11 +69,11 @@ def _new_entries(proto: NodeProto, change: NodeChange | None, scope: Scope) -> I
 
 
 def _group_entries(
-    original: NodeProto, opsets: tuple[Opset, ...], written: tuple[Emission, ...], scope: Scope
+    original: NodeProto, opsets: tuple[Opset, ...], emissions: tuple[Emission, ...], scope: Scope
 ) -> Iterator[RecordEntry]:
-    group = first_outputs_of(written)
+    group = first_outputs_of(emissions)
     if all(group):  # a node without named outputs cannot be found again
-        preconditions = preconditions_of(original, frozenset(names_read_by_emissions(written)), scope)
+        preconditions = preconditions_of(original, frozenset(names_read_by_emissions(emissions)), scope)
         yield RecordEntry(opsets=opsets, original=_hex(original), group=group, inputs=preconditions)
 
 
@@ -84,9 +84,9 @@ def _carried_entries(
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:
-        proto, written = scope.container.node[position], changes.get(position)
-        names += (first_output(proto),) if written is None else first_outputs_of(written)
-        read.update(names_read(proto) if written is None else names_read_by_emissions(written))
+        proto, emissions = scope.container.node[position], changes.get(position)
+        names += (first_output(proto),) if emissions is None else first_outputs_of(emissions)
+        read.update(names_read(proto) if emissions is None else names_read_by_emissions(emissions))
     is_original = group.is_original and changes.keys().isdisjoint(group.positions)
     text = "" if is_original else group.entry.original or _hex(group.original)
     if all(names):

@@ -67,14 +67,14 @@ def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> Com
     """Return the conversion of the original to the target, which is the node itself if nothing changes."""
     scope = workspace.scope
     viewed = scope.node(group.original)
-    found = rewrite_node(viewed, group.opset, scope, workspace, router)
-    validate_node(viewed, found.operator)
-    result = found
+    rewrite = rewrite_node(viewed, group.opset, scope, workspace, router)
+    validate_node(viewed, rewrite.operator)
+    result = rewrite
     if isinstance(scope, CallScope):
-        result = restore_references(found, group.original, scope)
-    if len(found.nodes) == 1 and found.nodes[0].node is viewed:
+        result = restore_references(rewrite, group.original, scope)
+    if len(rewrite.nodes) == 1 and rewrite.nodes[0].node is viewed:
         node = Node.from_proto(group.original)
-        result = found._replace(original=node, nodes=(found.nodes[0]._replace(node=node),))
+        result = rewrite._replace(original=node, nodes=(rewrite.nodes[0]._replace(node=node),))
     return result
 
 
@@ -92,8 +92,8 @@ def _is_toward_target(group: Group, scope: Scope, router: Router) -> bool:
 
 
 def _operator_label(node: NodeProto, scope: Scope) -> str:
-    found = scope.operator(node.op_type, node.domain)
-    return str(found.id) if found else f"{canonical_domain(node.domain)}.{node.op_type}"
+    operator = scope.operator(node.op_type, node.domain)
+    return str(operator.id) if operator else f"{canonical_domain(node.domain)}.{node.op_type}"
 
 
 def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read: Set[str]) -> None:

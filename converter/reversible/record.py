@@ -16,7 +16,7 @@ from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
-"""The unpacked size of a record is limited to `ROOM` bytes plus `RATIO` times the size of its text."""
+"""The unpacked size of a record is limited to a base, in bytes, plus a ratio times the size of its text."""
 
 Item = TypeVar("Item")
 

@@ -43,13 +43,13 @@ class ValueIndex:
     @cached_property
     def consumers(self) -> dict[str, set[int]]:
         """Positions of the nodes that read a value, directly or in their subgraphs, by value name."""
-        found: dict[str, set[int]] = {}
+        consumers: dict[str, set[int]] = {}
         for index in range(len(self.nodes)):
             for name in self.reads(index):
-                found.setdefault(name, set()).add(index)
+                consumers.setdefault(name, set()).add(index)
         for name in _names_outside_nodes(self.container):
-            found.setdefault(name, set()).add(OUTSIDE_NODES)
-        return found
+            consumers.setdefault(name, set()).add(OUTSIDE_NODES)
+        return consumers
 
     def reads(self, position: int) -> frozenset[str]:
         """Return the names that a node reads, directly or in its subgraphs."""
@@ -120,14 +120,14 @@ def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
 
 def free_names(node: NodeProto) -> set[str]:
     """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
-    found = set(node.input)
+    names = set(node.input)
     for graph in graphs_of(node):
         defined = {each.name for each in graph.input} | {each.name for each in graph.initializer}
         for inner in graph.node:
-            found |= free_names(inner) - defined
+            names |= free_names(inner) - defined
             defined.update(inner.output)
-        found |= {value.name for value in graph.output} - defined
-    return found - {""}
+        names |= {value.name for value in graph.output} - defined
+    return names - {""}
 
 
 def domains_of(node: NodeProto) -> set[str]:
@@ -150,16 +150,16 @@ def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
         yield from (each.value for each in annotation.quant_parameter_tensor_names)
 
 
-def first_outputs_of(written: Iterable[Emission]) -> tuple[str, ...]:
+def first_outputs_of(emissions: Iterable[Emission]) -> tuple[str, ...]:
     """Return the first named output of each node, empty for nodes without one."""
-    return tuple(next(filter(None, each.node.outputs), "") for each in written)
+    return tuple(next(filter(None, emission.node.outputs), "") for emission in emissions)
 
 
-def names_read_by_emissions(written: Iterable[Emission]) -> Iterator[str]:
+def names_read_by_emissions(emissions: Iterable[Emission]) -> Iterator[str]:
     """Yield the names that emitted nodes and their subgraphs read."""
-    for each in written:
-        yield from each.node.inputs
-        for value in each.node.attributes.values():
+    for emission in emissions:
+        yield from emission.node.inputs
+        for value in emission.node.attributes.values():
             yield from _names_read_in_attribute(value)
 
 

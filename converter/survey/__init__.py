@@ -1,1 +1,1 @@
-"""Look at every node once and classify its operator."""
+"""Classification of the operator of every node, in one pass."""
