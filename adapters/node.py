@@ -6,7 +6,7 @@ from opshift.model.node import Node as Node
 from opshift.model.node import Tensor as Tensor
 
 warnings.warn(
-    "opshift.adapters.node is deprecated and goes with the next release: import from opshift.adapters",
+    "opshift.adapters.node is deprecated and will be removed: import from opshift.adapters",
     DeprecationWarning,
     stacklevel=2,
 )

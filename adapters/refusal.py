@@ -5,7 +5,7 @@ import warnings
 from opshift.model.errors import CannotConvert as CannotConvert
 
 warnings.warn(
-    "opshift.adapters.refusal is deprecated and goes with the next release: import from opshift.adapters",
+    "opshift.adapters.refusal is deprecated and will be removed: import from opshift.adapters",
     DeprecationWarning,
     stacklevel=2,
 )

@@ -5,7 +5,7 @@ import warnings
 from opshift.adapters.core.rewriter import Rewriter as Rewriter
 
 warnings.warn(
-    "opshift.adapters.rewriter is deprecated and goes with the next release: import from opshift.adapters",
+    "opshift.adapters.rewriter is deprecated and will be removed: import from opshift.adapters",
     DeprecationWarning,
     stacklevel=2,
 )

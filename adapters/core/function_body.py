@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from opshift.adapters.core.rewriter import Rewriter, StepFunction
+from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.model.node import Node
 from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
 from opshift.registry.models import OperatorVersion
@@ -32,7 +30,7 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
 def _emit(
     each: BodyNode,
     body: Body,
-    attributes: dict[str, Any],
+    attributes: Attributes,
     names: dict[str, str],
     results: dict[str, str],
     out: Rewriter,
@@ -44,7 +42,7 @@ def _emit(
     names.update(zip(each.outputs, outputs, strict=True))
 
 
-def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> dict[str, Any]:
+def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> Attributes:
     """Return the attributes of a body node; `None` means that neither node nor schema provides a value."""
     found = {}
     for name, value in each.attributes.items():

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from opshift.inference.facts import Facts
+from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
 
-_SCALARS = (int, float, bytes, str)
+Scalar = int | float | bytes | str
+
+Attributes = Mapping[str, Any]
+"""Attributes by name: numbers, bytes, sequences of these, tensors, graphs, or AttributeProto messages."""
 
 
 class Output(Protocol):
@@ -39,10 +43,13 @@ class Rewriter:
         opset: the opset of the step's target, in the operator's domain. Nodes are emitted for it by default,
             and are converted further from there.
         default_opset: the opset of the default domain, for emitted nodes of that domain.
+        emit_opset: the opset that nodes are emitted for if `emit` gets none; `None` for the defaults above.
         emitted: the nodes emitted so far, in order.
     """
 
-    __slots__ = ("default_opset", "emitted", "facts", "opset", "source", "target", "workspace")
+    __slots__ = (
+        "default_opset", "emit_opset", "emitted", "facts", "opset", "source", "target", "workspace",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -59,7 +66,18 @@ class Rewriter:
         self.target = target
         self.opset = opset
         self.default_opset = default_opset
+        self.emit_opset: int | None = None
         self.emitted: list[Emitted] = []
+
+    def for_opset(self, opset: int | None) -> Rewriter:
+        """Return a rewriter that emits the same sequence of nodes, by default for another opset.
+
+        Args:
+            opset: the opset that nodes are written for; `None` for that of the step's target.
+        """
+        view = Rewriter(self.facts, self.workspace, self.source, self.target, self.opset, self.default_opset)
+        view.emit_opset, view.emitted = opset, self.emitted
+        return view
 
     # Facts
 
@@ -102,6 +120,17 @@ class Rewriter:
         """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
         return self.facts.shape(name) if name else None
 
+    def known_shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a value if all dimensions are known, else `None`."""
+        shape = self.shape(name)
+        known = tuple(dim for dim in shape or () if dim is not None)
+        return known if shape is not None and len(known) == len(shape) else None
+
+    def known_dimension(self, name: str, axis: int) -> int | None:
+        """Return one dimension of a value, or `None` if it is unknown or the value has no such dimension."""
+        shape = self.shape(name)
+        return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
+
     def constant_value(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
@@ -143,7 +172,7 @@ class Rewriter:
         """Return an unused name for a new value, derived from `hint`."""
         return self.workspace.fresh(hint)
 
-    def constant(self, values: Any, element_type: str, rank: int | None = None) -> str:
+    def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
         """Return the name of a constant scalar or 1-D tensor.
 
         Args:
@@ -151,12 +180,13 @@ class Rewriter:
             element_type: the element type, such as `int64`.
             rank: 0 or 1; by default 0 for a number and 1 for a sequence.
         """
-        is_list = not isinstance(values, _SCALARS)
-        elements = tuple(values) if is_list else (values,)
-        is_scalar = rank == 0 or (rank is None and not is_list)
-        return self.workspace.add_constant(
-            Tensor(element_type, () if is_scalar else (len(elements),), elements)
-        )
+        elements = (values,) if isinstance(values, Scalar) else tuple(values)
+        dims = () if rank == 0 or (rank is None and isinstance(values, Scalar)) else (len(elements),)
+        return self.workspace.add_constant(Tensor(element_type, dims, elements))
+
+    def int64(self, values: int | Iterable[int]) -> str:
+        """Return the name of a constant int64 scalar or 1-D tensor: a size, an axis or a shape."""
+        return self.constant(values, "int64")
 
     def tensor(self, tensor: Tensor) -> str:
         """Return the name of a constant of any shape."""
@@ -179,8 +209,8 @@ class Rewriter:
             inputs: the names of the inputs, `""` for an omitted one.
             outputs: the names of the outputs, or the number of outputs, which then get fresh names.
             domain: the operator's domain; by default the domain of the step's operator.
-            opset: the opset of `domain` that the node is written for; by default the opset of the step's
-                target.
+            opset: the opset of `domain` that the node is written for; by default `emit_opset`, or the opset
+                of the step's target.
             attributes: values by name; an attribute with the value `None` is omitted.
         """
         return self.emit_all(op_type, inputs, outputs, domain=domain, opset=opset, **attributes)[0]
@@ -200,6 +230,8 @@ class Rewriter:
             outputs = [self.fresh(op_type.lower()) for _ in range(outputs)]
         domain_id = self.source.domain if domain is None else canonical_domain(domain)
         if opset is None:
+            opset = self.emit_opset
+        if opset is None:
             opset = self.opset if domain_id == self.source.domain else self.default_opset
         present = {name: value for name, value in attributes.items() if value is not None}
         proto_domain = "" if domain_id == "ai.onnx" else domain_id
@@ -208,6 +240,12 @@ class Rewriter:
         )
         return tuple(outputs)
 
+    def cast(
+        self, value: str, element_type: str, outputs: int | Sequence[str] = 1, *, opset: int | None = None
+    ) -> str:
+        """Emit a Cast to an element type, such as `int64`, and return the name of its output."""
+        return self.emit("Cast", [value], outputs, domain="", opset=opset, to=BY_NAME[element_type].number)
+
     def replace(
         self,
         node: Node,
@@ -215,7 +253,7 @@ class Rewriter:
         op_type: str | None = None,
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
-        attributes: Mapping[str, Any] | None = None,
+        attributes: Attributes | None = None,
         opset: int | None = None,
     ) -> None:
         """Emit the replacement of the original node, which inherits its name, doc string and metadata.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any
 
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.errors import CannotConvert
@@ -43,7 +42,7 @@ def make_verbs_step(
 
 
 @singledispatch
-def _bind(verb: Any, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
+def _bind(verb: object, source: OperatorVersion, target: OperatorVersion | None) -> VerbFunction:
     raise TypeError(f"no implementation of the verb {type(verb).__name__}")
 
 
@@ -193,7 +192,7 @@ def _(verb: RenameOp, source: OperatorVersion, target: OperatorVersion | None) -
     return change
 
 
-def same_value(value: Any, declared: Any) -> bool:
+def same_value(value: object, declared: object) -> bool:
     """Return whether an attribute has the declared value; strings are bytes in a model and text in YAML."""
     if isinstance(value, bytes):
         return bool(value == str(declared).encode())
@@ -233,7 +232,7 @@ def _id(target: OperatorVersion | None) -> str:
     return str(target.id) if target else "the target"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bytes):
         return repr(value.decode(errors="replace"))
     return repr(list(value)) if isinstance(value, tuple) and not isinstance(value, Tensor) else repr(value)

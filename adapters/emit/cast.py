@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 
 CAST_OPSET = 13
 """Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
@@ -28,4 +27,4 @@ def cast(value: str, element_type: str, out: Rewriter, outputs: int | Sequence[s
     Returns:
         The name of the result.
     """
-    return out.emit("Cast", [value], outputs, opset=CAST_OPSET, domain="", to=BY_NAME[element_type].number)
+    return out.cast(value, element_type, outputs, opset=CAST_OPSET)

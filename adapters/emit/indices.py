@@ -1,14 +1,24 @@
-"""Computed axes, as a mask over the dimensions."""
+"""Emit indices and axes: negative ones, computed ones, and positions in flattened data."""
 
 from __future__ import annotations
 
 from math import prod
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import SLICE_END
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.shapes import SLICE_END, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
+
+INDICES_OPSET = 10
+"""Opset of the emitted index arithmetic: the last opset without negative indices."""
+
+UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
+"""Index types without negative values, which need no rewrite."""
+
+MAX_CONSTANT_INDICES = 1 << 16
+"""Maximum number of indices in a constant; a larger one would bloat the model."""
+
+INT64_ONE = Tensor("int64", (1,), (1,))
 
 
 def nonnegative_axis(axis: int, data: str, out: Rewriter) -> int:
@@ -18,13 +28,6 @@ def nonnegative_axis(axis: int, data: str, out: Rewriter) -> int:
         CannotConvert: The axis is negative and the rank of `data` is unknown.
     """
     return axis + out.rank(data) if axis < 0 else axis
-
-
-INDICES_OPSET = 10
-"""Opset of the emitted index arithmetic: the last opset without negative indices."""
-
-UNSIGNED_INTEGERS = ("uint8", "uint16", "uint32", "uint64")
-"""Index types without negative values, which need no rewrite."""
 
 
 def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> str:
@@ -46,18 +49,6 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
     return add_to_negative_indices(indices, dimension_scalar(data, axis, out), out.element_type(indices), out)
 
 
-def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
-    """Return one dimension of a value as an int64 scalar."""
-    shape = out.shape(data)
-    size = shape[axis] if shape is not None else None
-    if size is not None:
-        return out.constant(size, "int64")
-    # For axis -1, axis + 1 is 0 and would select nothing.
-    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or SLICE_END, 0)]
-    part = out.emit("Slice", [out.emit("Shape", [data], opset=INDICES_OPSET), *bounds], opset=INDICES_OPSET)
-    return out.emit("Squeeze", [part], opset=INDICES_OPSET, axes=[0])
-
-
 def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rewriter) -> str:
     """Return the indices with a size added to negative ones.
 
@@ -67,23 +58,38 @@ def add_to_negative_indices(indices: str, size: str, element_type: str, out: Rew
         element_type: Element type of the indices and the result.
         out: The rewriter to emit with.
     """
+    out = out.for_opset(INDICES_OPSET)
     if element_type != "int64":
-        size = out.emit("Cast", [size], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
-    shift = out.emit("Mul", [is_negative(indices, element_type, out), size], opset=INDICES_OPSET)
-    return out.emit("Add", [indices, shift], opset=INDICES_OPSET)
+        size = out.cast(size, element_type)
+    shift = out.emit("Mul", [is_negative(indices, element_type, out), size])
+    return out.emit("Add", [indices, shift])
 
 
 def is_negative(indices: str, element_type: str, out: Rewriter) -> str:
     """Return 1 where an index is negative and 0 elsewhere, in the given element type."""
     # Less supports integers only since opset 9; a cast to float keeps the sign.
-    number = out.emit("Cast", [indices], opset=INDICES_OPSET, to=BY_NAME["float"].number)
-    less = out.emit("Less", [number, out.constant(0.0, "float")], opset=INDICES_OPSET)
-    return out.emit("Cast", [less], opset=INDICES_OPSET, to=BY_NAME[element_type].number)
+    out = out.for_opset(INDICES_OPSET)
+    number = out.cast(indices, "float")
+    less = out.emit("Less", [number, out.constant(0.0, "float")])
+    return out.cast(less, element_type)
+
+
+def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
+    """Return one dimension of a value as an int64 scalar."""
+    out = out.for_opset(INDICES_OPSET)
+    shape = out.shape(data)
+    size = shape[axis] if shape is not None else None
+    if size is not None:
+        return out.int64(size)
+    # For axis -1, axis + 1 is 0 and would select nothing.
+    bounds = [out.int64([each]) for each in (axis, axis + 1 or SLICE_END, 0)]
+    part = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
+    return out.emit("Squeeze", [part], axes=[0])
 
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
     """Emit how many times each of `rank` dimensions occurs in the axes, a 1-D int64 tensor."""
-    one_hot_inputs = [axes, out.constant(rank, "int64"), out.constant([0, 1], "int64")]
+    one_hot_inputs = [axes, out.int64(rank), out.int64([0, 1])]
     # OneHot accepts negative indices since opset 11, so negative axes need no arithmetic.
     return out.emit(
         "ReduceSum", [out.emit("OneHot", one_hot_inputs, opset=11)], opset=11, axes=[0], keepdims=0
@@ -92,7 +98,7 @@ def count_axes(axes: str, rank: int, out: Rewriter) -> str:
 
 def kept_axes_mask(chosen: str, out: Rewriter) -> str:
     """Emit a boolean mask of the dimensions that do not occur in the axes."""
-    return out.emit("Equal", [chosen, out.constant([0], "int64")], opset=11)
+    return out.emit("Equal", [chosen, out.int64([0])], opset=11)
 
 
 def shape_without_axes(data: str, chosen: str, out: Rewriter) -> str:
@@ -120,12 +126,6 @@ def axis_count(axes: str, out: Rewriter) -> int | None:
     return shape[0] if shape else None
 
 
-MAX_CONSTANT_INDICES = 1 << 16
-"""Maximum number of indices in a constant; a larger one would bloat the model."""
-
-INT64_ONE = Tensor("int64", (1,), (1,))
-
-
 def index_depth(indices: str, out: Rewriter) -> int:
     """Return the length of the index tuples of GatherND and ScatterND: the last dimension of `indices`.
 
@@ -143,11 +143,21 @@ def index_depth(indices: str, out: Rewriter) -> int:
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:
     """Emit the row of each index tuple, in data with the indexed dimensions flattened into rows."""
+    out = out.for_opset(INDICES_OPSET)
     columns = []
     for axis in range(index_depth(indices, out)):
-        column = out.emit("Gather", [indices, out.constant(axis, "int64")], opset=INDICES_OPSET, axis=-1)
+        column = out.emit("Gather", [indices, out.int64(axis)], axis=-1)
         columns.append(add_to_negative_indices(column, dimension_scalar(data, axis, out), "int64", out))
     return _row_major(data, columns, out)
+
+
+def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
+    """Emit the row-major position for indices into the leading dimensions of `data`."""
+    flat = columns[0]
+    for axis, column in enumerate(columns[1:], 1):
+        scaled = out.emit("Mul", [flat, dimension_scalar(data, axis, out)])
+        flat = out.emit("Add", [scaled, column])
+    return flat
 
 
 def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -> str:
@@ -158,9 +168,10 @@ def flatten_element_indices(data: str, indices: str, axis: int, out: Rewriter) -
     Returns:
         The name of a 1-D int64 tensor with an element for each element of `indices`.
     """
-    flattened = out.emit("Reshape", [indices, out.constant([-1], "int64")], opset=INDICES_OPSET)
+    out = out.for_opset(INDICES_OPSET)
+    flattened = reshape(indices, (-1,), out)
     if out.element_type(indices) != "int64":
-        flattened = out.emit("Cast", [flattened], opset=INDICES_OPSET, to=BY_NAME["int64"].number)
+        flattened = out.cast(flattened, "int64")
     columns = _element_positions(indices, out.rank(data), out)
     columns[axis] = add_to_negative_indices(flattened, dimension_scalar(data, axis, out), "int64", out)
     return _row_major(data, columns, out)
@@ -171,29 +182,19 @@ def _element_positions(indices: str, rank: int, out: Rewriter) -> list[str]:
     shape = out.shape(indices)
     known = [size for size in shape or () if size is not None]
     if len(known) == rank and prod(known) <= MAX_CONSTANT_INDICES:
-        return [out.constant(column, "int64") for column in _constant_positions(known)]
+        return [out.int64(column) for column in _constant_positions(known)]
     # NonZero of ones lists the positions of all elements, one row for each dimension.
     ones = out.emit(
         "ConstantOfShape",
-        [out.emit("Shape", [indices], opset=INDICES_OPSET)],
-        opset=INDICES_OPSET,
+        [out.emit("Shape", [indices])],
         value=INT64_ONE,
     )
-    positions = out.emit("NonZero", [ones], opset=INDICES_OPSET)
-    rows = (out.constant(axis, "int64") for axis in range(rank))
-    return [out.emit("Gather", [positions, row], opset=INDICES_OPSET, axis=0) for row in rows]
+    positions = out.emit("NonZero", [ones])
+    rows = (out.int64(axis) for axis in range(rank))
+    return [out.emit("Gather", [positions, row], axis=0) for row in rows]
 
 
 def _constant_positions(sizes: list[int]) -> list[tuple[int, ...]]:
     strides = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     pairs = list(zip(strides, sizes, strict=True))
     return [tuple(position // stride % size for position in range(prod(sizes))) for stride, size in pairs]
-
-
-def _row_major(data: str, columns: list[str], out: Rewriter) -> str:
-    """Emit the row-major position for indices into the leading dimensions of `data`."""
-    flat = columns[0]
-    for axis, column in enumerate(columns[1:], 1):
-        scaled = out.emit("Mul", [flat, dimension_scalar(data, axis, out)], opset=INDICES_OPSET)
-        flat = out.emit("Add", [scaled, column], opset=INDICES_OPSET)
-    return flat

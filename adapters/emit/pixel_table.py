@@ -8,8 +8,8 @@ from itertools import product
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import computed_dimension, index_range
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.arithmetic import add, clip, fold, multiply
+from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Tensor
 
@@ -35,7 +35,7 @@ class PixelTap(NamedTuple):
 
     pixel: str
     is_inside: str
-    """Whether the pixel is inside the image; `""` if it always is."""
+    """Boolean: the pixel is inside the image; `""` if it always is."""
     weight: str
     """`""` if the weight is 1."""
 
@@ -85,51 +85,34 @@ def emit_pixel_table(
         element_type: the element type of `data`, in which the sum is computed.
         out: the rewriter.
     """
+    out = out.for_opset(OPSET)
     rows = math.prod(sizes)
-    flat = out.emit("Reshape", [data, out.constant([batch or 0, channels, rows], "int64")], opset=OPSET)
-    transposed = out.emit("Transpose", [flat], opset=OPSET, perm=[0, 2, 1])
-    pixels = out.emit("Reshape", [transposed, out.constant([-1, channels], "int64")], opset=OPSET)
+    flat = reshape(data, (batch or 0, channels, rows), out)
+    transposed = out.emit("Transpose", [flat], perm=[0, 2, 1])
+    pixels = reshape(transposed, (-1, channels), out)
     zeros = out.tensor(Tensor(element_type, (1, channels), (0,) * channels))
-    name = out.emit("Concat", [zeros, pixels], opset=OPSET, axis=0)
+    name = out.emit("Concat", [zeros, pixels], axis=0)
     return PixelTable(name, _first_rows(data, batch, rows, out), sizes)
 
 
 def _first_rows(data: str, batch: int | None, rows: int, out: Rewriter) -> str:
     if batch is not None:
         return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
-    images = index_range(computed_dimension(data, 0, out), out)
-    column = out.emit("Reshape", [images, out.constant([-1, 1], "int64")], opset=OPSET)
-    offset = out.emit("Mul", [column, out.constant(rows, "int64")], opset=OPSET)
-    return out.emit("Add", [offset, out.constant(1, "int64")], opset=OPSET)
+    images = index_range(computed_dimension(data, 0, out.for_opset(None)), out)
+    column = reshape(images, (-1, 1), out)
+    return add(multiply(column, out.int64(rows), out), out.int64(1), out)
 
 
 def weighted_sum(table: PixelTable, axes: Sequence[Sequence[PixelTap]], out: Rewriter) -> str:
     """Emit the weighted sum over all combinations of taps, of shape (batch, positions, channels)."""
-    total = ""
-    for taps in product(*axes):
-        part = out.emit("Gather", [table.name, _row(table, taps, out)], opset=OPSET, axis=0)
-        weight = ""
-        for factor in (tap.weight for tap in taps if tap.weight):
-            weight = out.emit("Mul", [weight, factor], opset=OPSET) if weight else factor
-        if weight:
-            column = out.emit("Unsqueeze", [weight], opset=OPSET, axes=[2])
-            part = out.emit("Mul", [part, column], opset=OPSET)
-        total = out.emit("Add", [total, part], opset=OPSET) if total else part
-    return total
+    out = out.for_opset(OPSET)
+    return fold("Add", (_weighted_row(table, taps, out) for taps in product(*axes)), out)
 
 
-def edge_tap(pixel: str, weight: str, size: int, out: Rewriter) -> PixelTap:
-    """Return a tap that contributes only if the pixel, an integer stored as float, is inside the image."""
-    # A pixel is inside if clipping to the image and clipping to one more pixel on each side agree.
-    # Clipping before the cast keeps large and infinite numbers in the range of int64.
-    clipped = as_int64(out.emit("Clip", [pixel], opset=6, min=0.0, max=float(size - 1)), out)
-    clipped_wider = as_int64(out.emit("Clip", [pixel], opset=6, min=-1.0, max=float(size)), out)
-    return PixelTap(clipped, out.emit("Equal", [clipped, clipped_wider], opset=7), weight)
-
-
-def as_int64(value: str, out: Rewriter) -> str:
-    """Emit a cast to int64."""
-    return out.emit("Cast", [value], opset=OPSET, to=BY_NAME["int64"].number)
+def _weighted_row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
+    pixels = out.emit("Gather", [table.name, _row(table, taps, out)], axis=0)
+    weight = fold("Mul", (tap.weight for tap in taps if tap.weight), out)
+    return multiply(pixels, out.emit("Unsqueeze", [weight], axes=[2]), out) if weight else pixels
 
 
 def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
@@ -140,11 +123,16 @@ def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
         stride //= size
         offset = tap.pixel
         if stride != 1:
-            offset = out.emit("Mul", [offset, out.constant(stride, "int64")], opset=OPSET)
-        row = out.emit("Add", [row, offset], opset=OPSET)
-    is_inside = ""
-    for condition in (tap.is_inside for tap in taps if tap.is_inside):
-        is_inside = out.emit("And", [is_inside, condition], opset=OPSET) if is_inside else condition
-    if not is_inside:
-        return row
-    return out.emit("Where", [is_inside, row, out.constant(0, "int64")], opset=OPSET)
+            offset = multiply(offset, out.int64(stride), out)
+        row = add(row, offset, out)
+    is_inside = fold("And", (tap.is_inside for tap in taps if tap.is_inside), out)
+    return out.emit("Where", [is_inside, row, out.int64(0)]) if is_inside else row
+
+
+def edge_tap(pixel: str, weight: str, size: int, out: Rewriter) -> PixelTap:
+    """Return a tap that contributes only if the pixel, an integer stored as float, is inside the image."""
+    # A pixel is inside if clipping to the image and clipping to one more pixel on each side agree.
+    # Clipping before the cast keeps large and infinite numbers in the range of int64.
+    clipped = out.cast(clip(pixel, 0.0, float(size - 1), out), "int64", opset=OPSET)
+    clipped_wider = out.cast(clip(pixel, -1.0, float(size), out), "int64", opset=OPSET)
+    return PixelTap(clipped, out.emit("Equal", [clipped, clipped_wider], opset=7), weight)

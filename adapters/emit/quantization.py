@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -73,7 +74,7 @@ def cast_if_needed(name: str, source: str, target: str, out: Rewriter) -> str:
         return name
     # Casts of newer types are written for the target opset, because Cast-6 does not support these types.
     opset = out.opset if {source, target} & set(FIRST_OPSET) or "bfloat16" in (source, target) else CLIP_OPSET
-    return out.emit("Cast", [name], opset=opset, to=BY_NAME[target].number)
+    return out.cast(name, target, opset=opset)
 
 
 def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result: str, out: Rewriter) -> None:
@@ -111,6 +112,65 @@ def emit_quantize(node: Node, scheme: QuantizationScheme, precision: str, result
     out.emit("Cast", [value], node.outputs, opset=CLIP_OPSET, to=number)
 
 
+def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
+    """Reshape or repeat scales or zero points so that they broadcast with the data; `""` stays `""`."""
+    if not name:
+        return name
+    if scheme.block_size:
+        return _repeat_blocks(name, scheme, out)
+    if is_per_tensor(scheme, out):
+        return name if out.known_rank(scheme.data) else as_scalar(name, out)
+    rank = out.rank(scheme.data)
+    trailing = rank - 1 - scheme.axis % rank
+    if not trailing:
+        return name
+    shape = out.int64([-1, *[1] * trailing])
+    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
+
+
+def _repeat_blocks(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
+    rank = out.rank(scheme.data)
+    shape = out.shape(scheme.data)
+    axis = scheme.axis % rank
+    size = shape[axis] if shape else None
+    if size is None:
+        raise CannotConvert(
+            f"the number of elements in the last block of {scheme.data!r} is unknown",
+            remedy=f"declare its shape: add a value_info for {scheme.data!r}",
+        )
+    # The last block may be shorter than the others, hence the exact dimension.
+    blocks = [position // scheme.block_size for position in range(size)]
+    return out.emit("Gather", [name, out.int64(blocks)], opset=ARITHMETIC_OPSET, axis=axis)
+
+
+def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
+    """Return whether quantization is per tensor: one scale for all elements.
+
+    Raises:
+        CannotConvert: the rank of the scale is unknown.
+    """
+    shape = out.shape(scheme.scale)
+    if shape is None:
+        out.rank(scheme.scale)  # raises if the rank is unknown too
+    return not scheme.block_size and shape in ((), (1,))
+
+
+def as_scalar(name: str, out: Rewriter) -> str:
+    """Return a value with one element as a scalar; `""` stays `""`."""
+    if not name or out.shape(name) == ():
+        return name
+    constant = out.constant_value(name)
+    if constant is not None:
+        return out.tensor(Tensor(constant.element_type, (), constant.values))
+    return reshape(name, (), out, opset=ARITHMETIC_OPSET)
+
+
+def is_constant_zero(name: str, out: Rewriter) -> bool:
+    """Return whether a zero point is a constant zero."""
+    constant = out.constant_value(name)
+    return constant is not None and not any(constant.values)
+
+
 def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Rewriter) -> None:
     """Emit DequantizeLinear as arithmetic: subtract the zero point and multiply by the scale."""
     source = quantized_type(scheme, out)
@@ -133,65 +193,6 @@ def emit_dequantize(node: Node, scheme: QuantizationScheme, result: str, out: Re
         node,
         out,
     )
-
-
-def is_constant_zero(name: str, out: Rewriter) -> bool:
-    """Return whether a zero point is a constant zero."""
-    constant = out.constant_value(name)
-    return constant is not None and not any(constant.values)
-
-
-def is_per_tensor(scheme: QuantizationScheme, out: Rewriter) -> bool:
-    """Return whether quantization is per tensor: one scale for all elements.
-
-    Raises:
-        CannotConvert: the rank of the scale is unknown.
-    """
-    shape = out.shape(scheme.scale)
-    if shape is None:
-        out.rank(scheme.scale)  # raises if the rank is unknown too
-    return not scheme.block_size and shape in ((), (1,))
-
-
-def as_scalar(name: str, out: Rewriter) -> str:
-    """Return a value with one element as a scalar; `""` stays `""`."""
-    if not name or out.shape(name) == ():
-        return name
-    constant = out.constant_value(name)
-    if constant is not None:
-        return out.tensor(Tensor(constant.element_type, (), constant.values))
-    return out.emit("Reshape", [name, out.constant([], "int64")], opset=ARITHMETIC_OPSET)
-
-
-def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
-    """Reshape or repeat scales or zero points so that they broadcast with the data; `""` stays `""`."""
-    if not name:
-        return name
-    if scheme.block_size:
-        return _repeat_blocks(name, scheme, out)
-    if is_per_tensor(scheme, out):
-        return name if out.known_rank(scheme.data) else as_scalar(name, out)
-    rank = out.rank(scheme.data)
-    trailing = rank - 1 - scheme.axis % rank
-    if not trailing:
-        return name
-    shape = out.constant([-1, *[1] * trailing], "int64")
-    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
-
-
-def _repeat_blocks(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
-    rank = out.rank(scheme.data)
-    shape = out.shape(scheme.data)
-    axis = scheme.axis % rank
-    size = shape[axis] if shape else None
-    if size is None:
-        raise CannotConvert(
-            f"the number of elements in the last block of {scheme.data!r} is unknown",
-            remedy=f"declare its shape: add a value_info for {scheme.data!r}",
-        )
-    # The last block may be shorter than the others, hence the exact dimension.
-    blocks = [position // scheme.block_size for position in range(size)]
-    return out.emit("Gather", [name, out.constant(blocks, "int64")], opset=ARITHMETIC_OPSET, axis=axis)
 
 
 def element_type_name(number: int) -> str | None:

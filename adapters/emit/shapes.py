@@ -15,6 +15,12 @@ MAX_CONSTANT_ELEMENTS = 1 << 16
 NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
 
+Dimension = int | str
+"""A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
+
+SLICE_END = 2**31 - 1
+"""End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
+
 
 def index_range(count: str, out: Rewriter) -> str:
     """Emit the indices from 0 up to `count`, exclusive.
@@ -29,7 +35,7 @@ def index_range(count: str, out: Rewriter) -> str:
     if out.default_opset >= NON_ZERO_OPSET:
         ones = out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (1,)), opset=9, domain="")
         found = out.emit("NonZero", [ones], opset=9, domain="")
-        return out.emit("Reshape", [found, out.constant([-1], "int64")], opset=9, domain="")
+        return out.emit("Reshape", [found, out.int64([-1])], opset=9, domain="")
     body = LoopBuilder(out)
     body.output(body.emit("Identity", [body.iteration], opset=1, domain=""), "int64", ())
     return body.emit_loop(count, (), out)[0]
@@ -38,13 +44,6 @@ def index_range(count: str, out: Rewriter) -> str:
 def round_to_float32(number: float) -> float:
     """Return a number rounded to float32."""
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
-
-
-Dimension = int | str
-"""A known dimension as a number, or the name of a computed one, an int64 tensor of shape (1,)."""
-
-SLICE_END = 2**31 - 1
-"""End of a slice to the end of a dimension; larger than any rank, and any dimension to be expected."""
 
 
 def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
@@ -56,7 +55,7 @@ def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
 
 def computed_dimension(value: str, axis: int, out: Rewriter) -> str:
     """Emit the computation of a dimension, for values with unknown shape such as those just emitted."""
-    return out.emit("Gather", [out.emit("Shape", [value]), out.constant([axis], "int64")], axis=0)
+    return out.emit("Gather", [out.emit("Shape", [value]), out.int64([axis])], axis=0)
 
 
 def add_dimensions(first: Dimension, second: Dimension, out: Rewriter) -> Dimension:
@@ -68,17 +67,24 @@ def add_dimensions(first: Dimension, second: Dimension, out: Rewriter) -> Dimens
 
 def dimension_tensor(size: Dimension, out: Rewriter) -> str:
     """Return the name of an int64 tensor of shape (1,) that holds a dimension."""
-    return size if isinstance(size, str) else out.constant([size], "int64")
+    return size if isinstance(size, str) else out.int64([size])
 
 
 def shape_tensor(sizes: Sequence[Dimension], out: Rewriter) -> str:
     """Return the name of a 1-D int64 tensor of dimensions: a constant if all are known."""
     numbers = tuple(size for size in sizes if isinstance(size, int))
     if len(numbers) == len(sizes):
-        return out.constant(numbers, "int64")
+        return out.int64(numbers)
     return out.emit("Concat", [dimension_tensor(size, out) for size in sizes], axis=0)
 
 
-def reshape(value: str, sizes: Sequence[Dimension], out: Rewriter) -> str:
+def reshape(
+    value: str,
+    sizes: Sequence[Dimension],
+    out: Rewriter,
+    outputs: int | Sequence[str] = 1,
+    *,
+    opset: int | None = None,
+) -> str:
     """Emit a Reshape; as in Reshape, 0 copies a dimension of the input and one -1 is inferred."""
-    return out.emit("Reshape", [value, shape_tensor(sizes, out)])
+    return out.emit("Reshape", [value, shape_tensor(sizes, out)], outputs, opset=opset)

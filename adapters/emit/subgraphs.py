@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert
+from opshift.model.messages import AttributeProto, ValueInfoProto
 from opshift.model.node import Dims, Graph, Value
+
+LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
+"""Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""
 
 
 class SubgraphBuilder(Rewriter):
@@ -18,7 +21,8 @@ class SubgraphBuilder(Rewriter):
 
     def __init__(self, out: Rewriter) -> None:
         super().__init__(out.facts, out.workspace, out.source, out.target, out.opset, out.default_opset)
-        self._inner: Any = None
+        self.emit_opset = out.emit_opset
+        self._inner: AttributeProto | None = None
         self._nodes_before = 0
         self._inputs: list[Value] = []
         self._outputs: list[Value] = []
@@ -32,7 +36,7 @@ class SubgraphBuilder(Rewriter):
         """Add an output; ONNX requires that the subgraph itself produces the value."""
         self._outputs.append(Value(name, element_type, dims))
 
-    def embed(self, attribute: Any) -> None:
+    def embed(self, attribute: AttributeProto) -> None:
         """Embed a subgraph of the model after the nodes emitted so far; its values keep their names."""
         self._inner, self._nodes_before = attribute, len(self.emitted)
 
@@ -83,10 +87,10 @@ class LoopBuilder(SubgraphBuilder):
         unused = Value(self.fresh("idle"), "int64", ())
         self._inputs.insert(2, unused)
         self._outputs.insert(1, Value(self.emit("Identity", [unused.name], opset=1, domain=""), "int64", ()))
-        return self.constant(0, "int64")
+        return self.int64(0)
 
 
-def body_output_type(name: str, value: Any, out: Rewriter) -> str:
+def body_output_type(name: str, value: ValueInfoProto, out: Rewriter) -> str:
     """Return the element type of an output of a subgraph of the model.
 
     Args:
@@ -105,7 +109,3 @@ def body_output_type(name: str, value: Any, out: Rewriter) -> str:
             remedy="declare it in the body's output",
         )
     return found
-
-
-LOOP_OPSET, BFLOAT16_LOOP_OPSET = 13, 16
-"""Opsets of emitted Loops: the first that supports the carried types, so that later steps check them."""

@@ -1,17 +1,13 @@
-"""Downgrade If: below opset 11 the branches must return equal shapes, not only equal types."""
+"""If: before opset 11 the branches must return equal shapes, not only equal types."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
-from opshift.model.node import Graph, Node
-
-Dims = tuple[int | None, ...] | None
-"""A shape with `None` for each unknown dimension; `None` if the rank is unknown."""
+from opshift.model.messages import GraphProto
+from opshift.model.node import Dims, Graph, Node
 
 
 @adapter("If", 11, 1)
@@ -29,7 +25,7 @@ def refuse_different_branch_shapes(node: Node, out: Rewriter) -> None:
     out.replace(node)
 
 
-def _shapes(graph: Any, out: Rewriter) -> list[Dims]:
+def _shapes(graph: Graph | GraphProto, out: Rewriter) -> list[Dims]:
     """Return the shapes of a branch's outputs, inferred unless an adapter emitted the branch."""
     if isinstance(graph, Graph):
         return [each.dims for each in graph.outputs]

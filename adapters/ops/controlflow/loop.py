@@ -1,12 +1,11 @@
-"""Downgrade Loop: below opset 11 it requires at least one loop-carried value."""
+"""Loop: before opset 11 it requires at least one loop-carried value."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.subgraphs import SubgraphBuilder, body_output_type
+from opshift.model.messages import ValueInfoProto
 from opshift.model.node import Dims, Node
 from opshift.model.types import dims_of
 
@@ -30,12 +29,12 @@ def add_carried_value(node: Node, out: Rewriter) -> None:
         body.output(
             body.emit("Identity", [value.name]), body_output_type(name, value, out), _declared_dims(value)
         )
-    inputs = (node.input(0), node.input(1), out.constant(0, "int64"))
+    inputs = (node.input(0), node.input(1), out.int64(0))
     outputs = (out.fresh("idle"), *node.outputs)
     out.replace(node, inputs=inputs, outputs=outputs, attributes={"body": body.graph()})
 
 
-def _declared_dims(value: Any) -> Dims:
+def _declared_dims(value: ValueInfoProto) -> Dims:
     """Return the shape declared by a ValueInfoProto."""
     tensor = value.type.tensor_type
     return dims_of(tensor.shape) if tensor.HasField("shape") else None

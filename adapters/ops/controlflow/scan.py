@@ -1,4 +1,4 @@
-"""Convert Scan: version 8 runs over each sample of a batch; version 9 has axes and directions instead."""
+"""Scan: version 8 runs over each sample of a batch; version 9 has axes and directions instead."""
 
 from __future__ import annotations
 
@@ -12,6 +12,48 @@ from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_rang
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
+
+
+class ScannedValue(NamedTuple):
+    """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
+
+    name: str
+    axis: int
+    is_reversed: bool
+
+
+@adapter("Scan", 11, 9)
+def normalize_scan_axes(node: Node, out: Rewriter) -> None:
+    """Add the rank to negative axes, which version 9 does not support."""
+    attributes = dict(node.attributes)
+    for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
+        axes = node.attribute(name)
+        if axes and min(axes) < 0:
+            # Scanned values follow the state variables.
+            scanned = values[-len(axes) :]
+            attributes[name] = [
+                nonnegative_axis(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
+            ]
+    out.replace(node, attributes=attributes)
+
+
+@adapter("Scan", 9, 8)
+def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
+    """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
+    scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
+    states = node.inputs[: len(node.inputs) - len(scanned)]
+    built = _scanned_values(node, "output", node.outputs[len(states) :])
+    length = dimension_tensor(dimension(scanned[0].name, scanned[0].axis, out), out)
+    last = out.emit("Sub", [length, out.int64([1])])
+    body = _body(node, scanned, reshape(last, (), out), out)
+    stacked = [out.fresh("stacked") for _ in built]
+    body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
+    for name, lane in zip(stacked, built, strict=True):
+        if lane.is_reversed:
+            backward = out.emit("Sub", [last, index_range(length, out)])
+            name = out.emit("Gather", [name, backward], axis=0)
+        if lane.name:
+            _move_scan_axis(name, lane, out)
 
 
 @adapter("Scan", 8, 9)
@@ -36,48 +78,6 @@ def remove_batch_dimension(node: Node, out: Rewriter) -> None:
     for single, name in zip(outputs, node.outputs, strict=True):
         if name:
             out.emit("Unsqueeze", [single], [name], axes=[0])
-
-
-@adapter("Scan", 11, 9)
-def normalize_scan_axes(node: Node, out: Rewriter) -> None:
-    """Add the rank to negative axes, which version 9 does not support."""
-    attributes = dict(node.attributes)
-    for name, values in (("scan_input_axes", node.inputs), ("scan_output_axes", node.outputs)):
-        axes = node.attribute(name)
-        if axes and min(axes) < 0:
-            # Scanned values follow the state variables.
-            scanned = values[-len(axes) :]
-            attributes[name] = [
-                nonnegative_axis(axis, value, out) for axis, value in zip(axes, scanned, strict=True)
-            ]
-    out.replace(node, attributes=attributes)
-
-
-class ScannedValue(NamedTuple):
-    """A scanned input or output: its name, its scan axis, and whether it is scanned in reverse."""
-
-    name: str
-    axis: int
-    is_reversed: bool
-
-
-@adapter("Scan", 9, 8)
-def replace_scan_by_loop(node: Node, out: Rewriter) -> None:
-    """Replace Scan by Loop: version 8 has neither axes nor reversed outputs."""
-    scanned = _scanned_values(node, "input", node.inputs[-node.attribute("num_scan_inputs") :])
-    states = node.inputs[: len(node.inputs) - len(scanned)]
-    built = _scanned_values(node, "output", node.outputs[len(states) :])
-    length = dimension_tensor(dimension(scanned[0].name, scanned[0].axis, out), out)
-    last = out.emit("Sub", [length, out.constant([1], "int64")])
-    body = _body(node, scanned, reshape(last, (), out), out)
-    stacked = [out.fresh("stacked") for _ in built]
-    body.emit_loop(length, states, out, [*node.outputs[: len(states)], *stacked])
-    for name, lane in zip(stacked, built, strict=True):
-        if lane.is_reversed:
-            backward = out.emit("Sub", [last, index_range(length, out)])
-            name = out.emit("Gather", [name, backward], axis=0)
-        if lane.name:
-            _move_scan_axis(name, lane, out)
 
 
 def _scanned_values(node: Node, kind: str, names: Sequence[str]) -> list[ScannedValue]:

@@ -1,4 +1,4 @@
-"""Downgrade Bernoulli, which opset 15 introduced, to a comparison with uniform random numbers."""
+"""Bernoulli (introduced in opset 15), as a comparison with uniform random numbers."""
 
 from __future__ import annotations
 

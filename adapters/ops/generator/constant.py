@@ -1,4 +1,4 @@
-"""Downgrade Constant: all element types since opset 9, `sparse_value` since 11, `value_int` etc. since 12."""
+"""Constant and ConstantOfShape: element types, sparse values and numbers in attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downgrade Range: `start + i * delta` for every `i` below `(limit - start) / delta`, rounded up."""
+"""Range: `start + i * delta` for every `i` below `(limit - start) / delta`, rounded up."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, round_to_float32
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
 from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
@@ -30,7 +30,7 @@ def compute_in_stash_type(node: Node, out: Rewriter) -> None:
         out.emit("Cast", [name], to=node.attribute("stash_type", 1), opset=13) for name in node.inputs
     ]
     numbers = out.emit("Range", wide_inputs)
-    out.emit("Cast", [numbers], node.outputs, to=BY_NAME[element_type].number, opset=13)
+    out.cast(numbers, element_type, node.outputs, opset=13)
 
 
 @adapter("Range", 11, 10)
@@ -43,9 +43,7 @@ def replace_range(node: Node, out: Rewriter) -> None:
         return
     start, _, delta = node.inputs
     element_type = out.element_type(start)
-    positions = out.emit(
-        "Cast", [index_range(_element_count(node, out), out)], to=BY_NAME[element_type].number
-    )
+    positions = out.cast(index_range(_element_count(node, out), out), element_type)
     distances = out.emit("Mul", [positions, delta], opset=ALL_NUMERIC_TYPES_OPSET)
     out.emit("Add", [start, distances], node.outputs, opset=ALL_NUMERIC_TYPES_OPSET)
 
@@ -73,5 +71,5 @@ def _element_count(node: Node, out: Rewriter) -> str:
         for name in (out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET), delta)
     )
     steps = out.emit("Ceil", [out.emit("Div", [distance, step])])
-    count = out.emit("Cast", [out.emit("Relu", [steps])], to=BY_NAME["int64"].number)
-    return out.emit("Reshape", [count, out.constant([1], "int64")])
+    count = out.cast(out.emit("Relu", [steps]), "int64")
+    return reshape(count, (1,), out)

@@ -1,7 +1,4 @@
-"""Experimental operators that opset 10 removed, rewritten with the remaining operators.
-
-MeanVarianceNormalization and ThresholdedRelu returned as stable operators, in versions 9 and 10.
-"""
+"""Experimental operators that opset 10 removed, rewritten with the remaining operators."""
 
 from __future__ import annotations
 
@@ -46,6 +43,20 @@ def expand_image_scaler(node: Node, out: Rewriter) -> None:
     out.emit("Add", [product, offset], node.outputs)
 
 
+def _require_attribute(node: Node, name: str) -> Any:
+    """Return an attribute that has no default."""
+    found = node.attribute(name)
+    if found is None:
+        raise CannotConvert(f"{name} is missing, and its definition has no default", remedy=f"set {name}")
+    return found
+
+
+def _require_four_dimensions(image: str, out: Rewriter) -> None:
+    rank = out.known_rank(image)
+    if rank not in (None, 4):
+        raise CannotConvert(f"{image!r} has {rank} dimensions; the operator requires N x C x H x W")
+
+
 @adapter(("ParametricSoftplus", "ScaledTanh"), 1, 10)
 def expand_scaled_activation(node: Node, out: Rewriter) -> None:
     """Rewrite as `alpha * f(beta * x)`, where `f` is Softplus or Tanh."""
@@ -71,16 +82,8 @@ def convert_crop_to_slice(node: Node, out: Rewriter) -> None:
     _require_four_dimensions(node.inputs[0], out)
     left, top, right, bottom = border
     ends = (top + size[0], left + size[1]) if size else (-bottom or INT64_MAX, -right or INT64_MAX)
-    bounds = [out.constant(each, "int64") for each in ((top, left), ends, (2, 3))]
+    bounds = [out.int64(each) for each in ((top, left), ends, (2, 3))]
     out.replace(node, op_type="Slice", inputs=[node.inputs[0], *bounds], attributes={})
-
-
-def _require_attribute(node: Node, name: str) -> Any:
-    """Return an attribute that has no default."""
-    found = node.attribute(name)
-    if found is None:
-        raise CannotConvert(f"{name} is missing, and its definition has no default", remedy=f"set {name}")
-    return found
 
 
 def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
@@ -89,9 +92,3 @@ def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
     if found and (len(found) != count or min(found) < 0):
         raise CannotConvert(f"{name} is {list(found)}, expected {count} numbers of at least 0")
     return found
-
-
-def _require_four_dimensions(image: str, out: Rewriter) -> None:
-    rank = out.known_rank(image)
-    if rank not in (None, 4):
-        raise CannotConvert(f"{image!r} has {rank} dimensions; the operator requires N x C x H x W")

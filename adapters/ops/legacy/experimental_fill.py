@@ -10,7 +10,6 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -27,8 +26,53 @@ def convert_constant_fill(node: Node, out: Rewriter) -> None:
     _require_one_shape(node)
     value = _fill_value(node)
     attribute = node.attribute("shape")
-    shape = _shape_from_input(node, out) if node.input(0) else out.constant(attribute, "int64")
+    shape = _shape_from_input(node, out) if node.input(0) else out.int64(attribute)
     out.replace(node, op_type="ConstantOfShape", inputs=[shape], attributes={"value": value})
+
+
+def _require_one_shape(node: Node) -> None:
+    """Refuse a shape from two sources or from none, and attributes that belong to a different source."""
+    shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
+    if node.input(0) and shape:
+        raise CannotConvert("both the input and the attribute shape define the shape", remedy="remove one")
+    if not node.input(0) and shape is None:
+        raise CannotConvert("neither an input nor the attribute shape defines the shape", remedy="set shape")
+    if not node.input(0) and (extra or node.attribute("input_as_shape", 0)):
+        raise CannotConvert(
+            "extra_shape and input_as_shape require an input, but the node has none",
+            remedy="set the attribute shape to the whole shape, and remove them",
+        )
+    if any(size < 0 for size in (*(shape or ()), *extra)):
+        raise CannotConvert("shape or extra_shape has a negative size")
+
+
+def _fill_value(node: Node) -> Tensor:
+    """Return `value` as a tensor of the type `dtype`, if the type represents it."""
+    value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
+    if dtype == 1:
+        return Tensor("float", (1,), (value,))
+    if dtype not in INTEGER_TYPES:
+        raise CannotConvert(
+            f"dtype is {dtype}, which ConstantFill does not support",
+            remedy="use 1 (float), 6 (int32), 7 (int64) or 9 (bool)",
+        )
+    element_type, smallest, largest = INTEGER_TYPES[dtype]
+    if not (float(value).is_integer() and smallest <= value <= largest):
+        raise CannotConvert(
+            f"value is {value}, and its conversion to {element_type} is not defined",
+            remedy=f"set value to a number that {element_type} represents",
+        )
+    return Tensor(element_type, (1,), (int(value),))
+
+
+def _shape_from_input(node: Node, out: Rewriter) -> str:
+    """Return the shape or the values of the input, followed by `extra_shape`."""
+    if node.attribute("input_as_shape", 0):
+        shape = out.cast(node.inputs[0], "int64")
+    else:
+        shape = out.emit("Shape", node.inputs[:1])
+    extra = tuple(node.attribute("extra_shape", ()))
+    return out.emit("Concat", [shape, out.int64(extra)], axis=0) if extra else shape
 
 
 @adapter("GivenTensorFill", 1, 10)
@@ -53,51 +97,6 @@ def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
         )
     flat = out.constant(values, element_type)
     out.replace(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
-
-
-def _require_one_shape(node: Node) -> None:
-    """Refuse a shape from two sources or from none, and attributes that belong to a different source."""
-    shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
-    if node.input(0) and shape:
-        raise CannotConvert("both the input and the attribute shape define the shape", remedy="remove one")
-    if not node.input(0) and shape is None:
-        raise CannotConvert("neither an input nor the attribute shape defines the shape", remedy="set shape")
-    if not node.input(0) and (extra or node.attribute("input_as_shape", 0)):
-        raise CannotConvert(
-            "extra_shape and input_as_shape require an input, but the node has none",
-            remedy="set the attribute shape to the whole shape, and remove them",
-        )
-    if any(size < 0 for size in (*(shape or ()), *extra)):
-        raise CannotConvert("shape or extra_shape has a negative size")
-
-
-def _shape_from_input(node: Node, out: Rewriter) -> str:
-    """Return the shape or the values of the input, followed by `extra_shape`."""
-    if node.attribute("input_as_shape", 0):
-        shape = out.emit("Cast", node.inputs[:1], to=BY_NAME["int64"].number)
-    else:
-        shape = out.emit("Shape", node.inputs[:1])
-    extra = tuple(node.attribute("extra_shape", ()))
-    return out.emit("Concat", [shape, out.constant(extra, "int64")], axis=0) if extra else shape
-
-
-def _fill_value(node: Node) -> Tensor:
-    """Return `value` as a tensor of the type `dtype`, if the type represents it."""
-    value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
-    if dtype == 1:
-        return Tensor("float", (1,), (value,))
-    if dtype not in INTEGER_TYPES:
-        raise CannotConvert(
-            f"dtype is {dtype}, which ConstantFill does not support",
-            remedy="use 1 (float), 6 (int32), 7 (int64) or 9 (bool)",
-        )
-    element_type, smallest, largest = INTEGER_TYPES[dtype]
-    if not (float(value).is_integer() and smallest <= value <= largest):
-        raise CannotConvert(
-            f"value is {value}, and its conversion to {element_type} is not defined",
-            remedy=f"set value to a number that {element_type} represents",
-        )
-    return Tensor(element_type, (1,), (int(value),))
 
 
 def _element_type(node: Node, out: Rewriter) -> str:

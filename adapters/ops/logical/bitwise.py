@@ -1,4 +1,4 @@
-"""Downgrade BitShift, BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot and BitCast to arithmetic and casts."""
+"""BitShift before opset 28, BitwiseAnd, BitwiseOr, BitwiseXor and BitwiseNot before 18, as arithmetic."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ def replace_shift_by_arithmetic(node: Node, out: Rewriter) -> None:
     cast(value, element_type, out, node.outputs)
 
 
+def _is_unsigned(element_type: str) -> bool:
+    return element_type.startswith("u")
+
+
 def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     """Emit the counts as indices into a table of powers; negative and large counts become the width."""
     # Read as unsigned, a negative count is larger than any width.
@@ -58,6 +62,10 @@ def _clamped_count(counts: str, element_type: str, out: Rewriter) -> str:
     unsigned = counts if _is_unsigned(element_type) else cast(counts, f"u{element_type}", out)
     clipped = out.emit("Clip", [cast(unsigned, "float", out)], opset=6, min=0.0, max=float(width))
     return cast(clipped, "int64", out)
+
+
+def _power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
+    return out.emit("Gather", [out.constant(powers, wide), count], axis=0)
 
 
 def _left_factors(element_type: str) -> list[int]:
@@ -74,10 +82,6 @@ def _right_divisors(width: int) -> list[list[int]]:
     first = [1 << min(count, 32) for count in range(width + 1)]
     second = [1 << max(count - 32, 0) for count in range(width + 1)]
     return [first, second] if width > 32 else [first]
-
-
-def _power(powers: list[int], count: str, wide: str, out: Rewriter) -> str:
-    return out.emit("Gather", [out.constant(powers, wide), count], axis=0)
 
 
 def _floor_divide(value: str, power: str, wide: str, out: Rewriter) -> str:
@@ -107,7 +111,7 @@ def replace_bitwise_by_lookup(node: Node, out: Rewriter) -> None:
 def _unsigned_column(name: str, element_type: str, out: Rewriter) -> str:
     """Emit the integers as uint64 with the same bits, with a new last dimension for the digits."""
     unsigned = name if _is_unsigned(element_type) else cast(name, f"u{element_type}", out)
-    return out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.constant([-1], "int64")])
+    return out.emit("Unsqueeze", [cast(unsigned, "uint64", out), out.int64([-1])])
 
 
 def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], int], out: Rewriter) -> str:
@@ -120,19 +124,15 @@ def _look_up(columns: list[str], positions: range, logic: Callable[[int, int], i
     )
     pair = out.emit("Add", [out.emit("Mul", [first, out.constant(base, "uint64")]), second])
     results = [logic(left, right) for left in range(base) for right in range(base)]
-    digits = out.emit("Gather", [out.constant(results, "int64"), cast(pair, "int64", out)], axis=0)
+    digits = out.emit("Gather", [out.int64(results), cast(pair, "int64", out)], axis=0)
     weights = [1 << (position - positions.start) for position in positions]
-    parts = out.emit("Mul", [digits, out.constant(weights, "int64")])
-    return cast(out.emit("ReduceSum", [parts, out.constant([-1], "int64")], keepdims=0), "uint64", out)
+    parts = out.emit("Mul", [digits, out.int64(weights)])
+    return cast(out.emit("ReduceSum", [parts, out.int64([-1])], keepdims=0), "uint64", out)
 
 
 @adapter("BitwiseNot", 18, 17)
 def replace_not_by_subtraction(node: Node, out: Rewriter) -> None:
     """Replace BitwiseNot of x by -1 - x, its value in two's complement."""
     value = node.inputs[0]
-    inverse = out.emit("Sub", [out.constant(-1, "int64"), cast(value, "int64", out)])
+    inverse = out.emit("Sub", [out.int64(-1), cast(value, "int64", out)])
     cast(inverse, out.element_type(value), out, node.outputs)
-
-
-def _is_unsigned(element_type: str) -> bool:
-    return element_type.startswith("u")

@@ -1,4 +1,4 @@
-"""Downgrade comparisons: Less and Greater support integers since opset 9, Equal supports floats since 11."""
+"""Comparisons: Less and Greater of integers since opset 9, Equal of floats since opset 11."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.cast import cast
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
 FLOAT_TYPES = ("float16", "float", "double")
+
+
+class IntegerHalves(NamedTuple):
+    """A 64-bit integer as two that double represents exactly; the lower one has the sign of the integer."""
+
+    upper: str
+    lower: str
 
 
 @adapter("Equal", 11, 7)
@@ -24,7 +30,7 @@ def replace_equal_by_less_and_greater(node: Node, out: Rewriter) -> None:
         first, second = (_is_number(name, element_type, out) for name in node.inputs)
         out.emit("And", [neither, out.emit("And", [first, second])], node.outputs)
     elif element_type == "uint64":
-        signed = [out.emit("Cast", [name], to=BY_NAME["int64"].number) for name in node.inputs]
+        signed = [out.cast(name, "int64") for name in node.inputs]
         out.replace(node, inputs=signed)
     else:
         require_supported_types(node, out)
@@ -35,13 +41,6 @@ def _is_number(name: str, element_type: str, out: Rewriter) -> str:
     """Emit whether a value is not NaN: every number is less than 1 or greater than 0, NaN is neither."""
     less = out.emit("Less", [name, out.constant(1.0, element_type)])
     return out.emit("Or", [less, out.emit("Greater", [name, out.constant(0.0, element_type)])])
-
-
-class IntegerHalves(NamedTuple):
-    """A 64-bit integer as two that double represents exactly; the lower one has the sign of the integer."""
-
-    upper: str
-    lower: str
 
 
 @adapter(("Less", "Greater"), 9, 7)
@@ -61,13 +60,13 @@ def compare_integers_by_halves(node: Node, out: Rewriter) -> None:
 
 def _split(name: str, element_type: str, out: Rewriter) -> IntegerHalves:
     value = name if element_type == "int64" else cast(name, "int64", out)
-    base = out.constant(1 << 32, "int64")
+    base = out.int64(1 << 32)
     upper = out.emit("Div", [value, base])
     lower = out.emit("Sub", [value, out.emit("Mul", [upper, base])])
     if element_type == "uint64":
         # The cast turns the upper half of the uint64 range into negative numbers, in the same order; add 2 **
         # 64 back.
-        is_wrapped = _compare_as_double("Less", value, out.constant(0, "int64"), out)
+        is_wrapped = _compare_as_double("Less", value, out.int64(0), out)
         upper = out.emit("Add", [upper, out.emit("Mul", [cast(is_wrapped, "int64", out), base])])
     return IntegerHalves(upper, lower)
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -38,6 +37,13 @@ def expand_swish(node: Node, out: Rewriter) -> None:
     out.emit("Mul", [node.inputs[0], _sigmoid(node, out)], node.outputs)
 
 
+def _sigmoid(node: Node, out: Rewriter) -> str:
+    data, alpha = node.inputs[0], node.attribute("alpha", 1.0)
+    if alpha != 1:
+        data = out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
+    return out.emit("Sigmoid", [data])
+
+
 @adapter("SwiGLU", 28, 27)
 def expand_swiglu(node: Node, out: Rewriter) -> None:
     """Rewrite as `a * sigmoid(alpha * a) * b`."""
@@ -55,6 +61,19 @@ def expand_gelu(node: Node, out: Rewriter) -> None:
     gate = out.emit("Add", [term, out.constant(1.0, element_type)])
     half = out.emit("Mul", [data, out.constant(0.5, element_type)])
     out.emit("Mul", [half, gate], node.outputs)
+
+
+def _tanh_term(data: str, element_type: str, out: Rewriter) -> str:
+    """Return `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`."""
+    cube = out.emit("Mul", [data, out.emit("Mul", [data, data])])
+    polynomial = out.emit("Add", [data, out.emit("Mul", [cube, out.constant(0.044715, element_type)])])
+    return out.emit(
+        "Tanh", [out.emit("Mul", [polynomial, out.constant(math.sqrt(2 / math.pi), element_type)])]
+    )
+
+
+def _erf_term(data: str, element_type: str, out: Rewriter) -> str:
+    return out.emit("Erf", [out.emit("Mul", [data, out.constant(math.sqrt(0.5), element_type)])])
 
 
 @adapter("ThresholdedRelu", 10, 1)
@@ -80,9 +99,9 @@ def expand_shrink(node: Node, out: Rewriter) -> None:
     if element_type in SHRINK_FLOAT_TYPES:
         _shrink(node.inputs[0], node, element_type, node.outputs, out)
         return
-    widened = out.emit("Cast", node.inputs, to=BY_NAME["double"].number)
+    widened = out.cast(node.inputs[0], "double")
     shrunk = _shrink(widened, node, "double", 1, out)
-    out.emit("Cast", [shrunk], node.outputs, to=BY_NAME[element_type].number)
+    out.cast(shrunk, element_type, node.outputs)
 
 
 def _shrink(data: str, node: Node, element_type: str, outputs: Sequence[str] | int, out: Rewriter) -> str:
@@ -94,23 +113,3 @@ def _shrink(data: str, node: Node, element_type: str, outputs: Sequence[str] | i
         "Where", [is_above, out.emit("Sub", [data, bias]), out.constant(0.0, element_type)], opset=9
     )
     return out.emit("Where", [is_below, out.emit("Add", [data, bias]), upper], outputs, opset=9)
-
-
-def _sigmoid(node: Node, out: Rewriter) -> str:
-    data, alpha = node.inputs[0], node.attribute("alpha", 1.0)
-    if alpha != 1:
-        data = out.emit("Mul", [data, out.constant(alpha, out.element_type(data))])
-    return out.emit("Sigmoid", [data])
-
-
-def _erf_term(data: str, element_type: str, out: Rewriter) -> str:
-    return out.emit("Erf", [out.emit("Mul", [data, out.constant(math.sqrt(0.5), element_type)])])
-
-
-def _tanh_term(data: str, element_type: str, out: Rewriter) -> str:
-    """Return `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`."""
-    cube = out.emit("Mul", [data, out.emit("Mul", [data, data])])
-    polynomial = out.emit("Add", [data, out.emit("Mul", [cube, out.constant(0.044715, element_type)])])
-    return out.emit(
-        "Tanh", [out.emit("Mul", [polynomial, out.constant(math.sqrt(2 / math.pi), element_type)])]
-    )

@@ -1,4 +1,4 @@
-"""Pow: version 12 added integer bases and independent types of base and exponent."""
+"""Pow, Mod and Round: integer powers since opset 12, Mod of floats since 28, Round since 11."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
 MAX_FACTORS = 16
@@ -32,10 +31,10 @@ def compute_power_in_double(node: Node, out: Rewriter) -> None:
         out.allow(
             "approximate", "a power of a 64-bit integer is computed in double, which rounds above 2**53"
         )
-    widened = [out.emit("Cast", [name], to=BY_NAME["double"].number) for name in node.inputs]
+    widened = [out.cast(name, "double") for name in node.inputs]
     result = out.fresh("pow")
     out.replace(node, inputs=widened, outputs=[result])
-    out.emit("Cast", [result], node.outputs, to=BY_NAME[base_type].number)
+    out.cast(result, base_type, node.outputs)
 
 
 def _small_integer_exponent(node: Node, out: Rewriter) -> int | None:

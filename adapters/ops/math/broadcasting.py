@@ -1,7 +1,8 @@
-"""Elementwise operators, upgrade: NumPy broadcasting replaced `broadcast` and `axis` in opset 7.
+"""Elementwise operators: NumPy broadcasting replaced `broadcast` and `axis` in opset 7.
 
 Before, only the second input was broadcast, and only if `broadcast` was 1. Its dimensions matched those of
-the first input starting at `axis`, or the last ones if `axis` was absent.
+the first input starting at `axis`, or the last ones if `axis` was absent. Sum, Mean, Max and Min broadcast
+since opset 8; before, all inputs had one shape.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -21,6 +23,25 @@ OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")
 
 OPERATORS_SINCE_1 = ("And", "Or", "Xor", "Equal", "Greater", "Less", "Pow")
 """Operators that change from version 1 to version 7."""
+
+SWAPPED_OPERATORS = {
+    **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
+    "Greater": "Less",
+    "Less": "Greater",
+}
+"""The operator that computes the same with its inputs swapped."""
+
+Shape = tuple[int | None, ...]
+
+LEGACY_OPSET = 6
+"""Opset of the emitted helper nodes: the last one without NumPy broadcasting."""
+
+
+class LegacyBroadcast(NamedTuple):
+    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape)."""
+
+    attributes: dict[str, int]
+    shape: tuple[int, ...] | None
 
 
 @adapter(OPERATORS_SINCE_6, 6, 7)
@@ -39,6 +60,104 @@ def append_trailing_dimensions(node: Node, out: Rewriter) -> None:
     if trailing > 0:
         second = out.emit("Unsqueeze", [second], axes=range(second_rank, second_rank + trailing))
     out.replace(node, inputs=(first, second), attributes=attributes)
+
+
+@adapter(OPERATORS_SINCE_6, 7, 6)
+@adapter(OPERATORS_SINCE_1, 7, 1)
+def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
+    """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
+    require_supported_types(node, out)
+    first, second = node.inputs
+    shapes = out.shape(first), out.shape(second)
+    if first == second:
+        out.replace(node)
+    elif broadcast := find_legacy_broadcast(*shapes):
+        _broadcast_second(node, node.op_type, (first, second), broadcast, out)
+    elif (swapped := find_legacy_broadcast(shapes[1], shapes[0])) and node.op_type in SWAPPED_OPERATORS:
+        _broadcast_second(node, SWAPPED_OPERATORS[node.op_type], (second, first), swapped, out)
+    else:
+        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
+
+
+def find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
+    """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
+
+    Without the ones at either end, its dimensions must be consecutive dimensions of the first.
+    """
+    if second == ():
+        return LegacyBroadcast({"broadcast": 1}, None)
+    if first is None or second is None or len(second) > len(first):
+        return None
+    if first == second and None not in first:
+        return LegacyBroadcast({}, None)
+    non_unit = [i for i, dim in enumerate(second) if dim != 1]
+    if not non_unit:
+        return LegacyBroadcast({"broadcast": 1}, None)
+    # Refuse unknown dimensions, and dimensions of size 0, which Reshape would copy from its input.
+    core = tuple(dim for dim in second[non_unit[0] : non_unit[-1] + 1] if dim)
+    start = len(first) - len(second) + non_unit[0]
+    if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:
+        return None
+    axis = {} if start + len(core) == len(first) else {"axis": start}
+    return LegacyBroadcast({"broadcast": 1, **axis}, None if core == second else core)
+
+
+def _broadcast_second(
+    node: Node, op_type: str, inputs: tuple[str, str], broadcast: LegacyBroadcast, out: Rewriter
+) -> None:
+    first, second = inputs
+    if broadcast.shape is not None:
+        second = out.emit("Reshape", [second, out.int64(broadcast.shape)], opset=LEGACY_OPSET)
+    out.replace(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
+
+
+def tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
+    """Tile values to the shape that they broadcast to.
+
+    Raises:
+        CannotConvert: a dimension is unknown.
+    """
+    shapes = [out.shape(name) for name in names]
+    common = broadcast_shape(shapes)
+    if common is None:
+        raise CannotConvert(
+            f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
+            "before opset 7",
+            remedy="add a value_info for each",
+        )
+    return [
+        tile_to_shape(name, _static_shape(shape) or (), common, out)
+        for name, shape in zip(names, shapes, strict=True)
+    ]
+
+
+def broadcast_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
+    """Return the NumPy broadcast of shapes, or `None` if a dimension is unknown."""
+    known = [static for shape in shapes if (static := _static_shape(shape)) is not None]
+    if len(known) != len(shapes):
+        return None
+    rank = max(len(shape) for shape in known)
+    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
+    return tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
+
+
+def _static_shape(shape: Shape | None) -> tuple[int, ...] | None:
+    known = tuple(dim for dim in shape or () if dim is not None)
+    return known if shape is not None and len(known) == len(shape) else None
+
+
+def tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
+    """Tile a value of a known shape to another shape."""
+    if shape == full:
+        return name
+    ones = (1,) * (len(full) - len(shape)) + shape
+    if len(shape) != len(full):
+        name = out.emit("Unsqueeze", [name], opset=LEGACY_OPSET, axes=range(len(full) - len(shape)))
+    if ones == full:
+        return name
+    # Avoid a division by zero: a dimension of size 0 needs no repetition.
+    counts = [target // size if size else 1 for target, size in zip(full, ones, strict=True)]
+    return out.emit("Tile", [name, out.int64(counts)], opset=LEGACY_OPSET)
 
 
 @adapter("PRelu", 6, 7)
@@ -60,40 +179,6 @@ def align_slope_with_channels(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=(data, slope))
 
 
-SWAPPED_OPERATORS = {
-    **{name: name for name in ("Add", "Mul", "And", "Or", "Xor", "Equal")},
-    "Greater": "Less",
-    "Less": "Greater",
-}
-"""The operator that computes the same with its inputs swapped."""
-
-
-@adapter(OPERATORS_SINCE_6, 7, 6)
-@adapter(OPERATORS_SINCE_1, 7, 1)
-def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
-    """Set `broadcast` and `axis`, with swapped inputs if necessary; otherwise tile to one shape."""
-    require_supported_types(node, out)
-    first, second = node.inputs
-    shapes = out.shape(first), out.shape(second)
-    if first == second:
-        out.replace(node)
-    elif broadcast := find_legacy_broadcast(*shapes):
-        _broadcast_second(node, node.op_type, (first, second), broadcast, out)
-    elif (swapped := find_legacy_broadcast(shapes[1], shapes[0])) and node.op_type in SWAPPED_OPERATORS:
-        _broadcast_second(node, SWAPPED_OPERATORS[node.op_type], (second, first), swapped, out)
-    else:
-        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
-
-
-def _broadcast_second(
-    node: Node, op_type: str, inputs: tuple[str, str], broadcast: LegacyBroadcast, out: Rewriter
-) -> None:
-    first, second = inputs
-    if broadcast.shape is not None:
-        second = out.emit("Reshape", [second, out.constant(broadcast.shape, "int64")], opset=LEGACY_OPSET)
-    out.replace(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
-
-
 @adapter("PRelu", 7, 6)
 def restrict_slope(node: Node, out: Rewriter) -> None:
     """Keep a slope per tensor or channel; rewrite others as `Relu(x) - slope * Relu(-x)`."""
@@ -113,7 +198,7 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
 
 
 def _flatten_slope(slope: str, shape: tuple[int | None, ...], out: Rewriter) -> str:
-    return slope if len(shape) == 1 else out.emit("Reshape", [slope, out.constant([-1], "int64")], opset=5)
+    return slope if len(shape) == 1 else reshape(slope, (-1,), out, opset=5)
 
 
 @adapter(("Sum", "Mean"), 8, 6)
@@ -131,6 +216,29 @@ def expand_into_additions(node: Node, out: Rewriter) -> None:
         return
     count = out.constant(len(node.inputs), out.element_type(node.inputs[0]))
     out.emit("Div", [out.emit("Add", [total, rest[-1]], opset=7), count], node.outputs, opset=7)
+
+
+def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
+    if len(set(node.inputs)) == 1:
+        return True
+    shapes = {out.shape(name) for name in node.inputs}
+    return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)
+
+
+@adapter(("Max", "Min"), 12, 8)
+def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
+    """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float represents them all."""
+    if out.element_type(node.inputs[0]) not in ("int64", "uint64"):
+        require_supported_types(node, out)
+        out.replace(node)
+        return
+    comparison = "Greater" if node.op_type == "Max" else "Less"
+    selected, *rest = node.inputs
+    for name in rest:
+        selected = out.emit(
+            "Where", [out.emit(comparison, [selected, name], opset=11), selected, name], opset=11
+        )
+    out.emit("Identity", [selected], node.outputs)
 
 
 @adapter(("Max", "Min"), 8, 6)
@@ -158,111 +266,3 @@ def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]
         zeros = out.emit("Neg", [out.emit("Cast", [always_false], opset=6, to=number)], opset=6)
         total = out.emit("Add", [total, zeros], opset=7) if total else zeros
     return [out.emit("Add", [name, total], opset=7) for name in names]
-
-
-@adapter(("Max", "Min"), 12, 8)
-def compare_64_bit_integers(node: Node, out: Rewriter) -> None:
-    """Rewrite Max and Min of 64-bit integers as comparisons and Where: no float represents them all."""
-    if out.element_type(node.inputs[0]) not in ("int64", "uint64"):
-        require_supported_types(node, out)
-        out.replace(node)
-        return
-    comparison = "Greater" if node.op_type == "Max" else "Less"
-    selected, *rest = node.inputs
-    for name in rest:
-        selected = out.emit(
-            "Where", [out.emit(comparison, [selected, name], opset=11), selected, name], opset=11
-        )
-    out.emit("Identity", [selected], node.outputs)
-
-
-def _have_equal_shapes(node: Node, out: Rewriter) -> bool:
-    if len(set(node.inputs)) == 1:
-        return True
-    shapes = {out.shape(name) for name in node.inputs}
-    return len(shapes) == 1 and all(shape is not None and None not in shape for shape in shapes)
-
-
-Shape = tuple[int | None, ...]
-
-LEGACY_OPSET = 6
-"""Opset of the emitted helper nodes: the last one without NumPy broadcasting."""
-
-
-class LegacyBroadcast(NamedTuple):
-    """Attributes that broadcast the second input, and the shape to give it first (`None`: keep its shape)."""
-
-    attributes: dict[str, int]
-    shape: tuple[int, ...] | None
-
-
-def find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
-    """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
-
-    Without the ones at either end, its dimensions must be consecutive dimensions of the first.
-    """
-    if second == ():
-        return LegacyBroadcast({"broadcast": 1}, None)
-    if first is None or second is None or len(second) > len(first):
-        return None
-    if first == second and None not in first:
-        return LegacyBroadcast({}, None)
-    non_unit = [i for i, dim in enumerate(second) if dim != 1]
-    if not non_unit:
-        return LegacyBroadcast({"broadcast": 1}, None)
-    # Refuse unknown dimensions, and dimensions of size 0, which Reshape would copy from its input.
-    core = tuple(dim for dim in second[non_unit[0] : non_unit[-1] + 1] if dim)
-    start = len(first) - len(second) + non_unit[0]
-    if len(core) != non_unit[-1] + 1 - non_unit[0] or core != first[start : start + len(core)]:
-        return None
-    axis = {} if start + len(core) == len(first) else {"axis": start}
-    return LegacyBroadcast({"broadcast": 1, **axis}, None if core == second else core)
-
-
-def broadcast_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
-    """Return the NumPy broadcast of shapes, or `None` if a dimension is unknown."""
-    known = [static for shape in shapes if (static := _static_shape(shape)) is not None]
-    if len(known) != len(shapes):
-        return None
-    rank = max(len(shape) for shape in known)
-    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
-    return tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
-
-
-def _static_shape(shape: Shape | None) -> tuple[int, ...] | None:
-    known = tuple(dim for dim in shape or () if dim is not None)
-    return known if shape is not None and len(known) == len(shape) else None
-
-
-def tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
-    """Tile values to the shape that they broadcast to.
-
-    Raises:
-        CannotConvert: a dimension is unknown.
-    """
-    shapes = [out.shape(name) for name in names]
-    common = broadcast_shape(shapes)
-    if common is None:
-        raise CannotConvert(
-            f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
-            "before opset 7",
-            remedy="add a value_info for each",
-        )
-    return [
-        tile_to_shape(name, _static_shape(shape) or (), common, out)
-        for name, shape in zip(names, shapes, strict=True)
-    ]
-
-
-def tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
-    """Tile a value of a known shape to another shape."""
-    if shape == full:
-        return name
-    ones = (1,) * (len(full) - len(shape)) + shape
-    if len(shape) != len(full):
-        name = out.emit("Unsqueeze", [name], opset=LEGACY_OPSET, axes=range(len(full) - len(shape)))
-    if ones == full:
-        return name
-    # Avoid a division by zero: a dimension of size 0 needs no repetition.
-    counts = [target // size if size else 1 for target, size in zip(full, ones, strict=True)]
-    return out.emit("Tile", [name, out.constant(counts, "int64")], opset=LEGACY_OPSET)

@@ -1,4 +1,4 @@
-"""Clip, upgrade: `min` and `max` became inputs of the type of the data in version 11."""
+"""Clip: `min` and `max` became inputs of the type of the data in opset 11; integers since opset 12."""
 
 from __future__ import annotations
 
@@ -7,8 +7,22 @@ from collections.abc import Callable
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
-from opshift.model.element_types import BY_NAME, FLOAT_MAX
+from opshift.model.element_types import FLOAT_MAX
 from opshift.model.node import Node, Tensor
+
+SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")
+"""Integer types that float represents exactly."""
+
+LARGEST_FINITE = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
+"""Largest finite number of each type; it and its negative are the default bounds since version 11."""
+
+BROADCASTING_OPSET = 8
+"""First opset in which Max and Min broadcast a bound to the shape of the data."""
+
+BoundSpec = tuple[str, str, str, str]
+
+BOUND_SPECS: tuple[BoundSpec, BoundSpec] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
+"""For each bound: attribute, operator that applies it, comparison with values beyond it, input position."""
 
 
 @adapter("Clip", 6, 11)
@@ -30,21 +44,6 @@ def move_bounds_to_inputs(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=inputs, attributes=node.without("min", "max"))
 
 
-SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")
-"""Integer types that float represents exactly."""
-
-LARGEST_FINITE = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
-"""Largest finite number of each type; it and its negative are the default bounds since version 11."""
-
-BROADCASTING_OPSET = 8
-"""First opset in which Max and Min broadcast a bound to the shape of the data."""
-
-BoundSpec = tuple[str, str, str, str]
-
-BOUND_SPECS: tuple[BoundSpec, BoundSpec] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
-"""For each bound: attribute, operator that applies it, comparison with values beyond it, input position."""
-
-
 @adapter("Clip", 12, 11)
 def clip_integers(node: Node, out: Rewriter) -> None:
     """Clip small integers as floats, 32-bit ones by Max and Min, and 64-bit ones by Where."""
@@ -58,32 +57,6 @@ def clip_integers(node: Node, out: Rewriter) -> None:
     else:
         require_supported_types(node, out)
         out.replace(node)
-
-
-def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
-    names = []
-    for name in node.inputs:
-        constant = out.constant_value(name)
-        if constant is not None:
-            names.append(out.tensor(Tensor("float", constant.dims, tuple(map(float, constant.values)))))
-        else:
-            names.append(out.emit("Cast", [name], to=BY_NAME["float"].number) if name else "")
-    clipped = out.fresh("clip")
-    out.replace(node, inputs=names, outputs=[clipped])
-    out.emit("Cast", [clipped], node.outputs, to=BY_NAME[element_type].number)
-
-
-def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, BoundSpec], str]) -> None:
-    """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
-    value = node.inputs[0]
-    for spec in BOUND_SPECS:
-        bound = node.input(int(spec[3]))
-        value = apply_bound(value, bound, spec) if bound else value
-    out.emit("Identity", [value], node.outputs)
-
-
-def _select(value: str, bound: str, comparison: str, out: Rewriter) -> str:
-    return out.emit("Where", [out.emit(comparison, [value, bound]), bound, value])
 
 
 @adapter("Clip", 11, 6)
@@ -105,6 +78,32 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         if value is not None or element_type != "float":
             attributes[name] = value.scalar if value is not None else default
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
+
+
+def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
+    names = []
+    for name in node.inputs:
+        constant = out.constant_value(name)
+        if constant is not None:
+            names.append(out.tensor(Tensor("float", constant.dims, tuple(map(float, constant.values)))))
+        else:
+            names.append(out.cast(name, "float") if name else "")
+    clipped = out.fresh("clip")
+    out.replace(node, inputs=names, outputs=[clipped])
+    out.cast(clipped, element_type, node.outputs)
+
+
+def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, BoundSpec], str]) -> None:
+    """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
+    value = node.inputs[0]
+    for spec in BOUND_SPECS:
+        bound = node.input(int(spec[3]))
+        value = apply_bound(value, bound, spec) if bound else value
+    out.emit("Identity", [value], node.outputs)
+
+
+def _select(value: str, bound: str, comparison: str, out: Rewriter) -> str:
+    return out.emit("Where", [out.emit(comparison, [value, bound]), bound, value])
 
 
 def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import computed_dimension
+from opshift.adapters.emit.shapes import computed_dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.node import Node, Tensor
 
@@ -18,12 +18,6 @@ def expand_cumsum(node: Node, out: Rewriter) -> None:
     _accumulate(node, "Add", 0, out)
 
 
-@adapter("CumProd", 26, 25)
-def expand_cumprod(node: Node, out: Rewriter) -> None:
-    """Repeatedly multiply partial products shifted by 1, 2, 4, ... positions, up to the size of the axis."""
-    _accumulate(node, "Mul", 1, out)
-
-
 def _accumulate(node: Node, op_type: str, neutral: int, out: Rewriter) -> None:
     """Accumulate along the axis; along a computed axis, accumulate along all and select one result."""
     rank = out.rank(node.inputs[0])
@@ -32,15 +26,15 @@ def _accumulate(node: Node, op_type: str, neutral: int, out: Rewriter) -> None:
         index = int(axis.values[0]) % rank if axis is not None else 0
         out.emit("Identity", [_accumulate_along(index, node, op_type, neutral, out)], node.outputs)
         return
-    parts = out.constant([1], "int64"), out.emit("Shape", [node.inputs[0]])
+    parts = out.int64([1]), out.emit("Shape", [node.inputs[0]])
     shape = out.emit("Concat", parts, axis=0)
     results = [_accumulate_along(index, node, op_type, neutral, out) for index in range(rank)]
     # Each result gets a leading dimension of size 1, along which Gather selects one of them.
     stacked = out.emit("Concat", [out.emit("Reshape", [value, shape]) for value in results], axis=0)
-    computed_axis = out.emit("Reshape", [cast(node.inputs[1], "int64", out), out.constant([], "int64")])
+    computed_axis = reshape(cast(node.inputs[1], "int64", out), (), out)
     out.emit(
         "Gather",
-        [stacked, out.emit("Mod", [computed_axis, out.constant(rank, "int64")])],
+        [stacked, out.emit("Mod", [computed_axis, out.int64(rank)])],
         node.outputs,
         axis=0,
     )
@@ -67,6 +61,48 @@ def _accumulate_along(axis: int, node: Node, op_type: str, neutral: int, out: Re
         value = dimension.join(dimension.head(value, distance), combined)
         distance *= 2
     return value
+
+
+def accumulate_in_loop(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
+    """Return the running sums or products along one axis, accumulated by a Loop.
+
+    Args:
+        axis: the dimension to accumulate along, not negative.
+        node: the CumSum or CumProd, with its attributes `reverse` and `exclusive`.
+        op_type: the operator that combines two elements: Add or Mul.
+        neutral: the neutral element of `op_type`: 0 or 1.
+        out: receives the emitted nodes.
+    """
+    value = node.inputs[0]
+    size = computed_dimension(value, axis, out)
+    reverse = bool(node.attribute("reverse", 0))
+    exclusive = bool(node.attribute("exclusive", 0))
+    rank = out.rank(value)
+    other_axes = [each for each in range(rank) if each != axis]
+    dims, element_type = (None,) * len(other_axes), out.element_type(value)
+
+    body = LoopBuilder(out)
+    previous = body.input(element_type, dims)
+    index = body.iteration
+    if reverse:
+        count = reshape(size, (), out)
+        last = out.emit("Sub", [count, out.int64(1)])
+        index = body.emit("Sub", [last, body.iteration])
+    total = body.emit(op_type, [previous, body.emit("Gather", [value, index], axis=axis)])
+    body.output(total, element_type, dims)
+    body.output(body.emit("Identity", [previous if exclusive else total]), element_type, dims)
+    body.output(body.emit("Identity", [index]), "int64", ())
+
+    shape = out.emit("Gather", [out.emit("Shape", [value]), out.int64(other_axes)], axis=0)
+    start = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (neutral,)))
+    names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
+    _, rows, indices = body.emit_loop(size, [start], out, names)
+    if reverse:
+        # The Loop stacks its results from the last element to the first: gathering by the reversed indices
+        # restores their order.
+        rows = out.emit("Gather", [rows, indices], axis=0)
+    # The Loop stacks its results along dimension 0: move it back to the axis.
+    return out.emit("Transpose", [rows], perm=[*range(1, axis + 1), 0, *range(axis + 1, rank)])
 
 
 class _Dimension:
@@ -96,7 +132,7 @@ class _Dimension:
         if self._reverse:
             start, end = self._size - end, self._size - start
         bounds: Sequence[int] = (start, end, self._axis)
-        return self._out.emit("Slice", [value, *(self._out.constant([each], "int64") for each in bounds)])
+        return self._out.emit("Slice", [value, *(self._out.int64([each]) for each in bounds)])
 
 
 def _full_like(value: str, number: int, element_type: str, out: Rewriter) -> str:
@@ -105,43 +141,7 @@ def _full_like(value: str, number: int, element_type: str, out: Rewriter) -> str
     return out.emit("ConstantOfShape", [out.emit("Shape", [value])], value=fill_value)
 
 
-def accumulate_in_loop(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
-    """Return the running sums or products along one axis, accumulated by a Loop.
-
-    Args:
-        axis: the dimension to accumulate along, not negative.
-        node: the CumSum or CumProd, with its attributes `reverse` and `exclusive`.
-        op_type: the operator that combines two elements: Add or Mul.
-        neutral: the neutral element of `op_type`: 0 or 1.
-        out: receives the emitted nodes.
-    """
-    value = node.inputs[0]
-    size = computed_dimension(value, axis, out)
-    reverse = bool(node.attribute("reverse", 0))
-    exclusive = bool(node.attribute("exclusive", 0))
-    rank = out.rank(value)
-    other_axes = [each for each in range(rank) if each != axis]
-    dims, element_type = (None,) * len(other_axes), out.element_type(value)
-
-    body = LoopBuilder(out)
-    previous = body.input(element_type, dims)
-    index = body.iteration
-    if reverse:
-        count = out.emit("Reshape", [size, out.constant([], "int64")])
-        last = out.emit("Sub", [count, out.constant(1, "int64")])
-        index = body.emit("Sub", [last, body.iteration])
-    total = body.emit(op_type, [previous, body.emit("Gather", [value, index], axis=axis)])
-    body.output(total, element_type, dims)
-    body.output(body.emit("Identity", [previous if exclusive else total]), element_type, dims)
-    body.output(body.emit("Identity", [index]), "int64", ())
-
-    shape = out.emit("Gather", [out.emit("Shape", [value]), out.constant(other_axes, "int64")], axis=0)
-    start = out.emit("ConstantOfShape", [shape], value=Tensor(element_type, (1,), (neutral,)))
-    names = [out.fresh("total"), out.fresh("rows"), out.fresh("places")]
-    _, rows, indices = body.emit_loop(size, [start], out, names)
-    if reverse:
-        # The Loop stacks its results from the last element to the first: gathering by the reversed indices
-        # restores their order.
-        rows = out.emit("Gather", [rows, indices], axis=0)
-    # The Loop stacks its results along dimension 0: move it back to the axis.
-    return out.emit("Transpose", [rows], perm=[*range(1, axis + 1), 0, *range(axis + 1, rank)])
+@adapter("CumProd", 26, 25)
+def expand_cumprod(node: Node, out: Rewriter) -> None:
+    """Repeatedly multiply partial products shifted by 1, 2, 4, ... positions, up to the size of the axis."""
+    _accumulate(node, "Mul", 1, out)

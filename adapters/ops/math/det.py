@@ -44,7 +44,7 @@ def expand_det(node: Node, out: Rewriter) -> None:
 
 
 def _gather_index(value: str, index: int, axis: int, out: Rewriter) -> str:
-    return out.emit("Gather", [value, out.constant(index, "int64")], axis=axis)
+    return out.emit("Gather", [value, out.int64(index)], axis=axis)
 
 
 def _is_odd(permutation: tuple[int, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""DFT: `axis` became an input in version 20, with a new default."""
+"""DFT and STFT: `axis` became an input in opset 20; before opset 17, products with a constant matrix."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.indices import add_to_negative_indices
+from opshift.adapters.emit.shapes import reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
@@ -17,141 +18,8 @@ from opshift.model.node import Node, Tensor
 INT64 = BY_NAME["int64"].number
 """The value of TensorProto.DataType that Cast requires."""
 
-
-@adapter("DFT", 17, 20)
-def move_axis_to_input(node: Node, out: Rewriter) -> None:
-    """Move `axis` to an input and always write it: its default changed from 1 to -2 in version 20."""
-    axis = out.constant(node.attribute("axis", 1), "int64")
-    out.replace(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
-
-
-@adapter("DFT", 20, 17)
-def move_axis_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move the axis to an attribute; for a computed axis, emit one DFT for each possible value."""
-    inputs = node.inputs[:2] if node.input(1) else node.inputs[:1]
-    without_axis = node.with_(inputs=inputs)
-    axis = out.constant_value(node.input(2))
-    if axis is None and node.input(2):
-        computed_axis = out.emit("Cast", node.inputs[2:3], to=INT64)
-        rank = out.constant(out.rank(inputs[0]), "int64")
-        _emit_loops(add_to_negative_indices(computed_axis, rank, "int64", out), without_axis, out)
-    else:
-        _emit_dft(-2 if axis is None else int(axis.scalar), without_axis, out)
-
-
-def _emit_dft(axis: int, node: Node, out: Rewriter) -> None:
-    out.emit(node.op_type, node.inputs, node.outputs, **{**node.attributes, "axis": axis})
-
-
-def _possible_axes(node: Node, out: Rewriter) -> list[int]:
-    """Return the axes that a computed axis can name.
-
-    An inverse transform of a one-sided spectrum with one element has length 0, so that axis is not possible.
-    """
-    shape = out.shape(node.inputs[0]) or ()
-    is_half_spectrum = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
-    return [axis for axis, size in enumerate(shape[:-1]) if not (is_half_spectrum and size == 1)]
-
-
-def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
-    """Emit a Loop for each possible axis, with one iteration if the axis has this value, else with none.
-
-    A Loop may change the shape of a loop-carried value. An If cannot replace it: before version 11 the shapes
-    of its branches must be equal.
-    """
-    value, element_type = node.inputs[0], out.element_type(node.inputs[0])
-    candidates = _possible_axes(node, out)
-    for candidate in candidates:
-        is_axis = out.emit("Equal", [axis, out.constant(candidate, "int64")])
-        body = LoopBuilder(out)
-        body.input(element_type)
-        result = out.fresh("dft")
-        _emit_dft(candidate, node.with_(outputs=[result]), body)
-        body.output(result, element_type)
-        outputs = node.outputs if candidate == candidates[-1] else 1
-        (value,) = body.emit_loop(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)
-
-
 MAX_MATRIX_ELEMENTS = 1 << 23
 """Limit of elements of the constant matrix, which grows with the square of the signal length."""
-
-
-@adapter("DFT", 17, 16)
-def expand_dft(node: Node, out: Rewriter) -> None:
-    """Multiply by a constant matrix of cosines and sines.
-
-    The axis is moved next to the dimension of real and imaginary parts, and both are flattened into one.
-    """
-    data = node.inputs[0]
-    rank = out.rank(data)
-    axis = node.attribute("axis", 1) % rank
-    transform = _transform_of(node, axis, out)
-    matrix = transform.matrix()
-    element_type = out.element_type(data)
-    compute_type = "double" if element_type == "double" else "float"
-    order = [*(dimension for dimension in range(rank - 1) if dimension != axis), axis, rank - 1]
-    value = out.emit(
-        "Transpose", [data if compute_type == element_type else cast(data, compute_type, out)], perm=order
-    )
-    # Inputs beyond the length of the transform are ignored.
-    if transform.input_count < transform.size:
-        bounds = [out.constant([each], "int64") for each in (0, transform.input_count, rank - 2)]
-        value = out.emit("Slice", [value, *bounds])
-    # In Reshape 0 copies a dimension, so its size does not have to be known.
-    copied = [0] * (rank - 2)
-    value = out.emit("Reshape", [value, out.constant([*copied, matrix.dims[0]], "int64")])
-    value = out.emit("MatMul", [value, out.tensor(matrix._replace(element_type=compute_type))])
-    shape = out.constant([*copied, transform.output_count, matrix.dims[1] // transform.output_count], "int64")
-    value = out.emit("Reshape", [value, shape])
-    inverse_order = [order.index(dimension) for dimension in range(rank)]
-    result = out.emit(
-        "Transpose", [value], node.outputs if compute_type == element_type else 1, perm=inverse_order
-    )
-    if compute_type != element_type:
-        cast(result, element_type, out, node.outputs)
-
-
-@adapter("STFT", 17, 16)
-def expand_stft(node: Node, out: Rewriter) -> None:
-    """Gather the frames, multiply them by the window, and transform them by DFT."""
-    signal, window = node.inputs[0], node.input(2)
-    if node.input(3):
-        size = int(out.require_constant(node.input(3), "input frame_length").values[0])
-    else:
-        size = _require_size(window, 0, out) if window else _require_size(signal, 1, out)
-    positions = _frame_positions(node.inputs[1], signal, size, out)
-    if out.rank(signal) == 2:
-        signal = out.emit("Unsqueeze", [signal, out.constant([2], "int64")])
-    frames = out.emit("Gather", [signal, positions], axis=1)
-    if window:
-        column = out.emit("Reshape", [window, out.constant([-1, 1], "int64")])
-        frames = out.emit("Mul", [frames, column])
-    onesided = node.attribute("onesided", 1)
-    out.emit("DFT", [frames], node.outputs, opset=17, axis=2, onesided=onesided)
-
-
-def _frame_positions(step: str, signal: str, size: int, out: Rewriter) -> str:
-    """Return the positions of the elements of each frame in the signal."""
-    constant_step = out.constant_value(step)
-    shape = out.shape(signal) or (None, None)
-    length = shape[1]
-    if constant_step is not None and length is not None:
-        starts = range(0, length - size + 1, int(constant_step.values[0]))
-        positions = tuple(start + offset for start in starts for offset in range(size))
-        return out.tensor(Tensor("int64", (len(starts), size), positions))
-    end = _start_limit(signal, length, size, out)
-    scalar_step = out.emit("Reshape", [cast(step, "int64", out), out.constant([], "int64")])
-    start_list = out.emit("Range", [out.constant(0, "int64"), end, scalar_step])
-    column = out.emit("Reshape", [start_list, out.constant([-1, 1], "int64")])
-    return out.emit("Add", [column, out.constant(range(size), "int64")])
-
-
-def _start_limit(signal: str, length: int | None, size: int, out: Rewriter) -> str:
-    """Return the exclusive upper limit of the positions at which frames start."""
-    if length is not None:
-        return out.constant(length - size + 1, "int64")
-    computed_length = out.emit("Gather", [out.emit("Shape", [signal]), out.constant(1, "int64")], axis=0)
-    return out.emit("Sub", [computed_length, out.constant(size - 1, "int64")])
 
 
 class _Transform(NamedTuple):
@@ -216,6 +84,95 @@ class _Transform(NamedTuple):
         return (2.0 if is_mirrored else 1.0) / self.length
 
 
+@adapter("DFT", 17, 20)
+def move_axis_to_input(node: Node, out: Rewriter) -> None:
+    """Move `axis` to an input and always write it: its default changed from 1 to -2 in version 20."""
+    axis = out.int64(node.attribute("axis", 1))
+    out.replace(node, inputs=[node.inputs[0], node.input(1), axis], attributes=node.without("axis"))
+
+
+@adapter("DFT", 20, 17)
+def move_axis_to_attribute(node: Node, out: Rewriter) -> None:
+    """Move the axis to an attribute; for a computed axis, emit one DFT for each possible value."""
+    inputs = node.inputs[:2] if node.input(1) else node.inputs[:1]
+    without_axis = node.with_(inputs=inputs)
+    axis = out.constant_value(node.input(2))
+    if axis is None and node.input(2):
+        computed_axis = out.emit("Cast", node.inputs[2:3], to=INT64)
+        rank = out.int64(out.rank(inputs[0]))
+        _emit_loops(add_to_negative_indices(computed_axis, rank, "int64", out), without_axis, out)
+    else:
+        _emit_dft(-2 if axis is None else int(axis.scalar), without_axis, out)
+
+
+@adapter("DFT", 17, 16)
+def expand_dft(node: Node, out: Rewriter) -> None:
+    """Multiply by a constant matrix of cosines and sines.
+
+    The axis is moved next to the dimension of real and imaginary parts, and both are flattened into one.
+    """
+    data = node.inputs[0]
+    rank = out.rank(data)
+    axis = node.attribute("axis", 1) % rank
+    transform = _transform_of(node, axis, out)
+    matrix = transform.matrix()
+    element_type = out.element_type(data)
+    compute_type = "double" if element_type == "double" else "float"
+    order = [*(dimension for dimension in range(rank - 1) if dimension != axis), axis, rank - 1]
+    value = out.emit(
+        "Transpose", [data if compute_type == element_type else cast(data, compute_type, out)], perm=order
+    )
+    # Inputs beyond the length of the transform are ignored.
+    if transform.input_count < transform.size:
+        bounds = [out.int64([each]) for each in (0, transform.input_count, rank - 2)]
+        value = out.emit("Slice", [value, *bounds])
+    # In Reshape 0 copies a dimension, so its size does not have to be known.
+    copied = [0] * (rank - 2)
+    value = reshape(value, (*copied, matrix.dims[0]), out)
+    value = out.emit("MatMul", [value, out.tensor(matrix._replace(element_type=compute_type))])
+    shape = out.int64([*copied, transform.output_count, matrix.dims[1] // transform.output_count])
+    value = out.emit("Reshape", [value, shape])
+    inverse_order = [order.index(dimension) for dimension in range(rank)]
+    result = out.emit(
+        "Transpose", [value], node.outputs if compute_type == element_type else 1, perm=inverse_order
+    )
+    if compute_type != element_type:
+        cast(result, element_type, out, node.outputs)
+
+
+def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
+    """Emit a Loop for each possible axis, with one iteration if the axis has this value, else with none.
+
+    A Loop may change the shape of a loop-carried value. An If cannot replace it: before version 11 the shapes
+    of its branches must be equal.
+    """
+    value, element_type = node.inputs[0], out.element_type(node.inputs[0])
+    candidates = _possible_axes(node, out)
+    for candidate in candidates:
+        is_axis = out.emit("Equal", [axis, out.int64(candidate)])
+        body = LoopBuilder(out)
+        body.input(element_type)
+        result = out.fresh("dft")
+        _emit_dft(candidate, node.with_(outputs=[result]), body)
+        body.output(result, element_type)
+        outputs = node.outputs if candidate == candidates[-1] else 1
+        (value,) = body.emit_loop(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)
+
+
+def _possible_axes(node: Node, out: Rewriter) -> list[int]:
+    """Return the axes that a computed axis can name.
+
+    An inverse transform of a one-sided spectrum with one element has length 0, so that axis is not possible.
+    """
+    shape = out.shape(node.inputs[0]) or ()
+    is_half_spectrum = node.attribute("inverse", 0) and node.attribute("onesided", 0) and not node.input(1)
+    return [axis for axis, size in enumerate(shape[:-1]) if not (is_half_spectrum and size == 1)]
+
+
+def _emit_dft(axis: int, node: Node, out: Rewriter) -> None:
+    out.emit(node.op_type, node.inputs, node.outputs, **{**node.attributes, "axis": axis})
+
+
 def _transform_of(node: Node, axis: int, out: Rewriter) -> _Transform:
     size, parts = (
         _require_size(node.inputs[0], dimension, out) for dimension in (axis, out.rank(node.inputs[0]) - 1)
@@ -236,6 +193,49 @@ def _require_size(name: str, dimension: int, out: Rewriter) -> int:
             remedy=f"add a value_info for {name!r} with this dimension",
         )
     return size
+
+
+@adapter("STFT", 17, 16)
+def expand_stft(node: Node, out: Rewriter) -> None:
+    """Gather the frames, multiply them by the window, and transform them by DFT."""
+    signal, window = node.inputs[0], node.input(2)
+    if node.input(3):
+        size = int(out.require_constant(node.input(3), "input frame_length").values[0])
+    else:
+        size = _require_size(window, 0, out) if window else _require_size(signal, 1, out)
+    positions = _frame_positions(node.inputs[1], signal, size, out)
+    if out.rank(signal) == 2:
+        signal = out.emit("Unsqueeze", [signal, out.int64([2])])
+    frames = out.emit("Gather", [signal, positions], axis=1)
+    if window:
+        column = reshape(window, (-1, 1), out)
+        frames = out.emit("Mul", [frames, column])
+    onesided = node.attribute("onesided", 1)
+    out.emit("DFT", [frames], node.outputs, opset=17, axis=2, onesided=onesided)
+
+
+def _frame_positions(step: str, signal: str, size: int, out: Rewriter) -> str:
+    """Return the positions of the elements of each frame in the signal."""
+    constant_step = out.constant_value(step)
+    shape = out.shape(signal) or (None, None)
+    length = shape[1]
+    if constant_step is not None and length is not None:
+        starts = range(0, length - size + 1, int(constant_step.values[0]))
+        positions = tuple(start + offset for start in starts for offset in range(size))
+        return out.tensor(Tensor("int64", (len(starts), size), positions))
+    end = _start_limit(signal, length, size, out)
+    scalar_step = reshape(cast(step, "int64", out), (), out)
+    start_list = out.emit("Range", [out.int64(0), end, scalar_step])
+    column = reshape(start_list, (-1, 1), out)
+    return out.emit("Add", [column, out.int64(range(size))])
+
+
+def _start_limit(signal: str, length: int | None, size: int, out: Rewriter) -> str:
+    """Return the exclusive upper limit of the positions at which frames start."""
+    if length is not None:
+        return out.int64(length - size + 1)
+    computed_length = out.emit("Gather", [out.emit("Shape", [signal]), out.int64(1)], axis=0)
+    return out.emit("Sub", [computed_length, out.int64(size - 1)])
 
 
 def _interleave(first: list[float], second: list[float]) -> list[float]:

@@ -20,6 +20,18 @@ ELLIPSIS = "..."
 """Ellipsis of an equation: any number of unnamed dimensions."""
 
 
+class Term(NamedTuple):
+    """A value, a label for each of its dimensions, and an input dimension of the same size for each label.
+
+    The origin of an ellipsis label is `None` if both factors of a product have it: either may have size 1
+    there, so only the product itself has its size.
+    """
+
+    value: str
+    labels: tuple[str, ...]
+    origins: Mapping[str, tuple[str, int] | None]
+
+
 @adapter("Einsum", 12, 11)
 def expand_einsum(node: Node, out: Rewriter) -> None:
     """Multiply the operands one by one; sum over a label once no later operand and not the result has it."""
@@ -86,9 +98,29 @@ def _take_diagonals(term: Term, out: Rewriter) -> Term:
     moved = out.emit("Transpose", [term.value], perm=[first, second, *other_axes])
     flattened = reshape(moved, [size * size, *sizes_of_labels(term, labels, out)], out)
     # Diagonal elements are `size + 1` apart in the flattened dimensions.
-    positions = out.constant(tuple(range(0, size * size, size + 1)), "int64")
+    positions = out.int64(tuple(range(0, size * size, size + 1)))
     value = out.emit("Gather", [flattened, positions], axis=0)
     return _take_diagonals(term._replace(value=value, labels=(repeated, *labels)), out)
+
+
+def known_size(term: Term, label: str, out: Rewriter) -> int | None:
+    """Return the size of a dimension, or `None` if it is unknown."""
+    origin = term.origins[label]
+    shape = out.shape(origin[0]) if origin is not None else None
+    return shape[origin[1]] if origin is not None and shape is not None else None
+
+
+def sizes_of_labels(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
+    """Return the sizes of the dimensions with some labels."""
+    return [_size(term, label, out) for label in labels]
+
+
+def _size(term: Term, label: str, out: Rewriter) -> Dimension:
+    origin = term.origins[label]
+    if origin is not None:
+        return dimension(*origin, out)
+    axis = out.int64([term.labels.index(label)])
+    return out.emit("Gather", [out.emit("Shape", [term.value]), axis], axis=0)
 
 
 def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: Rewriter) -> Term:
@@ -109,6 +141,27 @@ def _multiply(first: Term, second: Term, needed: set[str], is_float: bool, out: 
         "Mul", [unsqueeze_to_labels(first, labels, out), unsqueeze_to_labels(second, labels, out)]
     )
     return sum_out(Term(value, labels, merge_origins(first, second)), needed, out)
+
+
+def sum_out(term: Term, needed: set[str], out: Rewriter) -> Term:
+    """Sum over the dimensions that are not needed."""
+    axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
+    if not axes:
+        return term
+    value = out.emit("ReduceSum", [term.value], axes=axes, keepdims=0)
+    return term._replace(value=value, labels=tuple(label for label in term.labels if label in needed))
+
+
+def sizes_agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
+    """Whether both operands have the same nonzero size under a label.
+
+    Ellipsis labels do not count, because they may be broadcast. Sizes of named labels are assumed to be equal
+    where one is unknown.
+    """
+    if label.isdigit():
+        return False
+    known = [known_size(term, label, out) for term in (first, second)]
+    return 0 not in known and (None in known or known[0] == known[1])
 
 
 def _matrix_product(
@@ -137,29 +190,18 @@ def _matrix_product(
     return Term(value, (*batch, *left, *right), merge_origins(first_term, second_term))
 
 
-class Term(NamedTuple):
-    """A value, a label for each of its dimensions, and an input dimension of the same size for each label.
-
-    The origin of an ellipsis label is `None` if both factors of a product have it: either may have size 1
-    there, so only the product itself has its size.
-    """
-
-    value: str
-    labels: tuple[str, ...]
-    origins: Mapping[str, tuple[str, int] | None]
+def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
+    """Transpose to the order of some labels."""
+    if term.labels == tuple(labels):
+        return term
+    order = [term.labels.index(label) for label in labels]
+    return term._replace(value=out.emit("Transpose", [term.value], perm=order), labels=tuple(labels))
 
 
-def sizes_of_labels(term: Term, labels: Sequence[str], out: Rewriter) -> list[Dimension]:
-    """Return the sizes of the dimensions with some labels."""
-    return [_size(term, label, out) for label in labels]
-
-
-def _size(term: Term, label: str, out: Rewriter) -> Dimension:
-    origin = term.origins[label]
-    if origin is not None:
-        return dimension(*origin, out)
-    axis = out.constant([term.labels.index(label)], "int64")
-    return out.emit("Gather", [out.emit("Shape", [term.value]), axis], axis=0)
+def merge_origins(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
+    """Return the origins of the sizes of a product."""
+    shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
+    return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}
 
 
 def product_of_sizes(sizes: list[Dimension], out: Rewriter) -> Dimension:
@@ -173,46 +215,10 @@ def product_of_sizes(sizes: list[Dimension], out: Rewriter) -> Dimension:
             computed.append(size)
     if not computed:
         return factor
-    total = out.constant([factor], "int64")
+    total = out.int64([factor])
     for size_name in computed:
         total = out.emit("Mul", [total, size_name])
     return total
-
-
-def sizes_agree(first: Term, second: Term, label: str, out: Rewriter) -> bool:
-    """Whether both operands have the same nonzero size under a label.
-
-    Ellipsis labels do not count, because they may be broadcast. Sizes of named labels are assumed to be equal
-    where one is unknown.
-    """
-    if label.isdigit():
-        return False
-    known = [known_size(term, label, out) for term in (first, second)]
-    return 0 not in known and (None in known or known[0] == known[1])
-
-
-def known_size(term: Term, label: str, out: Rewriter) -> int | None:
-    """Return the size of a dimension, or `None` if it is unknown."""
-    origin = term.origins[label]
-    shape = out.shape(origin[0]) if origin is not None else None
-    return shape[origin[1]] if origin is not None and shape is not None else None
-
-
-def sum_out(term: Term, needed: set[str], out: Rewriter) -> Term:
-    """Sum over the dimensions that are not needed."""
-    axes = [axis for axis, label in enumerate(term.labels) if label not in needed]
-    if not axes:
-        return term
-    value = out.emit("ReduceSum", [term.value], axes=axes, keepdims=0)
-    return term._replace(value=value, labels=tuple(label for label in term.labels if label in needed))
-
-
-def transpose_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> Term:
-    """Transpose to the order of some labels."""
-    if term.labels == tuple(labels):
-        return term
-    order = [term.labels.index(label) for label in labels]
-    return term._replace(value=out.emit("Transpose", [term.value], perm=order), labels=tuple(labels))
 
 
 def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str:
@@ -220,9 +226,3 @@ def unsqueeze_to_labels(term: Term, labels: Sequence[str], out: Rewriter) -> str
     arranged_term = transpose_to_labels(term, [label for label in labels if label in term.labels], out)
     axes = [axis for axis, label in enumerate(labels) if label not in term.labels]
     return out.emit("Unsqueeze", [arranged_term.value], axes=axes) if axes else arranged_term.value
-
-
-def merge_origins(first: Term, second: Term) -> Mapping[str, tuple[str, int] | None]:
-    """Return the origins of the sizes of a product."""
-    shared_digits = {label for label in first.labels if label.isdigit() and label in second.labels}
-    return {**first.origins, **second.origins, **dict.fromkeys(shared_digits)}

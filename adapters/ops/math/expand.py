@@ -48,18 +48,18 @@ def _emit_tile(node: Node, rank: int, length: int, out: Rewriter) -> None:
         pairs = list(zip([*[1] * (result_rank - rank), *sizes], targets, strict=True))
         # A target of 1 never repeats a dimension, even if its size is unknown.
         if all(size is not None or target == 1 for size, target in pairs):
-            repeats = out.constant([target if size == 1 else 1 for size, target in pairs], "int64")
+            repeats = out.int64([target if size == 1 else 1 for size, target in pairs])
             out.emit("Tile", [data, repeats], node.outputs)
             return
     if length < result_rank:
-        ones = out.constant([1] * (result_rank - length), "int64")
+        ones = out.int64([1] * (result_rank - length))
         shape = out.emit("Concat", [ones, shape], axis=0)
     out.emit("Tile", [data, _repeats(data, shape, out)], node.outputs)
 
 
 def _repeats(data: str, shape: str, out: Rewriter) -> str:
     """Return the number of repetitions of each dimension: the target size where its size is 1, else 1."""
-    one = out.constant([1], "int64")
+    one = out.int64([1])
     is_one = cast(out.emit("Equal", [out.emit("Shape", [data]), one]), "int64", out)
     additional = out.emit("Mul", [is_one, out.emit("Sub", [shape, one])])
     return out.emit("Add", [additional, one])
@@ -69,6 +69,6 @@ def _full(shape: str, element_type: str, value: int, out: Rewriter) -> str:
     """Return a tensor of a computed shape filled with one value."""
     # ConstantOfShape exists since opset 9 only: tile a single element of the same rank.
     zeros = out.emit("Sub", [shape, shape])
-    ones = out.emit("Add", [zeros, out.constant([1], "int64")])
+    ones = out.emit("Add", [zeros, out.int64([1])])
     single = out.emit("Reshape", [out.constant([value], element_type), ones])
     return out.emit("Tile", [single, shape])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -36,7 +37,7 @@ def add_broadcast_attribute(node: Node, out: Rewriter) -> None:
     if len(shape) < 2:
         out.replace(node, attributes={**node.attributes, "broadcast": 1})
     elif shape[0] == 1:
-        row = out.emit("Reshape", [addend, out.constant([-1], "int64")])
+        row = reshape(addend, (-1,), out)
         out.replace(node, inputs=[*factors, row], attributes={**node.attributes, "broadcast": 1})
     elif shape[1] == 1:
         _add_column(node, out)

@@ -36,102 +36,6 @@ def expand_matmul_integer(node: Node, out: Rewriter) -> None:
     rename_output(total, node, out)
 
 
-@adapter("ConvInteger", 10, 9)
-def expand_conv_integer(node: Node, out: Rewriter) -> None:
-    """Convolve the differences from the zero points by Conv."""
-    data, weight = node.inputs[:2]
-    first = _subtract_zero_point(data, node.input(2), out)
-    second = _subtract_zero_point(weight, _per_channel(node.input(3), weight, out), out)
-    rename_output(_exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out), node, out)
-
-
-@adapter("QLinearMatMul", 10, 9)
-def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
-    """Multiply as integers, then scale and round."""
-    first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
-    left = _subtract_zero_point(first, _as_column(first_zero, out), out)
-    right = _subtract_zero_point(second, second_zero, out)
-    total = _exact_product(left, right, _matmul_terms(first, second, out), _matmul(out), out)
-    factor = out.emit("Mul", [_as_column(first_scale, out), second_scale], opset=ARITHMETIC_OPSET)
-    _requantize(total, out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET), zero, node, out)
-
-
-@adapter("QLinearConv", 10, 9)
-def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
-    """Convolve as integers, then scale and round."""
-    data, data_scale, data_zero, weight, weight_scale, weight_zero, scale, zero = node.inputs[:8]
-    first = _subtract_zero_point(data, data_zero, out)
-    second = _subtract_zero_point(weight, _per_channel(weight_zero, weight, out), out)
-    total = _exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out)
-    trailing = [1] * (out.rank(weight) - 2)
-    shape = out.constant([-1, *trailing], "int64")
-    if node.input(8):
-        bias = out.emit("Reshape", [node.inputs[8], shape], opset=ARITHMETIC_OPSET)
-        total = out.emit("Add", [total, bias], opset=ARITHMETIC_OPSET)
-    factor = out.emit("Mul", [data_scale, weight_scale], opset=ARITHMETIC_OPSET)
-    factor = out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET)
-    if out.shape(weight_scale) not in ((), (1,)):
-        factor = out.emit("Reshape", [factor, shape], opset=ARITHMETIC_OPSET)
-    _requantize(total, factor, zero, node, out)
-
-
-@adapter("QLinearMatMul", 21, 10)
-def cast_scales_to_float(node: Node, out: Rewriter) -> None:
-    """Cast scales to float; refuse 8-bit floats, which older versions do not support."""
-    for position in (0, 3):
-        element_type = out.element_type(node.inputs[position])
-        if element_type not in INTEGER_RANGES:
-            raise CannotConvert(
-                f"{node.inputs[position]!r} is tensor({element_type}), unsupported by QLinearMatMul-10"
-            )
-    inputs = list(node.inputs)
-    for position in (1, 4, 6):
-        if out.element_type(inputs[position]) != "float":
-            inputs[position] = _to_float(inputs[position], out)
-    out.replace(node, inputs=inputs)
-
-
-def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -> None:
-    """Scale, round half to even, add the zero point and saturate."""
-    result_type = out.element_type(zero)
-    scaled = out.emit("Mul", [_to_float(total, out), factor], opset=ARITHMETIC_OPSET)
-    rounded = out.emit("Round", [scaled], opset=ROUND_OPSET)
-    shifted = out.emit("Add", [rounded, _to_float(zero, out)], opset=ARITHMETIC_OPSET)
-    low, high = INTEGER_RANGES[result_type]
-    bounded = out.emit("Clip", [shifted], opset=CLIP_OPSET, min=float(low), max=float(high))
-    out.emit("Cast", [bounded], node.outputs, opset=CLIP_OPSET, to=BY_NAME[result_type].number)
-
-
-def _exact_product(first: str, second: str, terms: int, product: Product, out: Rewriter) -> str:
-    """Return the exact product of two values as int32, computed in parts whose sums float represents."""
-    int32 = BY_NAME["int32"].number
-    if terms * MAX_DIFFERENCE * MAX_DIFFERENCE <= MAX_EXACT_INTEGER:
-        return out.emit("Cast", [product(first, second)], opset=CLIP_OPSET, to=int32)
-    if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
-        raise CannotConvert(
-            f"each element is a sum of {terms} products, which float may not represent exactly"
-        )
-    base = out.constant(float(DIGIT_BASE), "float")
-    # The factor is `high * base + low`: both parts give sums that stay exact.
-    high = out.emit("Floor", [out.emit("Div", [second, base], opset=ARITHMETIC_OPSET)], opset=CLIP_OPSET)
-    low = out.emit(
-        "Sub", [second, out.emit("Mul", [high, base], opset=ARITHMETIC_OPSET)], opset=ARITHMETIC_OPSET
-    )
-    upper, lower = (
-        out.emit("Cast", [product(first, part)], opset=CLIP_OPSET, to=int32) for part in (high, low)
-    )
-    raised = out.emit("Mul", [upper, out.constant(DIGIT_BASE, "int32")], opset=ARITHMETIC_OPSET)
-    return out.emit("Add", [raised, lower], opset=ARITHMETIC_OPSET)
-
-
-def _matmul(out: Rewriter) -> Product:
-    return lambda first, second: out.emit("MatMul", [first, second], opset=1)
-
-
-def _conv(node: Node, out: Rewriter) -> Product:
-    return lambda first, second: out.emit("Conv", [first, second], opset=1, **node.attributes)
-
-
 def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:
     value = _to_float(name, out)
     return (
@@ -156,12 +60,26 @@ def _as_column(name: str, out: Rewriter) -> str:
     )
 
 
-def _per_channel(name: str, weight: str, out: Rewriter) -> str:
-    """Reshape values per output channel to broadcast with the kernel."""
-    if not name or out.shape(name) in ((), (1,)):
-        return name
-    shape = out.constant([-1, *[1] * (out.rank(weight) - 1)], "int64")
-    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
+def _exact_product(first: str, second: str, terms: int, product: Product, out: Rewriter) -> str:
+    """Return the exact product of two values as int32, computed in parts whose sums float represents."""
+    int32 = BY_NAME["int32"].number
+    if terms * MAX_DIFFERENCE * MAX_DIFFERENCE <= MAX_EXACT_INTEGER:
+        return out.emit("Cast", [product(first, second)], opset=CLIP_OPSET, to=int32)
+    if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
+        raise CannotConvert(
+            f"each element is a sum of {terms} products, which float may not represent exactly"
+        )
+    base = out.constant(float(DIGIT_BASE), "float")
+    # The factor is `high * base + low`: both parts give sums that stay exact.
+    high = out.emit("Floor", [out.emit("Div", [second, base], opset=ARITHMETIC_OPSET)], opset=CLIP_OPSET)
+    low = out.emit(
+        "Sub", [second, out.emit("Mul", [high, base], opset=ARITHMETIC_OPSET)], opset=ARITHMETIC_OPSET
+    )
+    upper, lower = (
+        out.emit("Cast", [product(first, part)], opset=CLIP_OPSET, to=int32) for part in (high, low)
+    )
+    raised = out.emit("Mul", [upper, out.constant(DIGIT_BASE, "int32")], opset=ARITHMETIC_OPSET)
+    return out.emit("Add", [raised, lower], opset=ARITHMETIC_OPSET)
 
 
 def _matmul_terms(first: str, second: str, out: Rewriter) -> int:
@@ -173,6 +91,36 @@ def _matmul_terms(first: str, second: str, out: Rewriter) -> int:
     return _require_known(count, first)
 
 
+def _require_known(dim: int | None, name: str) -> int:
+    if dim is None:
+        raise CannotConvert(
+            "the number of summed products is unknown, so their sum in float may be inexact",
+            remedy=f"add a value_info for {name!r} with its shape",
+        )
+    return dim
+
+
+def _matmul(out: Rewriter) -> Product:
+    return lambda first, second: out.emit("MatMul", [first, second], opset=1)
+
+
+@adapter("ConvInteger", 10, 9)
+def expand_conv_integer(node: Node, out: Rewriter) -> None:
+    """Convolve the differences from the zero points by Conv."""
+    data, weight = node.inputs[:2]
+    first = _subtract_zero_point(data, node.input(2), out)
+    second = _subtract_zero_point(weight, _per_channel(node.input(3), weight, out), out)
+    rename_output(_exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out), node, out)
+
+
+def _per_channel(name: str, weight: str, out: Rewriter) -> str:
+    """Reshape values per output channel to broadcast with the kernel."""
+    if not name or out.shape(name) in ((), (1,)):
+        return name
+    shape = out.int64([-1, *[1] * (out.rank(weight) - 1)])
+    return out.emit("Reshape", [name, shape], opset=ARITHMETIC_OPSET)
+
+
 def _conv_terms(weight: str, out: Rewriter) -> int:
     shape = out.shape(weight)
     count = 1
@@ -181,10 +129,62 @@ def _conv_terms(weight: str, out: Rewriter) -> int:
     return count
 
 
-def _require_known(dim: int | None, name: str) -> int:
-    if dim is None:
-        raise CannotConvert(
-            "the number of summed products is unknown, so their sum in float may be inexact",
-            remedy=f"add a value_info for {name!r} with its shape",
-        )
-    return dim
+def _conv(node: Node, out: Rewriter) -> Product:
+    return lambda first, second: out.emit("Conv", [first, second], opset=1, **node.attributes)
+
+
+@adapter("QLinearMatMul", 21, 10)
+def cast_scales_to_float(node: Node, out: Rewriter) -> None:
+    """Cast scales to float; refuse 8-bit floats, which older versions do not support."""
+    for position in (0, 3):
+        element_type = out.element_type(node.inputs[position])
+        if element_type not in INTEGER_RANGES:
+            raise CannotConvert(
+                f"{node.inputs[position]!r} is tensor({element_type}), unsupported by QLinearMatMul-10"
+            )
+    inputs = list(node.inputs)
+    for position in (1, 4, 6):
+        if out.element_type(inputs[position]) != "float":
+            inputs[position] = _to_float(inputs[position], out)
+    out.replace(node, inputs=inputs)
+
+
+@adapter("QLinearMatMul", 10, 9)
+def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
+    """Multiply as integers, then scale and round."""
+    first, first_scale, first_zero, second, second_scale, second_zero, scale, zero = node.inputs
+    left = _subtract_zero_point(first, _as_column(first_zero, out), out)
+    right = _subtract_zero_point(second, second_zero, out)
+    total = _exact_product(left, right, _matmul_terms(first, second, out), _matmul(out), out)
+    factor = out.emit("Mul", [_as_column(first_scale, out), second_scale], opset=ARITHMETIC_OPSET)
+    _requantize(total, out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET), zero, node, out)
+
+
+def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -> None:
+    """Scale, round half to even, add the zero point and saturate."""
+    result_type = out.element_type(zero)
+    scaled = out.emit("Mul", [_to_float(total, out), factor], opset=ARITHMETIC_OPSET)
+    rounded = out.emit("Round", [scaled], opset=ROUND_OPSET)
+    shifted = out.emit("Add", [rounded, _to_float(zero, out)], opset=ARITHMETIC_OPSET)
+    low, high = INTEGER_RANGES[result_type]
+    bounded = out.emit("Clip", [shifted], opset=CLIP_OPSET, min=float(low), max=float(high))
+    out.cast(bounded, result_type, node.outputs, opset=CLIP_OPSET)
+
+
+@adapter("QLinearConv", 10, 9)
+def expand_qlinear_conv(node: Node, out: Rewriter) -> None:
+    """Convolve as integers, then scale and round."""
+    data, data_scale, data_zero, weight, weight_scale, weight_zero, scale, zero = node.inputs[:8]
+    first = _subtract_zero_point(data, data_zero, out)
+    second = _subtract_zero_point(weight, _per_channel(weight_zero, weight, out), out)
+    total = _exact_product(first, second, _conv_terms(weight, out), _conv(node, out), out)
+    trailing = [1] * (out.rank(weight) - 2)
+    shape = out.int64([-1, *trailing])
+    if node.input(8):
+        bias = out.emit("Reshape", [node.inputs[8], shape], opset=ARITHMETIC_OPSET)
+        total = out.emit("Add", [total, bias], opset=ARITHMETIC_OPSET)
+    factor = out.emit("Mul", [data_scale, weight_scale], opset=ARITHMETIC_OPSET)
+    factor = out.emit("Div", [factor, scale], opset=ARITHMETIC_OPSET)
+    if out.shape(weight_scale) not in ((), (1,)):
+        factor = out.emit("Reshape", [factor, shape], opset=ARITHMETIC_OPSET)
+    _requantize(total, factor, zero, node, out)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.shapes import dimension, index_range, reshape
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
 
@@ -17,13 +16,6 @@ from opshift.model.node import Node, Tensor
 def expand_nll_loss(node: Node, out: Rewriter) -> None:
     """Select the negated score of the label's class, weight it, then sum or average."""
     _emit_loss(node.inputs[0], node, out)
-
-
-@adapter("SoftmaxCrossEntropyLoss", 12, 11)
-def expand_softmax_cross_entropy_loss(node: Node, out: Rewriter) -> None:
-    """Apply LogSoftmax, whose result is also the second output, then compute the likelihood loss."""
-    log_prob = [node.output(1)] if node.output(1) else 1
-    _emit_loss(out.emit("LogSoftmax", node.inputs[:1], log_prob, axis=1, opset=13), node, out)
 
 
 def _emit_loss(scores: str, node: Node, out: Rewriter) -> None:
@@ -63,7 +55,7 @@ def _class_indices(scores: str, element_type: str, out: Rewriter) -> str:
     count = dimension(scores, 1, out)
     if isinstance(count, int):
         return out.tensor(Tensor(element_type, (1, count, 1), tuple(range(count))))
-    indices = out.emit("Cast", [index_range(count, out)], to=BY_NAME[element_type].number)
+    indices = out.cast(index_range(count, out), element_type)
     return reshape(indices, (1, -1, 1), out)
 
 
@@ -84,3 +76,10 @@ def _sample_weights(label_mask: str, node: Node, element_type: str, out: Rewrite
     if "ignore_index" in node.attributes:
         return _select_by_label(label_mask, out.constant(1.0, element_type), element_type, out)
     return ""
+
+
+@adapter("SoftmaxCrossEntropyLoss", 12, 11)
+def expand_softmax_cross_entropy_loss(node: Node, out: Rewriter) -> None:
+    """Apply LogSoftmax, whose result is also the second output, then compute the likelihood loss."""
+    log_prob = [node.output(1)] if node.output(1) else 1
+    _emit_loss(out.emit("LogSoftmax", node.inputs[:1], log_prob, axis=1, opset=13), node, out)

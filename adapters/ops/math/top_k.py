@@ -8,7 +8,6 @@ from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
 from opshift.adapters.emit.indices import nonnegative_axis
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -60,7 +59,7 @@ def move_k_to_attribute(node: Node, out: Rewriter) -> None:
         out.require_constant(count, "input K")
     all_sorted = [out.fresh("sorted") for _ in node.outputs]
     out.replace(node, inputs=[data], outputs=all_sorted, attributes={**node.attributes, "k": size})
-    bounds = [out.constant([0], "int64"), count, out.constant([axis % len(shape or ())], "int64")]
+    bounds = [out.int64([0]), count, out.int64([axis % len(shape or ())])]
     for all_values, selected in zip(all_sorted, node.outputs, strict=True):
         if selected:
             out.emit("Slice", [all_values, *bounds], [selected], opset=10)
@@ -75,7 +74,7 @@ def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
     width = out.constant(1 << 32, out.element_type(data))
     upper = out.emit("Div", [data, width])
     lower = out.emit("Sub", [data, out.emit("Mul", [upper, width])])
-    order_by_lower = _sorted_indices(lower, out.constant([size], "int64"), axis, node, out)
+    order_by_lower = _sorted_indices(lower, out.int64([size]), axis, node, out)
     upper_by_lower = _gather_elements(upper, order_by_lower, axis, 1, out)
     order_by_both = _sorted_indices(upper_by_lower, count, axis, node, out)
     indices = _gather_elements(
@@ -87,7 +86,7 @@ def _sort_by_halves(node: Node, axis: int, size: int, out: Rewriter) -> None:
 
 def _sorted_indices(values: str, count: str, axis: int, node: Node, out: Rewriter) -> str:
     # TopK-10 sorts floats only; double represents both halves exactly.
-    keys = out.emit("Cast", [values], to=BY_NAME["double"].number)
+    keys = out.cast(values, "double")
     if not node.attribute("largest", 1):
         keys = out.emit("Neg", [keys])
     return out.emit_all("TopK", [keys, count], 2, axis=axis)[1]

@@ -1,4 +1,4 @@
-"""HannWindow, HammingWindow and BlackmanWindow before opset 17, as sums of cosines."""
+"""HannWindow, HammingWindow, BlackmanWindow and MelWeightMatrix before opset 17, as cosines and constants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, round_to_float32
+from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Node, Tensor
 
@@ -25,6 +25,9 @@ COSINE_WEIGHTS: dict[str, CosineWeights] = {
 
 FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 """Output types that are not truncated to integers."""
+
+MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+"""Names of the inputs in the specification, for messages."""
 
 
 @adapter(tuple(COSINE_WEIGHTS), 17, 16)
@@ -46,8 +49,8 @@ def expand_window(node: Node, out: Rewriter) -> None:
         return
     window = _emit_window(node.inputs[0], weights, periodic, out)
     if element_type not in FLOAT_TYPES:
-        window = out.emit("Cast", [window], to=BY_NAME["float"].number)
-    out.emit("Cast", [window], node.outputs, to=BY_NAME[element_type].number)
+        window = out.cast(window, "float")
+    out.cast(window, element_type, node.outputs)
 
 
 def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[float, ...]:
@@ -62,8 +65,8 @@ def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[f
 def _emit_window(size: str, weights: CosineWeights, periodic: bool, out: Rewriter) -> str:
     """Return the window, computed in double."""
     double = BY_NAME["double"].number
-    count = out.emit("Cast", [size], to=BY_NAME["int64"].number)
-    count = out.emit("Reshape", [count, out.constant([1], "int64")])
+    count = out.cast(size, "int64")
+    count = reshape(count, (1,), out)
     period = out.emit("Cast", [count], to=double)
     if not periodic:
         period = out.emit("Sub", [period, out.constant(1.0, "double")])
@@ -75,10 +78,6 @@ def _emit_window(size: str, weights: CosineWeights, periodic: bool, out: Rewrite
         wave = out.emit("Mul", [out.emit("Cos", [multiple]), out.constant(weight, "double")])
         total = out.emit("Add", [wave, total])
     return total
-
-
-MEL_INPUT_NAMES = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
-"""Names of the inputs in the specification, for messages."""
 
 
 @adapter("MelWeightMatrix", 17, 16)

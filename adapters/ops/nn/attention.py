@@ -37,7 +37,7 @@ def expand_attention(node: Node, out: Rewriter) -> None:
         out.emit("MatMul", [weights, value], node.outputs[:1])
         return
     heads_last = out.emit("Transpose", [out.emit("MatMul", [weights, value])], perm=(0, 2, 1, 3))
-    out.emit("Reshape", [heads_last, out.constant([0, 0, -1], "int64")], node.outputs[:1])
+    reshape(heads_last, (0, 0, -1), out, node.outputs[:1])
 
 
 def _require_same_type(node: Node, out: Rewriter) -> None:
@@ -86,25 +86,6 @@ def _append_to_past(past: str, new: str, present: str, out: Rewriter) -> str:
     return out.emit("Concat", [past, new], [present] if present else 1, axis=2)
 
 
-def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:
-    """Repeat each key or value head for the query heads that share it (grouped-query attention)."""
-    heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
-    if heads == shared:
-        return value
-    size = _head_size(node, position, value, out)
-    unsqueezed = out.emit("Unsqueeze", [value, out.constant([2], "int64")], opset=13)
-    repeats = out.constant([1, 1, heads // shared, 1, 1], "int64")
-    return reshape(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
-
-
-def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimension:
-    shape = out.shape(node.inputs[position])
-    last_dimension = shape[-1] if shape else None
-    if last_dimension is None:
-        return computed_dimension(split, 3, out)
-    return last_dimension if shape and len(shape) == 4 else last_dimension // _head_count(node, position, out)
-
-
 def _scores(query: str, key: str, node: Node, out: Rewriter) -> str:
     """Return the scaled product of queries and keys.
 
@@ -119,13 +100,32 @@ def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
     element_type, scale = out.element_type(node.inputs[0]), node.attribute("scale")
     size = _head_size(node, 0, query, out) if scale is None else 1
     if isinstance(size, str):
-        as_float = out.emit("Cast", [size], to=BY_NAME["float"].number)
+        as_float = out.cast(size, "float")
         root = out.emit("Reciprocal", [out.emit("Sqrt", [out.emit("Sqrt", [as_float])])])
-        return out.emit("Cast", [root], to=BY_NAME[element_type].number)
+        return out.cast(root, element_type)
     scale = 1 / math.sqrt(size) if scale is None else scale
     if scale < 0:
         raise CannotConvert(f"scale is {scale}, but its square root multiplies queries and keys")
     return out.constant(math.sqrt(scale), element_type)
+
+
+def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimension:
+    shape = out.shape(node.inputs[position])
+    last_dimension = shape[-1] if shape else None
+    if last_dimension is None:
+        return computed_dimension(split, 3, out)
+    return last_dimension if shape and len(shape) == 4 else last_dimension // _head_count(node, position, out)
+
+
+def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:
+    """Repeat each key or value head for the query heads that share it (grouped-query attention)."""
+    heads, shared = _head_count(node, 0, out), _head_count(node, position, out)
+    if heads == shared:
+        return value
+    size = _head_size(node, position, value, out)
+    unsqueezed = out.emit("Unsqueeze", [value, out.int64([2])], opset=13)
+    repeats = out.int64([1, 1, heads // shared, 1, 1])
+    return reshape(out.emit("Tile", [unsqueezed, repeats]), (0, heads, -1, size), out)
 
 
 def _cap_scores(scores: str, node: Node, out: Rewriter) -> str:
@@ -141,14 +141,12 @@ def _softmax(scores: str, node: Node, out: Rewriter) -> str:
     element_type = out.element_type(node.inputs[0])
     precision = BY_NUMBER[node.attribute("softmax_precision", BY_NAME[element_type].number)].name
     if precision != element_type:
-        scores = out.emit("Cast", [scores], to=BY_NAME[precision].number)
+        scores = out.cast(scores, precision)
     if node.input(3):
         weights = _softmax_or_zero(scores, precision, out)
     else:
         weights = out.emit("Softmax", [scores], axis=-1, opset=13)
-    return (
-        weights if precision == element_type else out.emit("Cast", [weights], to=BY_NAME[element_type].number)
-    )
+    return weights if precision == element_type else out.cast(weights, element_type)
 
 
 def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:

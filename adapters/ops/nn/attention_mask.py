@@ -29,6 +29,8 @@ from opshift.model.node import Node, Tensor
 UNBOUNDED = -1
 """Window size that means no limit."""
 
+FLOAT = BY_NAME["float"].number
+
 
 class Mask(NamedTuple):
     """Value name of a mask, and whether the mask is boolean or added to the scores."""
@@ -70,17 +72,6 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=_with_mask(node, mask)[:6], attributes=attributes)
 
 
-def attention_bias(node: Node, out: Rewriter) -> str:
-    """Return the value that version 23 adds to the scores, or `""` if there is none.
-
-    It combines the mask with minus infinity for keys after the position of a causal query.
-    """
-    mask = _mask_input(node, out)
-    if node.attribute("is_causal", 0):
-        mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
-    return "" if mask is None else _as_bias(mask, node, out)
-
-
 def full_mask(node: Node, out: Rewriter) -> Mask | None:
     """Return the mask of a node with one column for every key, or `None` without a mask.
 
@@ -113,38 +104,19 @@ def _mask_input(node: Node, out: Rewriter) -> Mask | None:
         return None
     element_type, score_type = out.element_type(name), out.element_type(node.inputs[0])
     if element_type not in ("bool", score_type):
-        return Mask(out.emit("Cast", [name], to=BY_NAME[score_type].number), is_boolean=False)
+        return Mask(out.cast(name, score_type), is_boolean=False)
     return Mask(name, element_type == "bool")
 
 
-def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
-    """Return the mask, restricted to the keys for which the boolean value `keeps` is true."""
-    restriction = Mask(keeps, is_boolean=True)
-    if mask is None:
-        return restriction
-    if mask.is_boolean:
-        return Mask(out.emit("And", [mask.name, keeps]), is_boolean=True)
-    return Mask(out.emit("Add", [mask.name, _as_bias(restriction, node, out)]), is_boolean=False)
+def key_length(node: Node, out: Rewriter) -> Dimension:
+    """Return the number of keys, past ones included."""
+    new, past = _sequence_length(node, 1, out), node.input(4)
+    return add_dimensions(dimension(past, 2, out), new, out) if past else new
 
 
-def _as_bias(mask: Mask, node: Node, out: Rewriter) -> str:
-    """Return the mask in the form that is added to the scores."""
-    if not mask.is_boolean:
-        return mask.name
-    number = BY_NAME[out.element_type(node.inputs[0])].number
-    return out.emit("Log", [out.emit("Cast", [mask.name], to=number)])
-
-
-def _with_mask(node: Node, mask: Mask | None) -> list[str]:
-    inputs = list(node.inputs)
-    if mask is not None:
-        inputs += [""] * (4 - len(inputs))
-        inputs[3] = mask.name
-    return inputs
-
-
-def _is_not(comparison: str, distances: str, limit: int, out: Rewriter) -> str:
-    return out.emit("Not", [out.emit(comparison, [distances, out.constant(float(limit), "float")])])
+def _sequence_length(node: Node, position: int, out: Rewriter) -> Dimension:
+    """Return the number of queries or of new keys."""
+    return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
 def _subtract(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimension:
@@ -153,7 +125,12 @@ def _subtract(size: Dimension, subtrahend: Dimension, out: Rewriter) -> Dimensio
     return out.emit("Sub", [dimension_tensor(size, out), dimension_tensor(subtrahend, out)])
 
 
-FLOAT = BY_NAME["float"].number
+def _as_bias(mask: Mask, node: Node, out: Rewriter) -> str:
+    """Return the mask in the form that is added to the scores."""
+    if not mask.is_boolean:
+        return mask.name
+    number = BY_NAME[out.element_type(node.inputs[0])].number
+    return out.emit("Log", [out.emit("Cast", [mask.name], to=number)])
 
 
 def relative_positions(node: Node, out: Rewriter) -> str:
@@ -174,22 +151,11 @@ def relative_positions(node: Node, out: Rewriter) -> str:
     return out.emit("Sub", [keys, first])
 
 
-def key_length(node: Node, out: Rewriter) -> Dimension:
-    """Return the number of keys, past ones included."""
-    new, past = _sequence_length(node, 1, out), node.input(4)
-    return add_dimensions(dimension(past, 2, out), new, out) if past else new
-
-
 def float_positions(length: Dimension, out: Rewriter) -> str:
     """Return 0, 1, 2 and so on as float; a constant if the length is known and short."""
     if isinstance(length, int) and length <= MAX_CONSTANT_ELEMENTS:
         return out.constant(tuple(map(float, range(length))), "float")
     return out.emit("Cast", [index_range(dimension_tensor(length, out), out)], to=FLOAT)
-
-
-def _sequence_length(node: Node, position: int, out: Rewriter) -> Dimension:
-    """Return the number of queries or of new keys."""
-    return dimension(node.inputs[position], out.rank(node.inputs[position]) - 2, out)
 
 
 def _position_column(length: Dimension, offset: Dimension, out: Rewriter) -> str:
@@ -205,3 +171,36 @@ def _as_float(size: Dimension, out: Rewriter) -> str:
     if isinstance(size, int):
         return out.constant(float(size), "float")
     return out.emit("Cast", [size], to=FLOAT)
+
+
+def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:
+    """Return the mask, restricted to the keys for which the boolean value `keeps` is true."""
+    restriction = Mask(keeps, is_boolean=True)
+    if mask is None:
+        return restriction
+    if mask.is_boolean:
+        return Mask(out.emit("And", [mask.name, keeps]), is_boolean=True)
+    return Mask(out.emit("Add", [mask.name, _as_bias(restriction, node, out)]), is_boolean=False)
+
+
+def _is_not(comparison: str, distances: str, limit: int, out: Rewriter) -> str:
+    return out.emit("Not", [out.emit(comparison, [distances, out.constant(float(limit), "float")])])
+
+
+def _with_mask(node: Node, mask: Mask | None) -> list[str]:
+    inputs = list(node.inputs)
+    if mask is not None:
+        inputs += [""] * (4 - len(inputs))
+        inputs[3] = mask.name
+    return inputs
+
+
+def attention_bias(node: Node, out: Rewriter) -> str:
+    """Return the value that version 23 adds to the scores, or `""` if there is none.
+
+    It combines the mask with minus infinity for keys after the position of a causal query.
+    """
+    mask = _mask_input(node, out)
+    if node.attribute("is_causal", 0):
+        mask = _restrict(mask, _is_not("Greater", relative_positions(node, out), 0, out), node, out)
+    return "" if mask is None else _as_bias(mask, node, out)

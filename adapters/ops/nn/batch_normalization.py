@@ -1,4 +1,8 @@
-"""BatchNormalization and GroupNormalization: training mode, and the granularity of scale and bias."""
+"""BatchNormalization, GroupNormalization and InstanceNormalization.
+
+Versions differ in how they declare training, in the types of statistics and parameters, and in whether scale
+and bias belong to a group or a channel.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Sequence
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -16,6 +21,12 @@ STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 
 Before version 21, GroupNormalization computed in the element type of its data.
 """
+
+HALF_PRECISION_TYPES = ("float16", "bfloat16")
+"""Types for which version 15 computes the statistics of a batch in float32."""
+
+WIDTH_ORDER = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
+"""Order of the types by width."""
 
 
 @adapter("BatchNormalization", 6, 7)
@@ -59,107 +70,6 @@ def add_training_mode(node: Node, out: Rewriter) -> None:
     out.replace(node, outputs=outputs, attributes={**node.attributes, "training_mode": 1})
 
 
-@adapter("GroupNormalization", 18, 21)
-def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
-    """Repeat `scale` and `bias`, which had one value per group, for each channel."""
-    data, scale, bias = node.inputs
-    stash_type = _stash_type(out.element_type(data))
-    groups = node.attribute("num_groups")
-    shape = out.shape(data)
-    channels = shape[1] if shape and len(shape) > 1 else None
-    attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
-    repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
-    out.replace(node, inputs=[data, *repeated], attributes=attributes)
-
-
-def _stash_type(element_type: str) -> int | None:
-    return STASH_TYPES[element_type]
-
-
-def _repeat_per_channel(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
-    """Repeat each value of a group for every channel of the group."""
-    tensor = out.constant_value(name)
-    if tensor is not None and channels is not None:
-        values = tuple(value for value in tensor.values for _ in range(channels // groups))
-        return out.tensor(Tensor(tensor.element_type, (len(values),), values))
-    column = out.emit("Reshape", [name, out.constant([-1, 1], "int64")])
-    expanded = out.emit("Expand", [column, _repeated_shape(groups, channels, data, out)])
-    return out.emit("Reshape", [expanded, out.constant([-1], "int64")])
-
-
-def _repeated_shape(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
-    """Return the shape (1, channels per group)."""
-    if channels is not None:
-        return out.constant([1, channels // groups], "int64")
-    count = out.emit("Gather", [out.emit("Shape", [data]), out.constant([1], "int64")], axis=0)
-    size = out.emit("Div", [count, out.constant([groups], "int64")])
-    return out.emit("Concat", [out.constant([1], "int64"), size], axis=0)
-
-
-def _is_training(node: Node) -> bool:
-    return any(node.outputs[1:])
-
-
-@adapter("GroupNormalization", 21, 18)
-def expand_channel_scaled_group_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
-    _, scale, bias = node.inputs
-    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
-    _scale_channels(node, _normalize_groups(node, stash_type, out), scale, bias, out)
-
-
-@adapter("GroupNormalization", 18, 17)
-def expand_group_scaled_group_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
-    data, scale, bias = node.inputs
-    shape = out.shape(data)
-    channels = shape[1] if shape and len(shape) > 1 else None
-    groups = node.attribute("num_groups")
-    scale, bias = (_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias))
-    _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
-
-
-def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
-    """Normalize each group to mean 0 and variance 1, as a channel with one spatial dimension."""
-    data, groups = node.inputs[0], node.attribute("num_groups")
-    element_type = out.element_type(data)
-    if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
-        compute_type = "float"
-    if compute_type != element_type:
-        data = out.emit("Cast", [data], to=BY_NAME[compute_type].number)
-    normalized = _instance_normalization(node, data, groups, compute_type, out)
-    return (
-        normalized
-        if compute_type == element_type
-        else out.emit("Cast", [normalized], to=BY_NAME[element_type].number)
-    )
-
-
-def _instance_normalization(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
-    grouped = out.emit("Reshape", [data, out.constant([0, groups, -1], "int64")])
-    ones = out.constant([1.0] * groups, element_type)
-    zeros = out.constant([0.0] * groups, element_type)
-    epsilon = node.attribute("epsilon", 1e-5)
-    return out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
-
-
-def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:
-    """Scale and shift each channel, for any number of spatial dimensions, and emit the output."""
-    shape = out.emit("Shape", node.inputs[:1])
-    restored = out.emit("Reshape", [normalized, shape])
-    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
-    channels = out.emit("Reshape", [restored, out.constant([0, 0, -1], "int64")])
-    column = out.constant([-1, 1], "int64")
-    scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
-    scaled = out.emit("Mul", [channels, scale])
-    shifted = out.emit("Add", [scaled, bias])
-    out.emit("Reshape", [shifted, shape], node.outputs)
-
-
-HALF_PRECISION_TYPES = ("float16", "bfloat16")
-"""Types for which version 15 computes the statistics of a batch in float32."""
-
-
 @adapter("BatchNormalization", 15, 14)
 def unify_parameter_types(node: Node, out: Rewriter) -> None:
     """Cast data, scale and bias to one type; statistics of a batch are computed in at least float32."""
@@ -196,25 +106,6 @@ def expand_training(node: Node, out: Rewriter) -> None:
             _emit_running_statistic(node, position, current, out)
 
 
-def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
-    """Return the mean and the population variance of each channel."""
-    flat = out.emit("Reshape", [data, out.constant([0, 0, -1], "int64")])
-    means = out.emit("ReduceMean", [flat], axes=[0, 2], keepdims=1)
-    deviation = out.emit("Sub", [flat, means])
-    squares = out.emit("Mul", [deviation, deviation])
-    variance = out.emit("ReduceMean", [squares], axes=[0, 2], keepdims=0)
-    return out.emit("Reshape", [means, out.constant([-1], "int64")]), variance
-
-
-def _emit_running_statistic(node: Node, position: int, current: str, out: Rewriter) -> None:
-    """Emit the old statistic times `momentum` plus that of the batch times `1 - momentum`."""
-    momentum = node.attribute("momentum", 0.9)
-    element_type = out.element_type(node.inputs[0])
-    kept = out.emit("Mul", [node.inputs[position + 2], out.constant(momentum, element_type)])
-    added = out.emit("Mul", [current, out.constant(1.0 - momentum, element_type)])
-    out.emit("Add", [kept, added], [node.outputs[position]])
-
-
 @adapter("BatchNormalization", 7, 6)
 def add_is_test(node: Node, out: Rewriter) -> None:
     """Set `is_test` from the number of outputs, which distinguishes training from inference in version 7."""
@@ -222,21 +113,8 @@ def add_is_test(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**node.attributes, "is_test": is_test})
 
 
-@adapter("InstanceNormalization", 6, 1)
-def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
-    """Reshape data to rank 4, the only rank that version 1 supports, and the result back."""
-    data = node.inputs[0]
-    if out.known_rank(data) == 4:
-        out.replace(node)
-        return
-    image = out.emit("Reshape", [data, out.constant([0, 0, -1, 1], "int64")], opset=5)
-    normalized = out.fresh("instance")
-    out.replace(node, inputs=(image, *node.inputs[1:]), outputs=[normalized])
-    out.emit("Reshape", [normalized, out.emit("Shape", [data])], node.outputs, opset=5)
-
-
-WIDTH_ORDER = {"float16": 1, "bfloat16": 1, "float": 2, "double": 3}
-"""Order of the types by width."""
+def _is_training(node: Node) -> bool:
+    return any(node.outputs[1:])
 
 
 def common_type(names: Sequence[str], out: Rewriter) -> str | None:
@@ -270,3 +148,124 @@ def emit_in_type(
     out.replace(node, inputs=cast_inputs, outputs=cast_outputs, opset=opset)
     for wide_name, name, original_number in casts_back:
         out.emit("Cast", [wide_name], [name], opset=opset, to=original_number)
+
+
+def _batch_statistics(data: str, out: Rewriter) -> tuple[str, str]:
+    """Return the mean and the population variance of each channel."""
+    flat = reshape(data, (0, 0, -1), out)
+    means = out.emit("ReduceMean", [flat], axes=[0, 2], keepdims=1)
+    deviation = out.emit("Sub", [flat, means])
+    squares = out.emit("Mul", [deviation, deviation])
+    variance = out.emit("ReduceMean", [squares], axes=[0, 2], keepdims=0)
+    return reshape(means, (-1,), out), variance
+
+
+def _emit_running_statistic(node: Node, position: int, current: str, out: Rewriter) -> None:
+    """Emit the old statistic times `momentum` plus that of the batch times `1 - momentum`."""
+    momentum = node.attribute("momentum", 0.9)
+    element_type = out.element_type(node.inputs[0])
+    kept = out.emit("Mul", [node.inputs[position + 2], out.constant(momentum, element_type)])
+    added = out.emit("Mul", [current, out.constant(1.0 - momentum, element_type)])
+    out.emit("Add", [kept, added], [node.outputs[position]])
+
+
+@adapter("GroupNormalization", 18, 21)
+def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
+    """Repeat `scale` and `bias`, which had one value per group, for each channel."""
+    data, scale, bias = node.inputs
+    stash_type = _stash_type(out.element_type(data))
+    groups = node.attribute("num_groups")
+    shape = out.shape(data)
+    channels = shape[1] if shape and len(shape) > 1 else None
+    attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
+    repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
+    out.replace(node, inputs=[data, *repeated], attributes=attributes)
+
+
+@adapter("GroupNormalization", 21, 18)
+def expand_channel_scaled_group_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as InstanceNormalization over the groups, then scale each channel."""
+    _, scale, bias = node.inputs
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    _scale_channels(node, _normalize_groups(node, stash_type, out), scale, bias, out)
+
+
+@adapter("GroupNormalization", 18, 17)
+def expand_group_scaled_group_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
+    data, scale, bias = node.inputs
+    shape = out.shape(data)
+    channels = shape[1] if shape and len(shape) > 1 else None
+    groups = node.attribute("num_groups")
+    scale, bias = (_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias))
+    _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
+
+
+def _stash_type(element_type: str) -> int | None:
+    return STASH_TYPES[element_type]
+
+
+def _repeat_per_channel(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Repeat each value of a group for every channel of the group."""
+    tensor = out.constant_value(name)
+    if tensor is not None and channels is not None:
+        values = tuple(value for value in tensor.values for _ in range(channels // groups))
+        return out.tensor(Tensor(tensor.element_type, (len(values),), values))
+    column = reshape(name, (-1, 1), out)
+    expanded = out.emit("Expand", [column, _repeated_shape(groups, channels, data, out)])
+    return reshape(expanded, (-1,), out)
+
+
+def _repeated_shape(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+    """Return the shape (1, channels per group)."""
+    if channels is not None:
+        return out.int64([1, channels // groups])
+    count = out.emit("Gather", [out.emit("Shape", [data]), out.int64([1])], axis=0)
+    size = out.emit("Div", [count, out.int64([groups])])
+    return out.emit("Concat", [out.int64([1]), size], axis=0)
+
+
+def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:
+    """Scale and shift each channel, for any number of spatial dimensions, and emit the output."""
+    shape = out.emit("Shape", node.inputs[:1])
+    restored = out.emit("Reshape", [normalized, shape])
+    # With the spatial dimensions flattened, columns of scale and bias broadcast without a known rank.
+    channels = reshape(restored, (0, 0, -1), out)
+    column = out.int64([-1, 1])
+    scale, bias = (out.emit("Reshape", [name, column]) for name in (scale, bias))
+    scaled = out.emit("Mul", [channels, scale])
+    shifted = out.emit("Add", [scaled, bias])
+    out.emit("Reshape", [shifted, shape], node.outputs)
+
+
+def _normalize_groups(node: Node, compute_type: str, out: Rewriter) -> str:
+    """Normalize each group to mean 0 and variance 1, as a channel with one spatial dimension."""
+    data, groups = node.inputs[0], node.attribute("num_groups")
+    element_type = out.element_type(data)
+    if compute_type == "bfloat16":  # InstanceNormalization supports it since version 22 only
+        compute_type = "float"
+    if compute_type != element_type:
+        data = out.cast(data, compute_type)
+    normalized = _instance_normalization(node, data, groups, compute_type, out)
+    return normalized if compute_type == element_type else out.cast(normalized, element_type)
+
+
+def _instance_normalization(node: Node, data: str, groups: int, element_type: str, out: Rewriter) -> str:
+    grouped = reshape(data, (0, groups, -1), out)
+    ones = out.constant([1.0] * groups, element_type)
+    zeros = out.constant([0.0] * groups, element_type)
+    epsilon = node.attribute("epsilon", 1e-5)
+    return out.emit("InstanceNormalization", [grouped, ones, zeros], epsilon=epsilon)
+
+
+@adapter("InstanceNormalization", 6, 1)
+def reshape_data_to_rank_4(node: Node, out: Rewriter) -> None:
+    """Reshape data to rank 4, the only rank that version 1 supports, and the result back."""
+    data = node.inputs[0]
+    if out.known_rank(data) == 4:
+        out.replace(node)
+        return
+    image = reshape(data, (0, 0, -1, 1), out, opset=5)
+    normalized = out.fresh("instance")
+    out.replace(node, inputs=(image, *node.inputs[1:]), outputs=[normalized])
+    out.emit("Reshape", [normalized, out.emit("Shape", [data])], node.outputs, opset=5)

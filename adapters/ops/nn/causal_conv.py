@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -24,8 +23,8 @@ def expand_causal_conv(node: Node, out: Rewriter) -> None:
         _emit_silu(result, node, out)
     if out.is_used(node.output(1)):
         # A start of -0 would select all columns, but the state is empty.
-        start = out.constant([-reach if reach else INT64_MAX], "int64")
-        bounds = [start, out.constant([INT64_MAX], "int64"), out.constant([2], "int64")]
+        start = out.int64([-reach if reach else INT64_MAX])
+        bounds = [start, out.int64([INT64_MAX]), out.int64([2])]
         out.emit("Slice", [columns, *bounds], [node.output(1)])
 
 
@@ -52,7 +51,7 @@ def _prepend_past(node: Node, reach: int, out: Rewriter) -> str:
     if not reach:
         return data
     zero = out.constant(0.0, out.element_type(data))
-    return out.emit("Pad", [data, out.constant([0, 0, reach, 0, 0, 0], "int64"), zero], opset=13)
+    return out.emit("Pad", [data, out.int64([0, 0, reach, 0, 0, 0]), zero], opset=13)
 
 
 def _emit_silu(value: str, node: Node, out: Rewriter) -> None:
@@ -61,6 +60,6 @@ def _emit_silu(value: str, node: Node, out: Rewriter) -> None:
     if element_type == "float":
         out.emit("Mul", [value, out.emit("Sigmoid", [value])], node.outputs[:1])
         return
-    wide = out.emit("Cast", [value], to=BY_NAME["float"].number)
+    wide = out.cast(value, "float")
     product = out.emit("Mul", [wide, out.emit("Sigmoid", [wide])])
-    out.emit("Cast", [product], node.outputs[:1], to=BY_NAME[element_type].number)
+    out.cast(product, element_type, node.outputs[:1])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.errors import CannotConvert
@@ -15,6 +17,29 @@ from opshift.model.node import Node, Tensor
 
 MAX_INDEX_ELEMENTS = 1 << 22
 """Maximum total length of the index lists, which become constants of the converted model."""
+
+OPSET = 13
+"""Opset of the nodes emitted for computed sizes, unless stated at the node."""
+
+SMALL_INTEGER_ADD_OPSET = 14
+"""Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
+
+ZERO = Tensor("int64", (1,), (0,))
+
+
+class Col2ImAxis(NamedTuple):
+    """Geometry along one axis.
+
+    `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
+    lists of length 1; `pixels` names the list of all pixel positions.
+    """
+
+    stride: int
+    dilation: int
+    pad: int
+    elements: str
+    blocks: str
+    pixels: str
 
 
 @adapter("Col2Im", 18, 17)
@@ -27,26 +52,18 @@ def expand_col2im(node: Node, out: Rewriter) -> None:
         )
     image, block_shape = _image_shape(node, out), out.constant_value(node.inputs[2])
     if image is None or block_shape is None:
-        add_elements_in_loop(node, out)
+        _add_elements_in_loop(node, out)
         return
     block = block_shape.values
     lists, padding_index = _index_lists(image, block, node)
     if len(lists) * len(lists[0]) > MAX_INDEX_ELEMENTS:
         raise CannotConvert(f"the constant index lists would have more than {MAX_INDEX_ELEMENTS} elements")
-    block_size = 1
-    for size in block:
-        block_size *= size
-    blocks = padding_index // block_size
-    flattened = out.emit("Reshape", [columns, out.constant([0, -1, block_size * blocks], "int64")])
+    flattened = reshape(columns, (0, -1, padding_index), out)
     # Every index list has an element for each pixel, so lists of the later terms point to an appended zero.
     if any(padding_index in indices for indices in lists):
-        flattened = out.emit("Pad", [flattened, out.constant([0, 0, 0, 0, 0, 1], "int64")])
-    total = ""
-    for indices in lists:
-        part = out.emit("Gather", [flattened, out.constant(indices, "int64")], axis=2)
-        total = out.emit("Add", [total, part]) if total else part
-    shape = out.constant([0, 0, *image], "int64")
-    out.emit("Reshape", [total, shape], node.outputs)
+        flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])])
+    terms = (out.emit("Gather", [flattened, out.int64(indices)], axis=2) for indices in lists)
+    reshape(fold("Add", terms, out), (0, 0, *image), out, node.outputs)
 
 
 def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
@@ -56,6 +73,100 @@ def _image_shape(node: Node, out: Rewriter) -> tuple[int, ...] | None:
     shape = out.shape(node.output(0))
     declared = tuple(dim for dim in shape[2:] if dim is not None) if shape else ()
     return declared if shape is not None and len(declared) == len(shape) - 2 else None
+
+
+def _add_elements_in_loop(node: Node, out: Rewriter) -> None:
+    """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
+    columns, image = node.inputs[:2]
+    axes = _axes(node, out)
+    elements = _product([axis.elements for axis in axes], out)
+    blocks = _product([axis.blocks for axis in axes], out)
+    padding_index = _binary("Mul", elements, blocks, out)
+    shape = out.emit("Concat", [out.int64([0, -1]), padding_index], opset=OPSET, axis=0)
+    flattened = out.emit("Reshape", [columns, shape], opset=OPSET)
+    # The appended zero is gathered for pixels on which an element does not fall.
+    flattened = out.emit("Pad", [flattened, out.int64([0, 0, 0, 0, 0, 1])], opset=OPSET)
+    zero_indices = out.emit("ConstantOfShape", [image], opset=9, value=ZERO)
+    padding_indices = _binary("Add", zero_indices, padding_index, out)
+    body = LoopBuilder(out)
+    element_type = out.element_type(columns)
+    total = body.input(element_type)
+    indices = _element_indices(axes, blocks, padding_index, body)
+    term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
+    body.output(body.emit("Add", [total, term], opset=SMALL_INTEGER_ADD_OPSET), element_type)
+    zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
+    body.emit_loop(elements, [zeros], out, node.outputs)
+
+
+def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
+    image, block = node.inputs[1:]
+    axes = []
+    rank = _rank(node, out)
+    pads = node.attribute("pads") or (0,) * (2 * rank)
+    for axis in range(rank):
+        stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
+        size, elements = (
+            out.emit("Gather", [sizes, out.int64([axis])], opset=OPSET, axis=0) for sizes in (image, block)
+        )
+        extent = _binary("Mul", _binary("Sub", elements, out.int64([1]), out), out.int64([dilation]), out)
+        padded_size = _binary("Add", size, out.int64([pads[axis] + pads[rank + axis] - 1]), out)
+        steps = _binary("Div", _binary("Sub", padded_size, extent, out), out.int64([stride]), out)
+        blocks = _binary("Add", steps, out.int64([1]), out)
+        axes.append(Col2ImAxis(stride, dilation, pads[axis], elements, blocks, index_range(size, out)))
+    return axes
+
+
+def _rank(node: Node, out: Rewriter) -> int:
+    """Return the number of spatial dimensions, from the lengths of the image and block shapes."""
+    for name in node.inputs[1:]:
+        length = out.known_dimension(name, 0)
+        if length is not None:
+            return length
+    raise CannotConvert(
+        "the number of dimensions of the image is unknown",
+        remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
+    )
+
+
+def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
+    return out.emit(op_type, [first, second], opset=OPSET)
+
+
+def _product(sizes: list[str], out: Rewriter) -> str:
+    total = out.int64([1])
+    for size in sizes:
+        total = _binary("Mul", total, size, out)
+    return total
+
+
+def _element_indices(axes: list[Col2ImAxis], blocks: str, padding_index: str, body: LoopBuilder) -> str:
+    """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
+    remaining = reshape(body.iteration, (1,), body)
+    index, is_present = _binary("Mul", remaining, blocks, body), ""
+    trailing_axes = [axes[dimension + 1 :] for dimension in range(len(axes))]
+    weights = [_product([each.blocks for each in trailing], body) for trailing in trailing_axes]
+    for axis, trailing, weight in reversed(list(zip(axes, trailing_axes, weights, strict=True))):
+        quotient = _binary("Div", remaining, axis.elements, body)
+        element = _binary("Sub", remaining, _binary("Mul", quotient, axis.elements, body), body)
+        remaining = quotient
+        block, is_hit = _block(axis, element, body)
+        shape = (-1, *[1] * len(trailing))
+        index = _binary("Add", index, reshape(_binary("Mul", block, weight, body), shape, body), body)
+        is_hit = reshape(is_hit, shape, body)
+        is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
+    return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
+
+
+def _block(axis: Col2ImAxis, element: str, out: Rewriter) -> tuple[str, str]:
+    """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
+    offset = _binary("Mul", element, out.int64([-axis.dilation]), out)
+    distance = _binary("Add", axis.pixels, _binary("Add", offset, out.int64([axis.pad]), out), out)
+    stride = out.int64([axis.stride])
+    block = _binary("Div", distance, stride, out)
+    is_whole = _binary("Equal", _binary("Mul", block, stride, out), distance, out)
+    is_after = out.emit("Not", [_binary("Less", distance, out.int64([0]), out)], opset=OPSET)
+    is_inside = _binary("And", is_after, _binary("Less", block, axis.blocks, out), out)
+    return block, _binary("And", is_whole, is_inside, out)
 
 
 def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tuple[list[list[int]], int]:
@@ -69,13 +180,11 @@ def _index_lists(image: Sequence[int], block: Sequence[int], node: Node) -> tupl
     for positions in product(*axis_elements):
         offsets, blocks, pixels = zip(*positions, strict=True)
         if all(0 <= pixel < size for pixel, size in zip(pixels, image, strict=True)):
-            element = _flat_index(offsets, block) * _element_count(block_counts) + _flat_index(
-                blocks, block_counts
-            )
+            element = _flat_index((*offsets, *blocks), (*block, *block_counts))
             elements_of_pixel.setdefault(_flat_index(pixels, image), []).append(element)
-    padding_index = _element_count(block) * _element_count(block_counts)
+    padding_index = prod(block) * prod(block_counts)
     list_count = max(map(len, elements_of_pixel.values()), default=1)
-    by_pixel = [elements_of_pixel.get(pixel, []) for pixel in range(_element_count(image))]
+    by_pixel = [elements_of_pixel.get(pixel, []) for pixel in range(prod(image))]
     return [
         [indices[term] if term < len(indices) else padding_index for indices in by_pixel]
         for term in range(list_count)
@@ -102,135 +211,3 @@ def _flat_index(position: Sequence[int], sizes: Sequence[int]) -> int:
     for index, size in zip(position, sizes, strict=True):
         flat = flat * size + index
     return flat
-
-
-def _element_count(sizes: Sequence[int]) -> int:
-    return _flat_index([size - 1 for size in sizes], sizes) + 1
-
-
-OPSET = 13
-"""Opset of the emitted nodes."""
-
-SMALL_INTEGER_ADD_OPSET = 14
-"""Opset of the emitted Add: the first in which Add supports integers of 8 and 16 bits."""
-
-ZERO = Tensor("int64", (1,), (0,))
-
-
-class Col2ImAxis(NamedTuple):
-    """Geometry along one axis.
-
-    `stride`, `dilation` and the leading `pad` are numbers. `elements` (per block) and `blocks` name int64
-    lists of length 1; `pixels` names the list of all pixel positions.
-    """
-
-    stride: int
-    dilation: int
-    pad: int
-    elements: str
-    blocks: str
-    pixels: str
-
-
-def add_elements_in_loop(node: Node, out: Rewriter) -> None:
-    """Emit a loop that adds, in each iteration, one element of the block to all pixels that it falls on."""
-    columns, image = node.inputs[:2]
-    axes = _axes(node, out)
-    elements = _product([axis.elements for axis in axes], out)
-    blocks = _product([axis.blocks for axis in axes], out)
-    padding_index = _binary("Mul", elements, blocks, out)
-    shape = out.emit("Concat", [out.constant([0, -1], "int64"), padding_index], opset=OPSET, axis=0)
-    flattened = out.emit("Reshape", [columns, shape], opset=OPSET)
-    # The appended zero is gathered for pixels on which an element does not fall.
-    flattened = out.emit("Pad", [flattened, out.constant([0, 0, 0, 0, 0, 1], "int64")], opset=OPSET)
-    padding_indices = _binary(
-        "Add", out.emit("ConstantOfShape", [image], opset=9, value=ZERO), padding_index, out
-    )
-    body = LoopBuilder(out)
-    element_type = out.element_type(columns)
-    total = body.input(element_type)
-    indices = _element_indices(axes, blocks, padding_index, body)
-    term = body.emit("Gather", [flattened, indices], opset=OPSET, axis=2)
-    body.output(body.emit("Add", [total, term], opset=SMALL_INTEGER_ADD_OPSET), element_type)
-    zeros = out.emit("Gather", [flattened, padding_indices], opset=OPSET, axis=2)
-    body.emit_loop(elements, [zeros], out, node.outputs)
-
-
-def _axes(node: Node, out: Rewriter) -> list[Col2ImAxis]:
-    image, block = node.inputs[1:]
-    axes = []
-    rank = _rank(node, out)
-    pads = node.attribute("pads") or (0,) * (2 * rank)
-    for axis in range(rank):
-        stride, dilation = ((node.attribute(name) or (1,) * rank)[axis] for name in ("strides", "dilations"))
-        size, elements = (
-            out.emit("Gather", [sizes, out.constant([axis], "int64")], opset=OPSET, axis=0)
-            for sizes in (image, block)
-        )
-        extent = _binary("Mul", _binary("Sub", elements, _int64(1, out), out), _int64(dilation, out), out)
-        padded_size = _binary("Add", size, _int64(pads[axis] + pads[rank + axis] - 1, out), out)
-        steps = _binary("Div", _binary("Sub", padded_size, extent, out), _int64(stride, out), out)
-        blocks = _binary("Add", steps, _int64(1, out), out)
-        axes.append(Col2ImAxis(stride, dilation, pads[axis], elements, blocks, index_range(size, out)))
-    return axes
-
-
-def _rank(node: Node, out: Rewriter) -> int:
-    """Return the number of spatial dimensions, from the lengths of the image and block shapes."""
-    for name in node.inputs[1:]:
-        shape = out.shape(name)
-        if shape and shape[0] is not None:
-            return shape[0]
-    raise CannotConvert(
-        "the number of dimensions of the image is unknown",
-        remedy=f"add a value_info with the shape of {node.inputs[1]!r}",
-    )
-
-
-def _element_indices(axes: list[Col2ImAxis], blocks: str, padding_index: str, body: LoopBuilder) -> str:
-    """Return, for each pixel, the flat index of the current element, or that of the appended zero."""
-    remaining = reshape(body.iteration, (1,), body)
-    index, is_present = _binary("Mul", remaining, blocks, body), ""
-    weights = [
-        _product([each.blocks for each in axes[dimension + 1 :]], body) for dimension in range(len(axes))
-    ]
-    for dimension in reversed(range(len(axes))):
-        axis = axes[dimension]
-        quotient = _binary("Div", remaining, axis.elements, body)
-        element = _binary("Sub", remaining, _binary("Mul", quotient, axis.elements, body), body)
-        remaining = quotient
-        block, is_hit = _block(axis, element, body)
-        shape = (-1, *[1] * (len(axes) - 1 - dimension))
-        index = _binary(
-            "Add", index, reshape(_binary("Mul", block, weights[dimension], body), shape, body), body
-        )
-        is_hit = reshape(is_hit, shape, body)
-        is_present = _binary("And", is_present, is_hit, body) if is_present else is_hit
-    return body.emit("Where", [is_present, index, padding_index], opset=OPSET)
-
-
-def _block(axis: Col2ImAxis, element: str, out: Rewriter) -> tuple[str, str]:
-    """Return, for each pixel along an axis, the block with an element on it, and whether it exists."""
-    offset = _binary("Mul", element, _int64(-axis.dilation, out), out)
-    distance = _binary("Add", axis.pixels, _binary("Add", offset, _int64(axis.pad, out), out), out)
-    stride = _int64(axis.stride, out)
-    block = _binary("Div", distance, stride, out)
-    is_whole = _binary("Equal", _binary("Mul", block, stride, out), distance, out)
-    is_after = out.emit("Not", [_binary("Less", distance, _int64(0, out), out)], opset=OPSET)
-    is_inside = _binary("And", is_after, _binary("Less", block, axis.blocks, out), out)
-    return block, _binary("And", is_whole, is_inside, out)
-
-
-def _product(sizes: list[str], out: Rewriter) -> str:
-    total = _int64(1, out)
-    for size in sizes:
-        total = _binary("Mul", total, size, out)
-    return total
-
-
-def _int64(number: int, out: Rewriter) -> str:
-    return out.constant([number], "int64")
-
-
-def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
-    return out.emit(op_type, [first, second], opset=OPSET)

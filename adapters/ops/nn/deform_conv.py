@@ -16,6 +16,7 @@ from opshift.adapters.emit.pixel_table import (
     require_shape,
     weighted_sum,
 )
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -46,6 +47,7 @@ class DeformConvShapes(NamedTuple):
 @adapter("DeformConv", 19, 18)
 def expand_deform_conv(node: Node, out: Rewriter) -> None:
     """Gather bilinearly interpolated pixels, zero beyond the edge, and multiply them by the kernel."""
+    out = out.for_opset(OPSET)
     data, weight = node.inputs[:2]
     element_type = out.element_type(data)
     if element_type not in SUPPORTED_TYPES:
@@ -62,9 +64,9 @@ def expand_deform_conv(node: Node, out: Rewriter) -> None:
     ]
     rows = weighted_sum(table, axes, out)
     if node.input(4):
-        shape = out.constant([images, -1, 1], "int64")
-        rows = out.emit("Mul", [rows, out.emit("Reshape", [node.input(4), shape], opset=OPSET)], opset=OPSET)
-    _convolve(node, out.emit("Transpose", [rows], opset=OPSET, perm=[0, 2, 1]), weight, shapes, out)
+        shape = out.int64([images, -1, 1])
+        rows = out.emit("Mul", [rows, out.emit("Reshape", [node.input(4), shape])])
+    _convolve(node, out.emit("Transpose", [rows], perm=[0, 2, 1]), weight, shapes, out)
 
 
 def _form(node: Node, out: Rewriter) -> DeformConvShapes:
@@ -84,13 +86,13 @@ def _sample_coordinates(
     The shape is (images and offset groups, kernel elements and windows).
     """
     rank, images = len(shapes.sizes), shapes.images * shapes.offset_groups
-    shape = out.constant([images, shapes.kernel_elements, rank, -1], "int64")
-    grouped = out.emit("Reshape", [node.inputs[2], shape], opset=OPSET)
-    offsets = out.emit("Gather", [grouped, out.constant(axis, "int64")], opset=OPSET, axis=2)
-    flattened = out.emit("Reshape", [offsets, out.constant([images, -1], "int64")], opset=OPSET)
+    shape = out.int64([images, shapes.kernel_elements, rank, -1])
+    grouped = out.emit("Reshape", [node.inputs[2], shape])
+    offsets = out.emit("Gather", [grouped, out.int64(axis)], axis=2)
+    flattened = reshape(offsets, (images, -1), out)
     regular = _regular_coordinates(node, shapes, axis)
     base = out.tensor(Tensor(element_type, (1, len(regular)), tuple(regular)))
-    return out.emit("Add", [flattened, base], opset=OPSET)
+    return out.emit("Add", [flattened, base])
 
 
 def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> list[float]:
@@ -107,10 +109,10 @@ def _regular_coordinates(node: Node, shapes: DeformConvShapes, axis: int) -> lis
 def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[PixelTap]:
     """Return the pixels before and after a coordinate, with their linear weights."""
     one = out.constant(1.0, element_type)
-    lower = out.emit("Floor", [coordinate], opset=OPSET)
-    upper_weight = out.emit("Sub", [coordinate, lower], opset=OPSET)
-    lower_weight = out.emit("Sub", [one, upper_weight], opset=OPSET)
-    upper = out.emit("Add", [lower, one], opset=OPSET)
+    lower = out.emit("Floor", [coordinate])
+    upper_weight = out.emit("Sub", [coordinate, lower])
+    lower_weight = out.emit("Sub", [one, upper_weight])
+    upper = out.emit("Add", [lower, one])
     return [edge_tap(lower, lower_weight, size, out), edge_tap(upper, upper_weight, size, out)]
 
 
@@ -118,19 +120,19 @@ def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, o
     """Multiply the kernel by the gathered elements of each window, group by group."""
     terms = shapes.channels // shapes.group * shapes.kernel_elements
     windows = _element_count(shapes.output_sizes)
-    shape = out.constant([shapes.images, shapes.group, terms, windows], "int64")
-    grouped = out.emit("Reshape", [columns, shape], opset=OPSET)
-    kernel_shape = out.constant([shapes.group, shapes.filters // shapes.group, terms], "int64")
-    kernel = out.emit("Reshape", [weight, kernel_shape], opset=OPSET)
-    total = out.emit("MatMul", [kernel, grouped], opset=OPSET)
-    final = out.constant([shapes.images, shapes.filters, *shapes.output_sizes], "int64")
+    shape = out.int64([shapes.images, shapes.group, terms, windows])
+    grouped = out.emit("Reshape", [columns, shape])
+    kernel_shape = out.int64([shapes.group, shapes.filters // shapes.group, terms])
+    kernel = out.emit("Reshape", [weight, kernel_shape])
+    total = out.emit("MatMul", [kernel, grouped])
+    final = out.int64([shapes.images, shapes.filters, *shapes.output_sizes])
     if not node.input(3):
-        out.emit("Reshape", [total, final], node.outputs, opset=OPSET)
+        out.emit("Reshape", [total, final], node.outputs)
         return
-    image = out.emit("Reshape", [total, final], opset=OPSET)
-    column = out.constant([-1, *[1] * len(shapes.output_sizes)], "int64")
-    bias = out.emit("Reshape", [node.input(3), column], opset=OPSET)
-    out.emit("Add", [image, bias], node.outputs, opset=OPSET)
+    image = out.emit("Reshape", [total, final])
+    column = out.int64([-1, *[1] * len(shapes.output_sizes)])
+    bias = out.emit("Reshape", [node.input(3), column])
+    out.emit("Add", [image, bias], node.outputs)
 
 
 def _element_count(sizes: Sequence[int]) -> int:

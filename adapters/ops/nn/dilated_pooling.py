@@ -15,61 +15,13 @@ OPSET = 8
 
 def emit_max_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
     """Emit the maximum of each window; padding elements are replaced by a data element of the same window."""
+    out = out.for_opset(OPSET)
     data = node.inputs[0]
     for axis, each in enumerate(placed, 2):
         # One axis after the other: the maximum over a box is the maximum of the maxima along each axis.
         columns = list(zip(*(_data_elements(each, start) for start in range(each.window_count)), strict=True))
         data = _gather_and_combine("Max", data, axis, columns, out)
     rename_output(data, node, out)
-
-
-def emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit the sum of each window divided by the number of its elements that count."""
-    counts = _element_counts(node, placed)
-    total = window_sums(node.inputs[0], placed, out)
-    element_type = out.element_type(node.inputs[0])
-    divisor = Tensor(element_type, (1, 1, *(each.window_count for each in placed)), tuple(counts))
-    # A scalar divisor is smaller and equivalent.
-    if len(set(counts)) == 1:
-        divisor = Tensor(element_type, (), (counts[0],))
-    out.emit("Div", [total, out.tensor(divisor)], node.outputs, opset=OPSET)
-
-
-def emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
-    """Emit the p-norm of each window."""
-    element_type = out.element_type(node.inputs[0])
-    exponent = node.attribute("p", 2)
-    data = out.emit("Abs", node.inputs[:1], opset=OPSET)
-    powers = out.emit("Pow", [data, out.constant(float(exponent), element_type)], opset=OPSET)
-    total = window_sums(powers, placed, out)
-    inverse = out.constant(1 / exponent, element_type)
-    out.emit("Pow", [total, inverse], node.outputs, opset=OPSET)
-
-
-def window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
-    """Return the sum of each window, with zeros as padding."""
-    pads = pads_attribute(placed)
-    if any(pads):
-        rank = len(placed)
-        data = out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
-    for axis, each in enumerate(placed, 2):
-        window = each.window
-        columns = [
-            [start * window.stride + tap * window.dilation for start in range(each.window_count)]
-            for tap in range(window.kernel)
-        ]
-        data = _gather_and_combine("Add", data, axis, columns, out)
-    return data
-
-
-def _gather_and_combine(
-    op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter
-) -> str:
-    total = ""
-    for column in columns:
-        part = out.emit("Gather", [data, out.constant(column, "int64")], opset=OPSET, axis=axis)
-        total = out.emit(op_type, [total, part], opset=OPSET) if total else part
-    return total
 
 
 def _data_elements(placed: Placed, start: int) -> list[int]:
@@ -79,6 +31,29 @@ def _data_elements(placed: Placed, start: int) -> list[int]:
     elements = [first + tap * window.dilation for tap in range(window.kernel)]
     substitute = next(element for element in elements if 0 <= element < placed.size)
     return [element if 0 <= element < placed.size else substitute for element in elements]
+
+
+def _gather_and_combine(
+    op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter
+) -> str:
+    total = ""
+    for column in columns:
+        part = out.emit("Gather", [data, out.int64(column)], axis=axis)
+        total = out.emit(op_type, [total, part]) if total else part
+    return total
+
+
+def emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+    """Emit the sum of each window divided by the number of its elements that count."""
+    out = out.for_opset(OPSET)
+    counts = _element_counts(node, placed)
+    total = window_sums(node.inputs[0], placed, out)
+    element_type = out.element_type(node.inputs[0])
+    divisor = Tensor(element_type, (1, 1, *(each.window_count for each in placed)), tuple(counts))
+    # A scalar divisor is smaller and equivalent.
+    if len(set(counts)) == 1:
+        divisor = Tensor(element_type, (), (counts[0],))
+    out.emit("Div", [total, out.tensor(divisor)], node.outputs)
 
 
 def _element_counts(node: Node, placed: Sequence[Placed]) -> list[int]:
@@ -105,3 +80,31 @@ def _count(placed: Placed, start: int, with_padding: bool) -> int:
         low, high = -placed.before, placed.size + after
     elements = (first + tap * window.dilation for tap in range(window.kernel))
     return sum(low <= element < high for element in elements)
+
+
+def window_sums(data: str, placed: Sequence[Placed], out: Rewriter) -> str:
+    """Return the sum of each window, with zeros as padding."""
+    pads = pads_attribute(placed)
+    if any(pads):
+        rank = len(placed)
+        data = out.emit("Pad", [data], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
+    for axis, each in enumerate(placed, 2):
+        window = each.window
+        columns = [
+            [start * window.stride + tap * window.dilation for start in range(each.window_count)]
+            for tap in range(window.kernel)
+        ]
+        data = _gather_and_combine("Add", data, axis, columns, out)
+    return data
+
+
+def emit_lp_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
+    """Emit the p-norm of each window."""
+    out = out.for_opset(OPSET)
+    element_type = out.element_type(node.inputs[0])
+    exponent = node.attribute("p", 2)
+    data = out.emit("Abs", node.inputs[:1])
+    powers = out.emit("Pow", [data, out.constant(float(exponent), element_type)])
+    total = window_sums(powers, placed, out)
+    inverse = out.constant(1 / exponent, element_type)
+    out.emit("Pow", [total, inverse], node.outputs)

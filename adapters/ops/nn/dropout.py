@@ -5,7 +5,6 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -31,7 +30,7 @@ def cast_mask_to_data_type(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     boolean = out.fresh("mask")
     out.replace(node, outputs=[node.outputs[0], boolean])
-    out.emit("Cast", [boolean], [mask], to=BY_NAME[element_type].number)
+    out.cast(boolean, element_type, [mask])
 
 
 @adapter("Dropout", 12, 10)
@@ -50,7 +49,7 @@ def move_ratio_to_attribute(node: Node, out: Rewriter) -> None:
     attributes = {"ratio": float(ratio.scalar)} if ratio else {}
     out.replace(node, inputs=node.inputs[:1], outputs=node.outputs[:1], attributes=attributes)
     if out.is_used(mask):
-        nonzero = out.emit("Cast", node.inputs[:1], to=BY_NAME["bool"].number)
+        nonzero = out.cast(node.inputs[0], "bool")
         # `nonzero or not nonzero` is true everywhere and has the shape of the data.
         out.emit("Or", [nonzero, out.emit("Not", [nonzero])], [mask])
 
@@ -64,7 +63,7 @@ def cast_mask_to_bool(node: Node, out: Rewriter) -> None:
         return
     numeric = out.fresh("mask")
     out.replace(node, outputs=[node.outputs[0], numeric])
-    out.emit("Cast", [numeric], [mask], to=BY_NAME["bool"].number)
+    out.cast(numeric, "bool", [mask])
 
 
 @adapter("Dropout", 7, 6)

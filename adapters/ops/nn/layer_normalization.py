@@ -10,9 +10,12 @@ from collections.abc import Sequence
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.ops.legacy.experimental import _require_four_dimensions
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
+
+ARITHMETIC_OPSET = 8
+"""Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
 
 
 @adapter("MeanVarianceNormalization", 1, 9)
@@ -34,8 +37,24 @@ def normalize_without_epsilon(node: Node, out: Rewriter) -> None:
     out.emit("Div", [deviation, out.emit("Sqrt", [variance])], node.outputs)
 
 
-ARITHMETIC_OPSET = 8
-"""Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""
+@adapter("MeanVarianceNormalization", 9, 1)
+def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
+    """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
+    data, rank = node.inputs[0], out.known_rank(node.inputs[0])
+    axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
+    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=ARITHMETIC_OPSET)
+    squared = out.emit("Mul", [centered, centered], opset=ARITHMETIC_OPSET)
+    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=ARITHMETIC_OPSET)
+    # The function body adds this constant to avoid a division by zero.
+    epsilon = out.constant(1e-9, out.element_type(data))
+    deviation = out.emit("Add", [deviation, epsilon], opset=ARITHMETIC_OPSET)
+    out.emit("Div", [centered, deviation], node.outputs, opset=ARITHMETIC_OPSET)
+
+
+def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
+    outputs = [name] if name else 1
+    opset = 11 if min(axes, default=0) < 0 else ARITHMETIC_OPSET
+    return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
 
 
 @adapter("LayerNormalization", 17, 16)
@@ -60,6 +79,25 @@ def expand_layer_normalization(node: Node, out: Rewriter) -> None:
     out.emit("Add", [out.emit("Mul", [normalized, scale]), bias], node.outputs[:1])
 
 
+def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
+    """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
+    axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
+    if axis < 0 and rank is None:
+        return range(axis, 0)
+    rank = out.rank(node.inputs[0])
+    return range(axis % rank, rank)
+
+
+def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
+    return value if source == target else out.cast(value, target)
+
+
+def _standard_deviation(mean_square: str, node: Node, stash_type: str, out: Rewriter) -> str:
+    """Return `sqrt(mean_square + epsilon)`."""
+    epsilon = out.constant(node.attribute("epsilon", 1e-5), stash_type)
+    return out.emit("Sqrt", [out.emit("Add", [mean_square, epsilon])])
+
+
 @adapter("RMSNormalization", 23, 22)
 def expand_rms_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as `x / sqrt(mean(x * x) + epsilon) * scale`; the result has the type of the scale."""
@@ -71,42 +109,3 @@ def expand_rms_normalization(node: Node, out: Rewriter) -> None:
     normalized = out.emit("Div", [stashed, _standard_deviation(mean_square, node, stash_type, out)])
     normalized = _cast(_cast(normalized, stash_type, element_type, out), element_type, scale_type, out)
     out.emit("Mul", [normalized, scale], node.outputs)
-
-
-@adapter("MeanVarianceNormalization", 9, 1)
-def expand_mean_variance_normalization(node: Node, out: Rewriter) -> None:
-    """Rewrite as `(x - mean) / (deviation + 1e-9)`; runtimes lack the experimental version 1."""
-    data, rank = node.inputs[0], out.known_rank(node.inputs[0])
-    axes = [axis % rank if rank else axis for axis in node.attribute("axes", (0, 2, 3))]
-    centered = out.emit("Sub", [data, _mean(data, axes, out)], opset=ARITHMETIC_OPSET)
-    squared = out.emit("Mul", [centered, centered], opset=ARITHMETIC_OPSET)
-    deviation = out.emit("Sqrt", [_mean(squared, axes, out)], opset=ARITHMETIC_OPSET)
-    # The function body adds this constant to avoid a division by zero.
-    epsilon = out.constant(1e-9, out.element_type(data))
-    deviation = out.emit("Add", [deviation, epsilon], opset=ARITHMETIC_OPSET)
-    out.emit("Div", [centered, deviation], node.outputs, opset=ARITHMETIC_OPSET)
-
-
-def _normalized_axes(node: Node, out: Rewriter) -> Sequence[int]:
-    """Return the dimensions from `axis` onwards; negative axes if the rank is unknown."""
-    axis, rank = node.attribute("axis", -1), out.known_rank(node.inputs[0])
-    if axis < 0 and rank is None:
-        return range(axis, 0)
-    rank = out.rank(node.inputs[0])
-    return range(axis % rank, rank)
-
-
-def _mean(data: str, axes: Sequence[int], out: Rewriter, name: str = "") -> str:
-    outputs = [name] if name else 1
-    opset = 11 if min(axes, default=0) < 0 else ARITHMETIC_OPSET
-    return out.emit("ReduceMean", [data], outputs, axes=tuple(axes), keepdims=1, opset=opset)
-
-
-def _standard_deviation(mean_square: str, node: Node, stash_type: str, out: Rewriter) -> str:
-    """Return `sqrt(mean_square + epsilon)`."""
-    epsilon = out.constant(node.attribute("epsilon", 1e-5), stash_type)
-    return out.emit("Sqrt", [out.emit("Add", [mean_square, epsilon])])
-
-
-def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
-    return value if source == target else out.emit("Cast", [value], to=BY_NAME[target].number)

@@ -71,15 +71,6 @@ def _number(name: str, out: Rewriter) -> int:
     return BY_NAME[out.element_type(name)].number
 
 
-def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
-    """Return the past state, or zeros: a (key size, value size) matrix for each shared head."""
-    if node.input(3):
-        return _as_float(node.input(3), out)
-    batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
-    sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
-    return out.emit("ConstantOfShape", [shape_tensor((batch, shared, *sizes), out)], opset=9)
-
-
 def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBuilder:
     """Return the loop body: decay the state, correct it at the token's key, and read it by the query."""
     body = LoopBuilder(out)
@@ -96,6 +87,15 @@ def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBuilder:
     body.output(state, "float")
     body.output(body.emit("MatMul", [token.query, state]), "float")
     return body
+
+
+def _initial_state(node: Node, tokens: Tokens, out: Rewriter) -> str:
+    """Return the past state, or zeros: a (key size, value size) matrix for each shared head."""
+    if node.input(3):
+        return _as_float(node.input(3), out)
+    batch, shared = dimension(node.inputs[0], 0, out), node.attribute("kv_num_heads")
+    sizes = (computed_dimension(tokens.key, 3, out), computed_dimension(tokens.value, 4, out))
+    return out.emit("ConstantOfShape", [shape_tensor((batch, shared, *sizes), out)], opset=9)
 
 
 def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:

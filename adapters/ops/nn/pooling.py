@@ -32,12 +32,6 @@ def convert_p_to_int(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**node.without("p"), "p": int(exponent)})
 
 
-@adapter(("LpPool", "GlobalLpPool"), 2, 1)
-def convert_p_to_float(node: Node, out: Rewriter) -> None:
-    """Convert `p` to a float."""
-    out.replace(node, attributes={**node.without("p"), "p": float(node.attribute("p", 2))})
-
-
 @adapter("AveragePool", 22, 19)
 @adapter("MaxPool", 22, 12)
 @adapter("LpPool", 22, 18)
@@ -59,29 +53,19 @@ def expand_dilated_average(node: Node, out: Rewriter) -> None:
     emit_average_pool(node, place_windows(node, out), out)
 
 
+@adapter("LpPool", 18, 11)
+def expand_dilated_norm(node: Node, out: Rewriter) -> None:
+    """Rewrite dilated windows as Gather and a sum; replace `ceil_mode` by explicit padding."""
+    if not _is_dilated(node):
+        _drop_ceil_mode(node, out)
+        return
+    emit_lp_pool(node, place_windows(node, out), out)
+
+
 @adapter("AveragePool", 10, 7)
 def drop_average_ceil_mode(node: Node, out: Rewriter) -> None:
     """Replace `ceil_mode` by explicit padding, or by Gather if the added padding would be averaged."""
     _drop_ceil_mode(node, out)
-
-
-@adapter("AveragePool", 7, 1)
-def pad_before_average(node: Node, out: Rewriter) -> None:
-    """Emit an explicit Pad if `count_include_pad` is set."""
-    attributes = node.without("count_include_pad")
-    windows = read_windows(node, out)
-    padded = any(each.before or each.after or each.same_mode for each in windows)
-    if not node.attribute("count_include_pad", 0) or not padded:
-        out.replace(node, attributes=attributes)
-        return
-    pads = [each.before for each in windows] + [each.after for each in windows]
-    if windows[0].same_mode:
-        pads = pads_attribute(place_windows(node, out))
-    rank = len(windows)
-    data = out.emit("Pad", [node.inputs[0]], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
-    for name in ("pads", "auto_pad"):
-        attributes.pop(name, None)
-    out.replace(node, inputs=[data], attributes=attributes)
 
 
 @adapter("MaxPool", 10, 8)
@@ -103,13 +87,49 @@ def drop_indices(node: Node, out: Rewriter) -> None:
     out.replace(node, outputs=node.outputs[:1], attributes=node.without("storage_order"))
 
 
-@adapter("LpPool", 18, 11)
-def expand_dilated_norm(node: Node, out: Rewriter) -> None:
-    """Rewrite dilated windows as Gather and a sum; replace `ceil_mode` by explicit padding."""
-    if not _is_dilated(node):
-        _drop_ceil_mode(node, out)
+@adapter("AveragePool", 7, 1)
+def pad_before_average(node: Node, out: Rewriter) -> None:
+    """Emit an explicit Pad if `count_include_pad` is set."""
+    attributes = node.without("count_include_pad")
+    windows = read_windows(node, out)
+    padded = any(each.before or each.after or each.same_mode for each in windows)
+    if not node.attribute("count_include_pad", 0) or not padded:
+        out.replace(node, attributes=attributes)
         return
-    emit_lp_pool(node, place_windows(node, out), out)
+    pads = [each.before for each in windows] + [each.after for each in windows]
+    if windows[0].same_mode:
+        pads = pads_attribute(place_windows(node, out))
+    rank = len(windows)
+    data = out.emit("Pad", [node.inputs[0]], opset=2, pads=[0, 0, *pads[:rank], 0, 0, *pads[rank:]])
+    for name in ("pads", "auto_pad"):
+        attributes.pop(name, None)
+    out.replace(node, inputs=[data], attributes=attributes)
+
+
+@adapter(("LpPool", "GlobalLpPool"), 2, 1)
+def convert_p_to_float(node: Node, out: Rewriter) -> None:
+    """Convert `p` to a float."""
+    out.replace(node, attributes={**node.without("p"), "p": float(node.attribute("p", 2))})
+
+
+def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
+    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise use Gather."""
+    placed = place_windows(node, out)
+    counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
+    adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
+    is_too_long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
+    # Added padding must not enter an average, and runtimes refuse padding as long as the kernel.
+    if (counts_padding and adds_padding) or (is_too_long and not out.is_used(node.output(1))):
+        EXPANSIONS[node.op_type](node, placed, out)
+        return
+    attributes = node.without("ceil_mode", "pads", "auto_pad")
+    if not _is_dilated(node):
+        attributes.pop("dilations", None)
+    out.replace(node, attributes={**attributes, "pads": pads_attribute(placed)})
+
+
+def _is_dilated(node: Node) -> bool:
+    return any(dilation != 1 for dilation in node.attribute("dilations") or ())
 
 
 def _drop_ceil_mode(node: Node, out: Rewriter) -> None:
@@ -134,23 +154,3 @@ def _can_round_down(node: Node, windows: Sequence[PoolWindow]) -> bool:
     if node.op_type == "AveragePool" and node.attribute("count_include_pad", 0):
         return all(window.stride == 1 for window in windows)
     return not any(window.may_start_past_data or window.before >= window.kernel for window in windows)
-
-
-def _replace_ceil_mode(node: Node, out: Rewriter) -> None:
-    """Declare the padding that windows touch, so rounding down keeps all windows; otherwise use Gather."""
-    placed = place_windows(node, out)
-    counts_padding = node.op_type == "AveragePool" and bool(node.attribute("count_include_pad", 0))
-    adds_padding = any(each.after > each.window.after and not each.window.same_mode for each in placed)
-    is_too_long = any(max(each.before, each.after) >= each.window.kernel for each in placed)
-    # Added padding must not enter an average, and runtimes refuse padding as long as the kernel.
-    if (counts_padding and adds_padding) or (is_too_long and not out.is_used(node.output(1))):
-        EXPANSIONS[node.op_type](node, placed, out)
-        return
-    attributes = node.without("ceil_mode", "pads", "auto_pad")
-    if not _is_dilated(node):
-        attributes.pop("dilations", None)
-    out.replace(node, attributes={**attributes, "pads": pads_attribute(placed)})
-
-
-def _is_dilated(node: Node) -> bool:
-    return any(dilation != 1 for dilation in node.attribute("dilations") or ())

@@ -22,7 +22,7 @@ def expand_rotary_embedding(node: Node, out: Rewriter) -> None:
     if width:
         rotated = out.emit("Concat", [rotated, _slice_last(data, width, INT64_MAX, out)], axis=3)
     shape = [0, 0, -1] if packed else [0, 0, 0, -1]
-    out.emit("Reshape", [rotated, out.constant(shape, "int64")], node.outputs)
+    out.emit("Reshape", [rotated, out.int64(shape)], node.outputs)
 
 
 def _split_heads(node: Node, out: Rewriter) -> str:
@@ -42,25 +42,18 @@ def _rotated_width(node: Node, out: Rewriter) -> int:
     return 0 if width == size else int(width)
 
 
-def _slice_last(data: str, start: int, end: int, out: Rewriter) -> str:
-    bounds = [out.constant([each], "int64") for each in (start, end, 3)]
-    return out.emit("Slice", [data, *bounds])
-
-
 def _rotate(data: str, node: Node, packed: bool, out: Rewriter) -> str:
     """Rotate pairs: adjacent elements if `interleaved`, otherwise elements of both halves of a head."""
     interleaved = node.attribute("interleaved", 0)
     pairs = reshape(data, (0, 0, 0, -1, 2) if interleaved else (0, 0, 0, 2, -1), out)
     axis = 4 if interleaved else 3
-    first, second = (out.emit("Gather", [pairs, out.constant(index, "int64")], axis=axis) for index in (0, 1))
+    first, second = (out.emit("Gather", [pairs, out.int64(index)], axis=axis) for index in (0, 1))
     cosine, sine = (_angles(node, position, packed, out) for position in (1, 2))
     real = out.emit("Sub", [out.emit("Mul", [cosine, first]), out.emit("Mul", [sine, second])])
     imaginary = out.emit("Add", [out.emit("Mul", [sine, first]), out.emit("Mul", [cosine, second])])
     if not interleaved:
         return out.emit("Concat", [real, imaginary], axis=3)
-    columns = [
-        out.emit("Unsqueeze", [each, out.constant([4], "int64")], opset=13) for each in (real, imaginary)
-    ]
+    columns = [out.emit("Unsqueeze", [each, out.int64([4])], opset=13) for each in (real, imaginary)]
     return reshape(out.emit("Concat", columns, axis=4), (0, 0, 0, -1), out)
 
 
@@ -69,4 +62,9 @@ def _angles(node: Node, position: int, packed: bool, out: Rewriter) -> str:
     angles = node.inputs[position]
     if node.input(3):
         angles = out.emit("Gather", [angles, node.inputs[3]], axis=0)
-    return out.emit("Unsqueeze", [angles, out.constant([2 if packed else 1], "int64")], opset=13)
+    return out.emit("Unsqueeze", [angles, out.int64([2 if packed else 1])], opset=13)
+
+
+def _slice_last(data: str, start: int, end: int, out: Rewriter) -> str:
+    bounds = [out.int64([each]) for each in (start, end, 3)]
+    return out.emit("Slice", [data, *bounds])

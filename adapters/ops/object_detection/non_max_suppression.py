@@ -1,4 +1,4 @@
-"""Downgrade NonMaxSuppression, which opset 10 introduced.
+"""NonMaxSuppression (introduced in opset 10), as two nested loops.
 
 An outer Loop runs over batches and classes, an inner Loop over the boxes to select. Each selected box removes
 itself and all boxes that overlap it by more than the threshold from the candidates.
@@ -43,7 +43,7 @@ def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
     max_boxes = _max_boxes(node, count, out)
     body = LoopBuilder(out)
     found = body.input("int64", (None, 3))
-    row = body.emit("Reshape", [body.iteration, body.constant([1], "int64")])
+    row = reshape(body.iteration, (1,), body)
     batch = body.emit("Div", [row, classes])
     class_index = body.emit("Sub", [row, body.emit("Mul", [batch, classes])])
     batch_boxes = _boxes(reshape(body.emit("Gather", [boxes, batch]), (-1, 4), body), node, body)
@@ -57,7 +57,7 @@ def replace_non_max_suppression_by_loops(node: Node, out: Rewriter) -> None:
 def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
     """Emit the maximum number of boxes to select: 0 by default, and at most the number of boxes."""
     if not node.input(2):
-        return out.constant([0], "int64")
+        return out.int64([0])
     # min(count, limit) as count - relu(count - limit) in double, because Min has no integers in opset 9.
     count, limit = (cast(each, "double", out) for each in (count, reshape(node.input(2), (1,), out)))
     excess = out.emit("Relu", [out.emit("Sub", [count, limit])])
@@ -65,7 +65,7 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
 
 
 def _boxes(numbers: str, node: Node, out: Rewriter) -> Boxes:
-    columns = [out.emit("Gather", [numbers, out.constant(column, "int64")], axis=1) for column in range(4)]
+    columns = [out.emit("Gather", [numbers, out.int64(column)], axis=1) for column in range(4)]
     if node.attribute("center_point_box", 0):
         ends = [_bounds_from_center(columns[middle], columns[size], out) for middle, size in CENTER_COLUMNS]
     else:
@@ -85,14 +85,6 @@ def _bounds_from_corners(first: str, second: str, out: Rewriter) -> Bounds:
     return out.emit("Min", [first, second], opset=8), out.emit("Max", [first, second], opset=8)
 
 
-def _candidates(score: str, node: Node, out: Rewriter) -> str:
-    """Emit which boxes are candidates: those with a score above the threshold, or all boxes."""
-    if node.input(4):
-        return out.emit("Greater", [score, node.input(4)], opset=OPSET)
-    # x < x is false for every score, NaN included.
-    return out.emit("Not", [out.emit("Less", [score, score], opset=OPSET)])
-
-
 def _selection_body(
     batch_and_class: tuple[str, str], boxes: Boxes, score: str, count: str, node: Node, out: Rewriter
 ) -> LoopBuilder:
@@ -109,7 +101,7 @@ def _selection_body(
     is_candidate = cast(body.emit("Gather", [candidates, best]), "int64", body)
     # Without a candidate left, Tile repeats the row 0 times, so the iteration appends nothing.
     row = reshape(body.emit("Concat", [*batch_and_class, best], axis=0), (1, 3), body)
-    repeats = body.emit("Concat", [is_candidate, body.constant([1], "int64")], axis=0)
+    repeats = body.emit("Concat", [is_candidate, body.int64([1])], axis=0)
     found = body.emit("Concat", [found, body.emit("Tile", [row, repeats])], axis=0)
     is_best = body.emit("Equal", [index_range(count, out), best])
     is_removed = body.emit("Or", [is_best, _overlapping(boxes, best, node.input(3), body)])
@@ -129,3 +121,11 @@ def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
     areas = out.emit("Add", [out.emit("Gather", [boxes.area, best]), boxes.area])
     ratio = out.emit("Div", [intersection, out.emit("Sub", [areas, intersection])])
     return out.emit("Greater", [ratio, threshold or out.constant([0.0], "float")], opset=OPSET)
+
+
+def _candidates(score: str, node: Node, out: Rewriter) -> str:
+    """Emit which boxes are candidates: those with a score above the threshold, or all boxes."""
+    if node.input(4):
+        return out.emit("Greater", [score, node.input(4)], opset=OPSET)
+    # x < x is false for every score, NaN included.
+    return out.emit("Not", [out.emit("Less", [score, score], opset=OPSET)])

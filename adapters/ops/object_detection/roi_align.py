@@ -1,4 +1,4 @@
-"""Downgrade RoiAlign: since opset 16 the default coordinates are shifted by half a pixel (`half_pixel`)."""
+"""RoiAlign: the default coordinates are shifted by half a pixel (`half_pixel`) since opset 16."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Downgrade OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
+"""OptionalHasElement and OptionalGetElement: tensor and sequence inputs exist since opset 18."""
 
 from __future__ import annotations
 
@@ -18,16 +18,6 @@ def replace_has_element_by_constant(node: Node, out: Rewriter) -> None:
     out.emit("Identity", [known], node.outputs)
 
 
-@adapter("OptionalGetElement", 18, 15)
-def replace_get_element_by_identity(node: Node, out: Rewriter) -> None:
-    """Replace OptionalGetElement of a tensor or sequence by Identity."""
-    if _is_optional(node.inputs[0], out):
-        out.replace(node)
-        return
-    # Identity accepts sequences since opset 14, and optionals since 16.
-    out.emit("Identity", node.inputs, node.outputs, opset=16)
-
-
 def _is_optional(name: str, out: Rewriter) -> bool:
     known = out.known_element_type(name)
     if known is None:
@@ -36,3 +26,13 @@ def _is_optional(name: str, out: Rewriter) -> bool:
             remedy=f"declare it: add a value_info for {name!r}",
         )
     return known.startswith("optional(")
+
+
+@adapter("OptionalGetElement", 18, 15)
+def replace_get_element_by_identity(node: Node, out: Rewriter) -> None:
+    """Replace OptionalGetElement of a tensor or sequence by Identity."""
+    if _is_optional(node.inputs[0], out):
+        out.replace(node)
+        return
+    # Identity accepts sequences since opset 14, and optionals since 16.
+    out.emit("Identity", node.inputs, node.outputs, opset=16)

@@ -1,10 +1,9 @@
-"""Downgrade DynamicQuantizeLinear, which opset 11 introduced, to arithmetic on the range of its input."""
+"""DynamicQuantizeLinear (introduced in opset 11), as arithmetic on the range of its input."""
 
 from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
 
 OPSET = 10
@@ -17,21 +16,22 @@ def replace_dynamic_quantize_linear(node: Node, out: Rewriter) -> None:
 
     If all elements are 0 the scale is 1, as in runtimes.
     """
+    out = out.for_opset(OPSET)
     data = node.inputs[0]
     origin, levels = out.constant(0.0, "float"), out.constant(255.0, "float")
-    low = out.emit("ReduceMin", [data], opset=OPSET, keepdims=0)
-    high = out.emit("ReduceMax", [data], opset=OPSET, keepdims=0)
-    low = out.emit("Min", [low, origin], opset=OPSET)
-    high = out.emit("Max", [high, origin], opset=OPSET)
-    step = out.emit("Div", [out.emit("Sub", [high, low], opset=OPSET), levels], opset=OPSET)
+    low = out.emit("ReduceMin", [data], keepdims=0)
+    high = out.emit("ReduceMax", [data], keepdims=0)
+    low = out.emit("Min", [low, origin])
+    high = out.emit("Max", [high, origin])
+    step = out.emit("Div", [out.emit("Sub", [high, low]), levels])
     # Add 1 to a scale of 0, which would divide by zero.
-    is_nonzero = out.emit("Cast", [step], opset=OPSET, to=BY_NAME["bool"].number)
-    is_zero = out.emit("Not", [is_nonzero], opset=OPSET)
-    correction = out.emit("Cast", [is_zero], opset=OPSET, to=BY_NAME["float"].number)
+    is_nonzero = out.cast(step, "bool")
+    is_zero = out.emit("Not", [is_nonzero])
+    correction = out.cast(is_zero, "float")
     scale, zero_point = (node.output(position) or out.fresh("scale") for position in (1, 2))
-    out.emit("Add", [step, correction], [scale], opset=OPSET)
-    offset = out.emit("Sub", [origin, out.emit("Div", [low, scale], opset=OPSET)], opset=OPSET)
-    offset = out.emit("Clip", [offset], opset=OPSET, min=0.0, max=255.0)
+    out.emit("Add", [step, correction], [scale])
+    offset = out.emit("Sub", [origin, out.emit("Div", [low, scale])])
+    offset = out.emit("Clip", [offset], min=0.0, max=255.0)
     offset = out.emit("Round", [offset], opset=11)
-    out.emit("Cast", [offset], [zero_point], opset=OPSET, to=BY_NAME["uint8"].number)
-    out.emit("QuantizeLinear", [data, scale, zero_point], node.outputs[:1], opset=OPSET)
+    out.cast(offset, "uint8", [zero_point])
+    out.emit("QuantizeLinear", [data, scale, zero_point], node.outputs[:1])

@@ -1,12 +1,9 @@
-"""Convert QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks 21, `precision` 23."""
+"""QuantizeLinear and DequantizeLinear: `axis` since opset 13, blocks since 21, `precision` since 23."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.core.rewriter import Attributes, Rewriter, rename_output
 from opshift.adapters.emit.quantization import (
     FIRST_OPSET,
     QuantizationScheme,
@@ -20,7 +17,6 @@ from opshift.adapters.emit.quantization import (
     require_available_type,
     scheme_of,
 )
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 from opshift.model.tensors import PACKED_BITS
@@ -31,7 +27,7 @@ def cast_data_to_float(node: Node, out: Rewriter) -> None:
     """Cast integer data to float: since opset 19 the data must have the type of the scale."""
     data = node.inputs[0]
     if out.known_element_type(data) != "float":
-        data = out.emit("Cast", [data], to=BY_NAME["float"].number)
+        data = out.cast(data, "float")
     out.replace(node, inputs=[data, *node.inputs[1:]])
 
 
@@ -63,50 +59,6 @@ def downgrade_quantize_linear(node: Node, out: Rewriter) -> None:
     zero_point = scheme.zero_point or ("" if explicit else _zero_point(scheme, result, out))
     inputs = _as_scalars([data, scale, *([zero_point] if zero_point else [])], out)
     out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
-
-
-@adapter("DequantizeLinear", 28, 25)
-@adapter("DequantizeLinear", 25, 24)
-@adapter("DequantizeLinear", 24, 23)
-@adapter("DequantizeLinear", 23, 21)
-@adapter("DequantizeLinear", 21, 19)
-@adapter("DequantizeLinear", 19, 13)
-@adapter("DequantizeLinear", 13, 10)
-@adapter("DequantizeLinear", 10, 9)
-def downgrade_dequantize_linear(node: Node, out: Rewriter) -> None:
-    """Cast the scale to a supported type, or emit the arithmetic if the older version has no equivalent."""
-    scheme = _widen_constants(scheme_of(node), out)
-    source, scale_type = quantized_type(scheme, out), out.element_type(scheme.scale)
-    result = element_type_name(node.attribute("output_dtype", 0)) or scale_type
-    require_available_type(source, scheme.data, out)
-    require_available_type(scale_type, scheme.scale, out)
-    if not _has_granularity(scheme, out) or not (
-        _supports(source, "x", out) and _supports(result, "x_scale", out)
-    ):
-        emit_dequantize(node, scheme, result, out)
-        return
-    keeps_type = out.opset >= 23 or scale_type == result
-    scale = scheme.scale if keeps_type else cast_if_needed(scheme.scale, scale_type, "float", out)
-    inputs = _as_scalars([scheme.data, scale, *([scheme.zero_point] if scheme.zero_point else [])], out)
-    if keeps_type or result == "float":
-        out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
-        return
-    wide = out.fresh("dequantized")
-    out.replace(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
-    rename_output(cast_if_needed(wide, "float", result, out), node, out)
-
-
-def _widen_constants(scheme: QuantizationScheme, out: Rewriter) -> QuantizationScheme:
-    """Widen constant 4-bit and 2-bit inputs to 8 bits if the target opset lacks their element type."""
-    source = quantized_type(scheme, out)
-    if source not in PACKED_BITS or FIRST_OPSET[source] <= out.opset:
-        return scheme
-    data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero_point)
-    if data is None or (scheme.zero_point and zero is None):
-        return scheme
-    wide = source[:-1] + "8"
-    names = [out.tensor(each._replace(element_type=wide)) if each else "" for each in (data, zero)]
-    return scheme._replace(data=names[0], zero_point=names[1])
 
 
 def _result(node: Node, out: Rewriter) -> str:
@@ -163,7 +115,51 @@ def _as_scalars(inputs: list[str], out: Rewriter) -> list[str]:
     return [inputs[0], *(as_scalar(name, out) for name in inputs[1:])] if out.opset < 13 else inputs
 
 
-def _common_attributes(node: Node, out: Rewriter) -> Mapping[str, Any]:
+def _common_attributes(node: Node, out: Rewriter) -> Attributes:
     """Return the attributes that the older version has."""
     assert out.target is not None
     return {name: value for name, value in node.attributes.items() if name in out.target.attributes}
+
+
+@adapter("DequantizeLinear", 28, 25)
+@adapter("DequantizeLinear", 25, 24)
+@adapter("DequantizeLinear", 24, 23)
+@adapter("DequantizeLinear", 23, 21)
+@adapter("DequantizeLinear", 21, 19)
+@adapter("DequantizeLinear", 19, 13)
+@adapter("DequantizeLinear", 13, 10)
+@adapter("DequantizeLinear", 10, 9)
+def downgrade_dequantize_linear(node: Node, out: Rewriter) -> None:
+    """Cast the scale to a supported type, or emit the arithmetic if the older version has no equivalent."""
+    scheme = _widen_constants(scheme_of(node), out)
+    source, scale_type = quantized_type(scheme, out), out.element_type(scheme.scale)
+    result = element_type_name(node.attribute("output_dtype", 0)) or scale_type
+    require_available_type(source, scheme.data, out)
+    require_available_type(scale_type, scheme.scale, out)
+    if not _has_granularity(scheme, out) or not (
+        _supports(source, "x", out) and _supports(result, "x_scale", out)
+    ):
+        emit_dequantize(node, scheme, result, out)
+        return
+    keeps_type = out.opset >= 23 or scale_type == result
+    scale = scheme.scale if keeps_type else cast_if_needed(scheme.scale, scale_type, "float", out)
+    inputs = _as_scalars([scheme.data, scale, *([scheme.zero_point] if scheme.zero_point else [])], out)
+    if keeps_type or result == "float":
+        out.replace(node, inputs=inputs, attributes=_common_attributes(node, out))
+        return
+    wide = out.fresh("dequantized")
+    out.replace(node, inputs=inputs, outputs=[wide], attributes=_common_attributes(node, out))
+    rename_output(cast_if_needed(wide, "float", result, out), node, out)
+
+
+def _widen_constants(scheme: QuantizationScheme, out: Rewriter) -> QuantizationScheme:
+    """Widen constant 4-bit and 2-bit inputs to 8 bits if the target opset lacks their element type."""
+    source = quantized_type(scheme, out)
+    if source not in PACKED_BITS or FIRST_OPSET[source] <= out.opset:
+        return scheme
+    data, zero = out.constant_value(scheme.data), out.constant_value(scheme.zero_point)
+    if data is None or (scheme.zero_point and zero is None):
+        return scheme
+    wide = source[:-1] + "8"
+    names = [out.tensor(each._replace(element_type=wide)) if each else "" for each in (data, zero)]
+    return scheme._replace(data=names[0], zero_point=names[1])

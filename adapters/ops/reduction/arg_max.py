@@ -1,4 +1,4 @@
-"""Downgrade ArgMax and ArgMin: below opset 12 there is no `select_last_index`."""
+"""ArgMax and ArgMin: `select_last_index` exists since opset 12."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def replace_select_last_index(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
         return
     data, axis = node.inputs[0], node.attribute("axis", 0)
-    bounds = [out.constant([each], "int64") for each in (-1, REVERSE_SLICE_END, axis, -1)]
+    bounds = [out.int64([each]) for each in (-1, REVERSE_SLICE_END, axis, -1)]
     reversed_data = out.emit("Slice", [data, *bounds])
     index = out.fresh(node.op_type.lower())
     out.replace(node, inputs=[reversed_data], outputs=[index], attributes=attributes)
-    last = out.emit("Sub", [dimension_scalar(data, axis, out), out.constant(1, "int64")])
+    last = out.emit("Sub", [dimension_scalar(data, axis, out), out.int64(1)])
     out.emit("Sub", [last, index], node.outputs)

@@ -1,4 +1,4 @@
-"""Downgrade reductions: `axes` is an attribute below opset 13 (ReduceSum) or 18 (all others)."""
+"""Reductions: `axes` is an attribute before opset 13 (ReduceSum) or 18 (all others)."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ ELEMENTWISE_EQUIVALENTS = {
     "ReduceSumSquare": "Mul",
 }
 """Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
+
+COMPUTED_AXES_TYPES = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
+"""Element types in which ReduceLogSumExp is computed, with their largest finite number."""
+
+SUM_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
+"""Reductions that can be expressed with ReduceSum."""
+
+CONSTANT_AXES_REMEDY = "make the axes an initializer that is not a graph input"
+"""Remedy for computed axes that cannot be converted."""
 
 
 @adapter("ReduceSum", 13, 11)
@@ -43,24 +52,6 @@ def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
         _reduce_no_axes(node, out)
         return
     out.replace(node, inputs=node.inputs[:1], attributes=attributes)
-
-
-def _reduce_no_axes(node: Node, out: Rewriter) -> None:
-    data = node.inputs[0]
-    op_type = ELEMENTWISE_EQUIVALENTS.get(node.op_type, "Identity")
-    if op_type == "Log" and out.element_type(data) not in FLOAT_TYPES:
-        raise CannotConvert(
-            f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
-        )
-    inputs = [data, data] if op_type == "Mul" else [data]
-    out.replace(node, op_type=op_type, inputs=inputs, attributes={})
-
-
-COMPUTED_AXES_TYPES = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
-"""Element types in which ReduceLogSumExp is computed, with their largest finite number."""
-
-SUM_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
-"""Reductions that can be expressed with ReduceSum."""
 
 
 def reduce_over_computed_axes(node: Node, out: Rewriter) -> None:
@@ -92,34 +83,6 @@ def _reduce_by_sum(node: Node, out: Rewriter) -> None:
         _function_of_sum(node, element_type, out)
 
 
-def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit the square root of a sum of squares, or the logarithm of a sum."""
-    _require_float(node, element_type)
-    data, (function, squared) = node.inputs[0], {"ReduceL2": ("Sqrt", True)}.get(node.op_type, ("Log", False))
-    terms = out.emit("Mul", [data, data], opset=13) if squared else data
-    total = _sum(node, terms, out.fresh("sum"), out)
-    out.emit(function, [total], node.outputs, opset=13)
-
-
-def _mean(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit the sum divided by the number of elements in each sum; 16-bit floats are summed as float."""
-    number, is_half = BY_NAME[element_type].number, element_type in ("float16", "bfloat16")
-    terms = node.inputs[0]
-    if is_half:
-        number = BY_NAME["float"].number
-        terms = out.emit("Cast", [terms], to=number, opset=13)
-    total = _sum(node, terms, out.fresh("sum"), out)
-    # The axes are unknown, so the count follows from the sizes of input and result.
-    sizes = (out.emit("Size", [name], opset=13) for name in (terms, total))
-    numbers = [out.emit("Cast", [size], to=BY_NAME["double"].number, opset=13) for size in sizes]
-    count = out.emit("Cast", [out.emit("Div", numbers, opset=13)], to=number, opset=13)
-    if not is_half:
-        out.emit("Div", [total, count], node.outputs, opset=13)
-        return
-    mean = out.emit("Div", [total, count], opset=13)
-    out.emit("Cast", [mean], node.outputs, to=BY_NAME[element_type].number, opset=13)
-
-
 def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
     data, axes = node.inputs
@@ -141,6 +104,10 @@ def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
     out.emit("Add", [logarithm, _match_shape(finite, logarithm, node, out)], node.outputs, opset=13)
 
 
+def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
+    return out.emit("ReduceSum", [terms, node.inputs[1]], [total], opset=13, **node.attributes)
+
+
 def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
     """Emit the maxima in the shape of the sums, which lack the reduced dimensions without `keepdims`."""
     if node.attribute("keepdims", 1):
@@ -152,8 +119,32 @@ def _match_shape(kept: str, dropped: str, node: Node, out: Rewriter) -> str:
     return _sum(node, kept, out.fresh("greatest"), out)
 
 
-def _sum(node: Node, terms: str, total: str, out: Rewriter) -> str:
-    return out.emit("ReduceSum", [terms, node.inputs[1]], [total], opset=13, **node.attributes)
+def _mean(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the sum divided by the number of elements in each sum; 16-bit floats are summed as float."""
+    number, is_half = BY_NAME[element_type].number, element_type in ("float16", "bfloat16")
+    terms = node.inputs[0]
+    if is_half:
+        number = BY_NAME["float"].number
+        terms = out.emit("Cast", [terms], to=number, opset=13)
+    total = _sum(node, terms, out.fresh("sum"), out)
+    # The axes are unknown, so the count follows from the sizes of input and result.
+    sizes = (out.emit("Size", [name], opset=13) for name in (terms, total))
+    numbers = [out.cast(size, "double", opset=13) for size in sizes]
+    count = out.emit("Cast", [out.emit("Div", numbers, opset=13)], to=number, opset=13)
+    if not is_half:
+        out.emit("Div", [total, count], node.outputs, opset=13)
+        return
+    mean = out.emit("Div", [total, count], opset=13)
+    out.cast(mean, element_type, node.outputs, opset=13)
+
+
+def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the square root of a sum of squares, or the logarithm of a sum."""
+    _require_float(node, element_type)
+    data, (function, squared) = node.inputs[0], {"ReduceL2": ("Sqrt", True)}.get(node.op_type, ("Log", False))
+    terms = out.emit("Mul", [data, data], opset=13) if squared else data
+    total = _sum(node, terms, out.fresh("sum"), out)
+    out.emit(function, [total], node.outputs, opset=13)
 
 
 def _require_float(node: Node, element_type: str) -> None:
@@ -173,10 +164,10 @@ def _reduce_by_axis(node: Node, out: Rewriter) -> None:
     keepdims = node.attribute("keepdims", 1)
     chosen = _reduced_axes(node, rank, out)
     # For a reduced axis the slice is [0, 1), which is the reduced data, else [1, end), the original data.
-    starts = out.emit("Sub", [out.constant([1], "int64"), chosen])
-    ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.constant([2**31 - 1], "int64")])])
+    starts = out.emit("Sub", [out.int64([1]), chosen])
+    ends = out.emit("Add", [chosen, out.emit("Mul", [starts, out.int64([2**31 - 1])])])
     for axis in range(rank):
-        bounds = [out.constant([each], "int64") for each in (axis, axis + 1, 0)]
+        bounds = [out.int64([each]) for each in (axis, axis + 1, 0)]
         window = [out.emit("Slice", [each, *bounds]) for each in (starts, ends)]
         reduced = out.emit(node.op_type, [data], axes=[axis], keepdims=1)
         both = out.emit("Concat", [reduced, data], axis=axis)
@@ -191,11 +182,11 @@ def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
     axes, int64 = node.inputs[1], BY_NAME["int64"].number
     chosen = count_axes(axes, rank, out)
     if axis_count(axes, out) != 1:
-        chosen = out.emit("Cast", [out.emit("Cast", [chosen], to=BY_NAME["bool"].number)], to=int64)
+        chosen = out.emit("Cast", [out.cast(chosen, "bool")], to=int64)
     if axis_count(axes, out) or node.attribute("noop_with_empty_axes", 0):
         return chosen
     # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
-    is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.constant(0, "int64")])
+    is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.int64(0)])
     return out.emit("Add", [chosen, out.emit("Cast", [is_empty], to=int64)])
 
 
@@ -210,5 +201,12 @@ def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:
         out.emit("Squeeze", [kept, axes], node.outputs, opset=13)
 
 
-CONSTANT_AXES_REMEDY = "make the axes an initializer that is not a graph input"
-"""Remedy for computed axes that cannot be converted."""
+def _reduce_no_axes(node: Node, out: Rewriter) -> None:
+    data = node.inputs[0]
+    op_type = ELEMENTWISE_EQUIVALENTS.get(node.op_type, "Identity")
+    if op_type == "Log" and out.element_type(data) not in FLOAT_TYPES:
+        raise CannotConvert(
+            f"{node.op_type} over no axes is Log, which does not support {out.element_type(data)}"
+        )
+    inputs = [data, data] if op_type == "Mul" else [data]
+    out.replace(node, op_type=op_type, inputs=inputs, attributes={})

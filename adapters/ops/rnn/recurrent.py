@@ -1,4 +1,4 @@
-"""Downgrade RNN, GRU and LSTM: `layout` since opset 14, `output_sequence` below 7."""
+"""RNN, GRU and LSTM: `layout` since opset 14, `output_sequence` before opset 7."""
 
 from __future__ import annotations
 

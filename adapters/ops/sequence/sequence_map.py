@@ -1,4 +1,4 @@
-"""Downgrade SequenceMap, which opset 17 introduced, to a Loop that appends to each result sequence."""
+"""SequenceMap (introduced in opset 17), as a Loop that appends to each result sequence."""
 
 from __future__ import annotations
 

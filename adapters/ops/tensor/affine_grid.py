@@ -11,7 +11,6 @@ from opshift.adapters.emit.shapes import (
     index_range,
     reshape,
 )
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -48,7 +47,7 @@ def _axis_count(node: Node, out: Rewriter) -> int:
 
 def _column(theta: str, index: int, axes: int, out: Rewriter) -> str:
     """Return one column of every matrix, to be broadcast over all points."""
-    column = out.emit("Gather", [theta, out.constant(index, "int64")], axis=2)
+    column = out.emit("Gather", [theta, out.int64(index)], axis=2)
     return reshape(column, (-1, *[1] * axes, axes), out)
 
 
@@ -73,7 +72,7 @@ def _size(node: Node, axis: int, out: Rewriter) -> Dimension:
     known = out.constant_value(node.inputs[1])
     if known is not None:
         return int(known.values[2 + axis])
-    return out.emit("Gather", [node.inputs[1], out.constant([2 + axis], "int64")], axis=0)
+    return out.emit("Gather", [node.inputs[1], out.int64([2 + axis])], axis=0)
 
 
 def _computed_positions(count: str, corners: bool, element_type: str, out: Rewriter) -> str:
@@ -82,9 +81,7 @@ def _computed_positions(count: str, corners: bool, element_type: str, out: Rewri
     The position of a single point between corners is undefined; onnxruntime places it at 1, the last corner.
     """
     two, one = out.constant(2.0, "double"), out.constant(1.0, "double")
-    indices, points = (
-        out.emit("Cast", [name], to=BY_NAME["double"].number) for name in (index_range(count, out), count)
-    )
+    indices, points = (out.cast(name, "double") for name in (index_range(count, out), count))
     doubled = out.emit("Mul", [indices, two])
     if corners:
         intervals = out.emit("Sub", [points, one])
@@ -92,11 +89,11 @@ def _computed_positions(count: str, corners: bool, element_type: str, out: Rewri
         position = out.emit("Sub", [one, out.emit("Div", [remaining, _at_least_one(intervals, out)])])
     else:
         position = out.emit("Sub", [out.emit("Div", [out.emit("Add", [doubled, one]), points]), one])
-    return out.emit("Cast", [position], to=BY_NAME[element_type].number)
+    return out.cast(position, element_type)
 
 
 def _at_least_one(count: str, out: Rewriter) -> str:
     """Return the maximum of a float count and 1, computed in float: old runtimes lack Max for double."""
-    as_float = out.emit("Cast", [count], to=BY_NAME["float"].number)
+    as_float = out.cast(count, "float")
     greater = out.emit("Max", [as_float, out.constant(1.0, "float")], opset=8)
-    return out.emit("Cast", [greater], to=BY_NAME["double"].number)
+    return out.cast(greater, "double")

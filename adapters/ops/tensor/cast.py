@@ -1,4 +1,4 @@
-"""Cast and CastLike: the target element type as a name, a number or the type of a second input."""
+"""Cast, CastLike and BitCast: the target element type as a name, a number or the type of a second input."""
 
 from __future__ import annotations
 

@@ -39,16 +39,21 @@ def _rewrite_known_sizes(node: Node, out: Rewriter) -> bool:
     return True
 
 
+def _axes(node: Node, rank: int) -> tuple[int, ...]:
+    """Return the axes that `shape` applies to; empty if it applies to all."""
+    return tuple(axis % rank for axis in node.attribute("axes", ()))
+
+
 def _emit_slice_and_pad(
     node: Node, cuts: dict[int, tuple[int, int]], pads: Sequence[int], out: Rewriter
 ) -> None:
     data = node.inputs[0]
     if cuts:
-        bounds = [out.constant([cut[side] for cut in cuts.values()], "int64") for side in (0, 1)]
-        inputs = [data, *bounds, out.constant(list(cuts), "int64")]
+        bounds = [out.int64([cut[side] for cut in cuts.values()]) for side in (0, 1)]
+        inputs = [data, *bounds, out.int64(list(cuts))]
         data = out.emit("Slice", inputs, 1 if any(pads) else node.outputs)
     if any(pads):
-        out.emit("Pad", [data, out.constant(pads, "int64")], node.outputs)
+        out.emit("Pad", [data, out.int64(pads)], node.outputs)
     elif not cuts:
         out.replace(node, op_type="Identity", inputs=node.inputs[:1], attributes={})
 
@@ -58,25 +63,20 @@ def _rewrite_computed_sizes(node: Node, out: Rewriter) -> None:
     axes = _axes(node, out.rank(data)) if "axes" in node.attributes else ()
     sizes = out.emit("Shape", [data])
     if axes:
-        sizes = out.emit("Gather", [sizes, out.constant(axes, "int64")], axis=0)
+        sizes = out.emit("Gather", [sizes, out.int64(axes)], axis=0)
     target = out.emit("Cast", [target], to=INT64)
-    two = out.constant([2], "int64")
+    two = out.int64([2])
     excess = _clamp_to_zero(out.emit("Sub", [sizes, target]), out)
     start = out.emit("Div", [excess, two])
     end = out.emit("Add", [start, out.emit("Sub", [sizes, excess])])
     missing = _clamp_to_zero(out.emit("Sub", [target, sizes]), out)
     before = out.emit("Div", [missing, two])
     after = out.emit("Sub", [missing, before])
-    cropped = out.emit("Slice", [data, start, end, *([out.constant(axes, "int64")] if axes else [])])
+    cropped = out.emit("Slice", [data, start, end, *([out.int64(axes)] if axes else [])])
     pads = out.emit(
         "Concat", [_expand_to_all_axes(amounts, axes, node, out) for amounts in (before, after)], axis=0
     )
     out.emit("Pad", [cropped, pads], node.outputs)
-
-
-def _axes(node: Node, rank: int) -> tuple[int, ...]:
-    """Return the axes that `shape` applies to; empty if it applies to all."""
-    return tuple(axis % rank for axis in node.attribute("axes", ()))
 
 
 def _clamp_to_zero(numbers: str, out: Rewriter) -> str:
@@ -90,6 +90,6 @@ def _expand_to_all_axes(numbers: str, axes: Sequence[int], node: Node, out: Rewr
     """Expand numbers for some axes to all axes, with 0 for the others."""
     if not axes:
         return numbers
-    with_zero = out.emit("Concat", [numbers, out.constant([0], "int64")], axis=0)
+    with_zero = out.emit("Concat", [numbers, out.int64([0])], axis=0)
     indices = [axes.index(axis) if axis in axes else len(axes) for axis in range(out.rank(node.inputs[0]))]
-    return out.emit("Gather", [with_zero, out.constant(indices, "int64")], axis=0)
+    return out.emit("Gather", [with_zero, out.int64(indices)], axis=0)

@@ -18,6 +18,7 @@ OPSET = 5
 @adapter("DepthToSpace", 11, 1)
 def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
+    out = out.for_opset(OPSET)
     attributes = node.without("mode")
     if node.attribute("mode", b"DCR") == b"DCR":
         out.replace(node, attributes=attributes)
@@ -33,30 +34,8 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     channels, height, width = sizes
     depth = channels // (block * block)
     split = _reshaped(node.inputs[0], (0, depth, block, block, height, width), out)
-    moved = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 4, 2, 5, 3])
+    moved = out.emit("Transpose", [split], perm=[0, 1, 4, 2, 5, 3])
     _reshaped(moved, (0, depth, height * block, width * block), out, node.outputs)
-
-
-@adapter("SpaceToDepth", 28, 13)
-def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
-    """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
-    attributes = node.without("mode")
-    if node.attribute("mode", b"DCR") == b"DCR":
-        out.replace(node, attributes=attributes)
-        return
-    block = node.attribute("blocksize")
-    sizes = _known_image_sizes(node.inputs[0], out)
-    if sizes is None:
-        depth = out.fresh("depth")
-        out.replace(node, outputs=[depth], attributes=attributes)
-        channels = _channels(node.inputs[0], out)
-        _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
-        return
-    channels, height, width = sizes
-    rows, columns = height // block, width // block
-    parts = _reshaped(node.inputs[0], (0, channels, rows, block, columns, block), out)
-    moved = out.emit("Transpose", [parts], opset=OPSET, perm=[0, 1, 3, 5, 2, 4])
-    _reshaped(moved, (0, channels * block * block, rows, columns), out, node.outputs)
 
 
 def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
@@ -75,12 +54,35 @@ def _swap_channel_factors(
     data: str, parts: tuple[int, int], out: Rewriter, outputs: Sequence[str] | int = 1
 ) -> str:
     """Transpose the two factors of the channel dimension of an image."""
-    channels_last = out.emit("Transpose", [data], opset=OPSET, perm=[0, 2, 3, 1])
+    channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
     split = _reshaped(channels_last, (0, 0, 0, *parts), out)
-    swapped = out.emit("Transpose", [split], opset=OPSET, perm=[0, 1, 2, 4, 3])
+    swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
     joined = _reshaped(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
-    return out.emit("Transpose", [joined], outputs, opset=OPSET, perm=[0, 3, 1, 2])
+    return out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
 
 
 def _reshaped(data: str, shape: tuple[int, ...], out: Rewriter, outputs: Sequence[str] | int = 1) -> str:
-    return out.emit("Reshape", [data, out.constant(shape, "int64")], outputs, opset=OPSET)
+    return out.emit("Reshape", [data, out.int64(shape)], outputs)
+
+
+@adapter("SpaceToDepth", 28, 13)
+def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
+    """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
+    out = out.for_opset(OPSET)
+    attributes = node.without("mode")
+    if node.attribute("mode", b"DCR") == b"DCR":
+        out.replace(node, attributes=attributes)
+        return
+    block = node.attribute("blocksize")
+    sizes = _known_image_sizes(node.inputs[0], out)
+    if sizes is None:
+        depth = out.fresh("depth")
+        out.replace(node, outputs=[depth], attributes=attributes)
+        channels = _channels(node.inputs[0], out)
+        _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
+        return
+    channels, height, width = sizes
+    rows, columns = height // block, width // block
+    parts = _reshaped(node.inputs[0], (0, channels, rows, block, columns, block), out)
+    moved = out.emit("Transpose", [parts], perm=[0, 1, 3, 5, 2, 4])
+    _reshaped(moved, (0, channels * block * block, rows, columns), out, node.outputs)

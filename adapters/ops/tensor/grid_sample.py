@@ -10,17 +10,18 @@ from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.emit.arithmetic import clip
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
     COMPUTE_TYPES,
     OPSET,
     PixelTap,
-    as_int64,
     edge_tap,
     emit_pixel_table,
     require_image_shape,
     weighted_sum,
 )
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -30,6 +31,11 @@ NEW_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
+
+_LINEAR: dict[int, Callable[[Expression], Expression]] = {
+    0: lambda fraction: 1.0 - fraction,
+    1: lambda fraction: fraction,
+}
 
 
 class Interpolation(NamedTuple):
@@ -53,6 +59,7 @@ def rename_modes(node: Node, out: Rewriter) -> None:
 @adapter("GridSample", 16, 15)
 def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
+    out = out.for_opset(OPSET)
     data, grid = node.inputs
     interpolation = _read_interpolation(node)
     if (interpolation.mode, interpolation.padding) == ("cubic", "border"):
@@ -74,8 +81,8 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
         _taps(_coordinate(grid, axis, sizes, interpolation, out), size, interpolation, compute_type, out)
         for axis, size in enumerate(sizes)
     ]
-    transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], opset=OPSET, perm=[0, 2, 1])
-    sampled = out.emit("Reshape", [transposed, shape], opset=OPSET)
+    transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=[0, 2, 1])
+    sampled = out.emit("Reshape", [transposed, shape])
     rename_output(
         sampled if compute_type == element_type else _cast_from_float(sampled, element_type, out), node, out
     )
@@ -87,128 +94,103 @@ def _read_interpolation(node: Node) -> Interpolation:
     return Interpolation(NEW_MODES.get(mode, mode), padding, bool(node.attribute("align_corners", 0)))
 
 
+def _cast(value: str, element_type: str, out: Rewriter) -> str:
+    source = out.element_type(value)
+    if source == element_type:
+        return value
+    return out.cast(value, element_type, opset=13 if "bfloat16" in (source, element_type) else OPSET)
+
+
 def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out: Rewriter) -> str:
     """Return the output shape, in which 0 copies an unknown batch size."""
-    grid_shape = out.shape(grid)
-    if grid_shape is not None and None not in grid_shape[1:-1]:
-        return out.constant([batch or 0, channels, *grid_shape[1:-1]], "int64")
-    sizes = out.emit("Shape", [grid], opset=OPSET)
-    lengths = out.emit("Slice", [sizes], opset=OPSET, starts=[1], ends=[1 + spatial], axes=[0])
-    return out.emit("Concat", [out.constant([0, channels], "int64"), lengths], opset=OPSET, axis=0)
-
-
-def _coordinate(
-    grid: str, axis: int, sizes: Sequence[int], interpolation: Interpolation, out: Rewriter
-) -> str:
-    """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
-    spatial, size = len(sizes), sizes[axis]
-    # The grid lists the last axis first.
-    index = out.constant(spatial - 1 - axis, "int64")
-    normalized = out.emit("Gather", [grid, index], opset=OPSET, axis=spatial + 1)
-    normalized = out.emit("Reshape", [normalized, out.constant([0, -1], "int64")], opset=OPSET)
-    shifted = _binary("Add", normalized, 1.0, out)
-    if interpolation.align_corners:
-        return _binary("Mul", _binary("Div", shifted, 2.0, out), float(size - 1), out)
-    return _binary("Div", _binary("Sub", _binary("Mul", shifted, float(size), out), 1.0, out), 2.0, out)
+    known = [out.known_dimension(grid, axis) for axis in range(1, spatial + 1)]
+    sizes = [size for size in known if size is not None]
+    if len(sizes) == spatial:
+        return out.int64([batch or 0, channels, *sizes])
+    grid_shape = out.emit("Shape", [grid])
+    lengths = out.emit("Slice", [grid_shape], starts=[1], ends=[1 + spatial], axes=[0])
+    return out.emit("Concat", [out.int64([0, channels]), lengths], axis=0)
 
 
 def _taps(
-    coordinate: str, size: int, interpolation: Interpolation, element_type: str, out: Rewriter
+    coordinate: Expression, size: int, interpolation: Interpolation, element_type: str, out: Rewriter
 ) -> list[PixelTap]:
     if interpolation.mode == "nearest":
-        nearest = out.emit("Round", [coordinate], opset=11)
+        nearest = coordinate.apply("Round", opset=11)
         return [_tap(_bound(nearest, size, interpolation, out), "", size, interpolation, out)]
     coordinate = _bound(coordinate, size, interpolation, out)
-    lower = out.emit("Floor", [coordinate], opset=OPSET)
-    fraction = out.emit("Sub", [coordinate, lower], opset=OPSET)
+    lower = coordinate.apply("Floor")
+    fraction = coordinate - lower
     weights = _LINEAR if interpolation.mode == "linear" else _CUBIC
     taps = []
     for offset, weight in weights.items():
-        pixel = _binary("Add", lower, float(offset), out) if offset else lower
-        factor = weight(fraction, out)
+        pixel = lower + offset if offset else lower
+        factor = weight(fraction).name
         factor = factor if element_type == "float" else _cast_from_float(factor, element_type, out)
         taps.append(_tap(pixel, factor, size, interpolation, out))
     return taps
 
 
-def _tap(pixel: str, weight: str, size: int, interpolation: Interpolation, out: Rewriter) -> PixelTap:
+def _tap(pixel: Expression, weight: str, size: int, interpolation: Interpolation, out: Rewriter) -> PixelTap:
     """Return a tap whose pixel is clamped to the image; zero padding also marks pixels beyond the edge."""
     if interpolation.padding == "reflection":
-        pixel = _reflect(pixel, size, interpolation, out)
+        pixel = _reflect(pixel, size, interpolation)
     if interpolation.padding == "zeros":
-        return edge_tap(pixel, weight, size, out)
-    clamped = out.emit("Clip", [pixel], opset=6, min=0.0, max=float(size - 1))
-    return PixelTap(as_int64(clamped, out), "", weight)
+        return edge_tap(pixel.name, weight, size, out)
+    return PixelTap(out.cast(clip(pixel.name, 0.0, float(size - 1), out), "int64"), "", weight)
 
 
-def _bound(coordinate: str, size: int, interpolation: Interpolation, out: Rewriter) -> str:
-    if interpolation.padding == "reflection":
-        return _reflect(coordinate, size, interpolation, out)
-    if interpolation.padding == "border" and interpolation.mode != "cubic":
-        return out.emit("Clip", [coordinate], opset=6, min=0.0, max=float(size - 1))
-    return coordinate
-
-
-def _reflect(coordinate: str, size: int, interpolation: Interpolation, out: Rewriter) -> str:
+def _reflect(coordinate: Expression, size: int, interpolation: Interpolation) -> Expression:
     """Reflect a coordinate at the edges, repeatedly if necessary."""
     low, extent = (0.0, float(size - 1)) if interpolation.align_corners else (-0.5, float(size))
     # A single aligned pixel has no extent to divide by.
     if not extent:
-        return _binary("Mul", coordinate, 0.0, out)
-    distance = out.emit("Abs", [_binary("Sub", coordinate, low, out)], opset=OPSET)
-    reflections = out.emit("Floor", [_binary("Div", distance, extent, out)], opset=OPSET)
-    remainder = out.emit("Sub", [distance, _binary("Mul", reflections, extent, out)], opset=OPSET)
-    half_count = out.emit("Floor", [_binary("Div", reflections, 2.0, out)], opset=OPSET)
-    is_odd = out.emit("Sub", [reflections, _binary("Mul", half_count, 2.0, out)], opset=OPSET)
-    correction = out.emit(
-        "Sub", [out.constant(extent, "float"), _binary("Mul", remainder, 2.0, out)], opset=OPSET
-    )
-    folded = out.emit("Add", [remainder, out.emit("Mul", [is_odd, correction], opset=OPSET)], opset=OPSET)
-    return _binary("Add", folded, low, out)
+        return coordinate * 0.0
+    distance = abs(coordinate - low)
+    reflections = (distance / extent).apply("Floor")
+    remainder = distance - reflections * extent
+    is_odd = reflections - (reflections / 2.0).apply("Floor") * 2.0
+    return remainder + is_odd * (extent - remainder * 2.0) + low
 
 
-def _binary(op_type: str, value: str, number: float, out: Rewriter) -> str:
-    return out.emit(op_type, [value, out.constant(number, "float")], opset=OPSET)
-
-
-def _cast(value: str, element_type: str, out: Rewriter) -> str:
-    source = out.element_type(value)
-    if source == element_type:
-        return value
-    opset = 13 if "bfloat16" in (source, element_type) else OPSET
-    return out.emit("Cast", [value], opset=opset, to=BY_NAME[element_type].number)
+def _bound(coordinate: Expression, size: int, interpolation: Interpolation, out: Rewriter) -> Expression:
+    if interpolation.padding == "reflection":
+        return _reflect(coordinate, size, interpolation)
+    if interpolation.padding == "border" and interpolation.mode != "cubic":
+        return Expression(clip(coordinate.name, 0.0, float(size - 1), out), "float", out)
+    return coordinate
 
 
 def _cast_from_float(value: str, element_type: str, out: Rewriter) -> str:
     """Cast a float value to another type."""
-    opset = 13 if element_type == "bfloat16" else OPSET
-    return out.emit("Cast", [value], opset=opset, to=BY_NAME[element_type].number)
+    return out.cast(value, element_type, opset=13 if element_type == "bfloat16" else OPSET)
 
 
-def _lower_weight(fraction: str, out: Rewriter) -> str:
-    return out.emit("Sub", [out.constant(1.0, "float"), fraction], opset=OPSET)
+def _coordinate(
+    grid: str, axis: int, sizes: Sequence[int], interpolation: Interpolation, out: Rewriter
+) -> Expression:
+    """Return the coordinate of each point of the grid along an axis, in pixels: (batch, points)."""
+    spatial, size = len(sizes), float(sizes[axis])
+    # The grid lists the last axis first.
+    normalized = out.emit("Gather", [grid, out.int64(spatial - 1 - axis)], axis=spatial + 1)
+    shifted = Expression(reshape(normalized, (0, -1), out), "float", out) + 1.0
+    return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 
-def _cubic_weight(offset: int) -> Callable[[str, Rewriter], str]:
+def _cubic_weight(offset: int) -> Callable[[Expression], Expression]:
     """Return the weight function of the pixel at an offset from the lower pixel."""
+    a = CUBIC_COEFFICIENT
     is_inner = offset in (0, 1)
-    coefficients = (
-        (CUBIC_COEFFICIENT + 2, -(CUBIC_COEFFICIENT + 3), 0.0, 1.0)
-        if is_inner
-        else (CUBIC_COEFFICIENT, -5 * CUBIC_COEFFICIENT, 8 * CUBIC_COEFFICIENT, -4 * CUBIC_COEFFICIENT)
-    )
+    first, *middle, last = (a + 2, -(a + 3), 0.0, 1.0) if is_inner else (a, -5 * a, 8 * a, -4 * a)
 
-    def weight(fraction: str, out: Rewriter) -> str:
-        signed_distance = _binary("Sub", fraction, float(offset), out) if offset else fraction
-        distance = out.emit("Abs", [signed_distance], opset=OPSET)
-        total = _binary("Mul", distance, coefficients[0], out)
-        for coefficient in coefficients[1:-1]:
-            total = out.emit("Mul", [_binary("Add", total, coefficient, out), distance], opset=OPSET)
-        return _binary("Add", total, coefficients[-1], out)
+    def weight(fraction: Expression) -> Expression:
+        distance = abs(fraction - offset if offset else fraction)
+        total = distance * first
+        for coefficient in middle:
+            total = (total + coefficient) * distance
+        return total + last
 
     return weight
 
-
-_LINEAR: dict[int, Callable[[str, Rewriter], str]] = {0: _lower_weight, 1: lambda fraction, out: fraction}
 
 _CUBIC = {offset: _cubic_weight(offset) for offset in (-1, 0, 1, 2)}

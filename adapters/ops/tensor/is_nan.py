@@ -9,6 +9,9 @@ from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.model.node import Node
 
+LARGEST_FINITE = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
+"""Largest finite number of each type that comparisons support in every opset."""
+
 
 @adapter("IsInf", 10, 9)
 def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
@@ -21,6 +24,17 @@ def detect_infinity_by_comparison(node: Node, out: Rewriter) -> None:
     is_above = out.emit("Greater", [value, out.constant(upper_limit, element_type)])
     is_below = out.emit("Less", [value, out.constant(-lower_limit, element_type)])
     out.emit("Or", [is_above, is_below], node.outputs)
+
+
+def _comparable(name: str, out: Rewriter) -> tuple[str, str]:
+    """Return the value in a type that comparisons support in every opset, and that type.
+
+    Values of other types are cast to float, which keeps sign, infinity and NaN.
+    """
+    element_type = out.element_type(name)
+    if element_type in LARGEST_FINITE:
+        return name, element_type
+    return cast(name, "float", out), "float"
 
 
 @adapter("IsNaN", 9, 8)
@@ -39,18 +53,3 @@ def compute_sign_by_comparison(node: Node, out: Rewriter) -> None:
     zero = out.constant(0.0, element_type)
     flags = [cast(out.emit(test, [value, zero]), "float", out) for test in ("Greater", "Less")]
     cast(out.emit("Sub", flags), out.element_type(node.inputs[0]), out, node.outputs)
-
-
-LARGEST_FINITE = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
-"""Largest finite number of each type that comparisons support in every opset."""
-
-
-def _comparable(name: str, out: Rewriter) -> tuple[str, str]:
-    """Return the value in a type that comparisons support in every opset, and that type.
-
-    Values of other types are cast to float, which keeps sign, infinity and NaN.
-    """
-    element_type = out.element_type(name)
-    if element_type in LARGEST_FINITE:
-        return name, element_type
-    return cast(name, "float", out), "float"

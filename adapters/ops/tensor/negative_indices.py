@@ -11,7 +11,7 @@ from opshift.adapters.emit.indices import (
     is_negative,
     nonnegative_indices,
 )
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.node import Node, Tensor
 
 
@@ -45,13 +45,6 @@ def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
     out.replace(node, inputs=[indices, depth, values], attributes={"axis": axis})
 
 
-def _to_int64(indices: str, out: Rewriter) -> str:
-    """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
-    if out.element_type(indices) == "int64":
-        return indices
-    return out.emit("Cast", [indices], opset=INDICES_OPSET, to=BY_NAME["int64"].number)
-
-
 def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, str]:
     """Return nonnegative OneHot indices and the depth; indices below `-depth` become `depth`.
 
@@ -65,11 +58,9 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
         count = int(known_depth.values[0])
         shifted = (value + count if value < 0 else value for value in map(int, known_indices.values))
         in_range = tuple(count if value < 0 else value for value in shifted)
-        return out.tensor(Tensor("int64", known_indices.dims, in_range)), out.constant(count, "int64")
+        return out.tensor(Tensor("int64", known_indices.dims, in_range)), out.int64(count)
     indices = _to_int64(indices, out)
-    depth = (
-        _as_scalar(depth, out) if known_depth is None else out.constant(int(known_depth.values[0]), "int64")
-    )
+    depth = _as_scalar(depth, out) if known_depth is None else out.int64(int(known_depth.values[0]))
     indices = add_to_negative_indices(indices, depth, "int64", out)
     below_range = is_negative(indices, "int64", out)
     missing = out.emit(
@@ -78,7 +69,14 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
     return out.emit("Add", [indices, missing], opset=INDICES_OPSET), depth
 
 
+def _to_int64(indices: str, out: Rewriter) -> str:
+    """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
+    if out.element_type(indices) == "int64":
+        return indices
+    return out.cast(indices, "int64", opset=INDICES_OPSET)
+
+
 def _as_scalar(depth: str, out: Rewriter) -> str:
     """Return the depth, a scalar or a tensor of one element, as an int64 scalar."""
-    listed = out.emit("Reshape", [_to_int64(depth, out), out.constant([1], "int64")], opset=INDICES_OPSET)
+    listed = reshape(_to_int64(depth, out), (1,), out, opset=INDICES_OPSET)
     return out.emit("Squeeze", [listed], opset=INDICES_OPSET, axes=[0])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -19,7 +19,7 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     if not rank:
         raise CannotConvert(f"{data!r} is a scalar; NonZero can be rewritten only for rank 1 or higher")
     # The cast to bool first turns every nonzero element into 1.
-    flat = out.emit("Reshape", [cast(cast(data, "bool", out), "int64", out), out.constant([-1], "int64")])
+    flat = reshape(cast(cast(data, "bool", out), "int64", out), (-1,), out)
     quotient = _nonzero_positions(flat, out)
     rows = []
     for axis in reversed(range(1, rank)):
@@ -31,23 +31,23 @@ def collect_positions_in_loop(node: Node, out: Rewriter) -> None:
     out.emit("Concat", lists, node.outputs, axis=0)
 
 
-def _at_least_one(size: Dimension, out: Rewriter) -> str:
-    """Return a size as a divisor, with 0 replaced by 1."""
-    # Runtimes reject a divisor of 0 even if the dividend is empty.
-    if isinstance(size, int):
-        return out.constant([max(size, 1)], "int64")
-    is_zero = cast(out.emit("Equal", [size, out.constant([0], "int64")]), "int64", out)
-    return out.emit("Add", [size, is_zero])
-
-
 def _nonzero_positions(flags: str, out: Rewriter) -> str:
     """Return the positions of the ones in a list of ones and zeros."""
     body = LoopBuilder(out)
     found = body.input("int64", (None,))
-    position = body.emit("Reshape", [body.iteration, body.constant([1], "int64")])
+    position = reshape(body.iteration, (1,), body)
     # Repeating a position 0 times or once appends it only if its flag is set.
     repeated = body.emit("Tile", [position, body.emit("Gather", [flags, position])])
     body.output(body.emit("Concat", [found, repeated], axis=0), "int64", (None,))
     empty = out.tensor(Tensor("int64", (0,), ()))
     (positions,) = body.emit_loop(computed_dimension(flags, 0, out), [empty], out)
     return positions
+
+
+def _at_least_one(size: Dimension, out: Rewriter) -> str:
+    """Return a size as a divisor, with 0 replaced by 1."""
+    # Runtimes reject a divisor of 0 even if the dividend is empty.
+    if isinstance(size, int):
+        return out.int64([max(size, 1)])
+    is_zero = cast(out.emit("Equal", [size, out.int64([0])]), "int64", out)
+    return out.emit("Add", [size, is_zero])

@@ -1,4 +1,8 @@
-"""Identity: sequences as input (opset 14)."""
+"""Reshape, Squeeze, Unsqueeze, Shape and Identity.
+
+`axes` is an input since opset 13, `allowzero` exists since 14, `start` and `end` of Shape since 15, and
+Identity of sequences since 14.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,11 @@ from opshift.adapters.emit.indices import (
     require_nonempty,
     shape_without_axes,
 )
-from opshift.adapters.emit.shapes import SLICE_END
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.shapes import SLICE_END, reshape
 from opshift.model.node import Node, Tensor
+
+FILL_VALUES: dict[str, bytes | bool] = {"string": b"", "bool": False}
+"""Temporary elements by element type; all other types use 0."""
 
 
 @adapter("Identity", 14, 13)
@@ -40,8 +46,8 @@ def slice_whole_shape(node: Node, out: Rewriter) -> None:
     whole = out.fresh("shape")
     out.replace(node, outputs=[whole], attributes={})
     # With an unknown rank, Slice resolves negative and large bounds at run time as Shape does.
-    bounds = [out.constant([bound], "int64") for bound in (start or 0, SLICE_END if end is None else end)]
-    out.emit("Slice", [whole, *bounds, out.constant([0], "int64")], node.outputs)
+    bounds = [out.int64([bound]) for bound in (start or 0, SLICE_END if end is None else end)]
+    out.emit("Slice", [whole, *bounds, out.int64([0])], node.outputs)
 
 
 def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
@@ -49,10 +55,6 @@ def _nonnegative_bound(bound: int | None, rank: int | None) -> int | None:
     if bound is None or rank is None:
         return bound
     return min(max(bound + rank if bound < 0 else bound, 0), rank)
-
-
-FILL_VALUES = {"string": b"", "bool": False}
-"""Temporary elements by element type; all other types use 0."""
 
 
 @adapter("Reshape", 14, 13)
@@ -85,7 +87,7 @@ def _has_no_zero(data: str, shape: str, out: Rewriter) -> bool:
 def _fill_and_slice(node: Node, out: Rewriter) -> None:
     """Add elements to empty data so that every dimension is at least 1, reshape, and slice them off."""
     data, shape = node.inputs
-    zero, one = (out.constant([each], "int64") for each in (0, 1))
+    zero, one = (out.int64([each]) for each in (0, 1))
     is_empty = _equal_as_int64(out.emit("Size", [data]), zero, out)
     filled_shape = out.emit("Add", [shape, _equal_as_int64(shape, zero, out)])
     # Abs counts the inferred dimension, -1, as 1.
@@ -94,18 +96,18 @@ def _fill_and_slice(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(data)
     element = out.constant([FILL_VALUES.get(element_type, 0)], element_type)
     filler = out.emit("Expand", [element, missing])
-    flat = out.emit("Reshape", [data, out.constant([-1], "int64")])
+    flat = reshape(data, (-1,), out)
     filled = out.emit("Reshape", [out.emit("Concat", [flat, filler], axis=0), filled_shape])
     # An inferred dimension ends at 0 if the data is empty, and at the largest int32 (no limit) otherwise.
-    limit = out.emit("Mul", [out.emit("Sub", [one, is_empty]), out.constant([2**31 - 1], "int64")])
-    is_inferred = _equal_as_int64(shape, out.constant([-1], "int64"), out)
+    limit = out.emit("Mul", [out.emit("Sub", [one, is_empty]), out.int64([2**31 - 1])])
+    is_inferred = _equal_as_int64(shape, out.int64([-1]), out)
     ends = out.emit("Add", [shape, out.emit("Mul", [is_inferred, out.emit("Add", [limit, one])])])
     out.emit("Slice", [filled, out.emit("Sub", [shape, shape]), ends], node.outputs)
 
 
 def _equal_as_int64(values: str, number: str, out: Rewriter) -> str:
     """Return 1 where a value equals the number, and 0 elsewhere."""
-    return out.emit("Cast", [out.emit("Equal", [values, number])], to=BY_NAME["int64"].number)
+    return out.cast(out.emit("Equal", [values, number]), "int64")
 
 
 @adapter("Squeeze", 13, 11)
@@ -122,6 +124,18 @@ def move_squeeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
     out.emit("Reshape", [data, shape_without_axes(data, chosen, out)], node.outputs)
 
 
+def _emit_constant_axes(node: Node, out: Rewriter) -> bool:
+    """Emit the node with `axes` as an attribute and return true, if they are constant or omitted."""
+    axes = node.input(1)
+    known = out.constant_value(axes)
+    if axes and known is None:
+        return False
+    # Some model checkers require axes in ascending order.
+    attributes = {} if known is None else {"axes": sorted(known.values)}
+    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
+    return True
+
+
 @adapter("Unsqueeze", 13, 11)
 def move_unsqueeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
     """Move constant axes to the attribute; for computed axes, emit a Reshape with dimensions of 1 added."""
@@ -134,23 +148,11 @@ def move_unsqueeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
         # Always raises: the axes are not a constant, and the rank of the output depends on their count.
         out.require_constant(axes, "input axes")
     rank = out.rank(data)
-    ones = out.constant([1] * (rank + (count or 0)), "int64")
+    ones = out.int64([1] * (rank + (count or 0)))
     if not rank:
         out.emit("Reshape", [data, ones], node.outputs)
         return
     remaining = kept_axes_mask(count_axes(axes, rank + (count or 0), out), out)
-    data_axes = out.emit("Reshape", [out.emit("NonZero", [remaining]), out.constant([-1], "int64")])
+    data_axes = reshape(out.emit("NonZero", [remaining]), (-1,), out)
     shape = out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)
     out.emit("Reshape", [data, shape], node.outputs)
-
-
-def _emit_constant_axes(node: Node, out: Rewriter) -> bool:
-    """Emit the node with `axes` as an attribute and return true, if they are constant or omitted."""
-    axes = node.input(1)
-    known = out.constant_value(axes)
-    if axes and known is None:
-        return False
-    # Some model checkers require axes in ascending order.
-    attributes = {} if known is None else {"axes": sorted(known.values)}
-    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
-    return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -25,16 +26,16 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     first, second = (entries, steps) if time_axis else (steps, entries)
     pairs = [divmod(row, second) for row in range(first * second)]
     step = out.tensor(Tensor("int64", (first, second), tuple(pair[time_axis] for pair in pairs)))
-    aligned = out.emit("Reshape", [lengths, out.constant([-1, 1] if time_axis else [1, -1], "int64")])
+    aligned = out.emit("Reshape", [lengths, out.int64([-1, 1] if time_axis else [1, -1])])
     source = _source_step(step, aligned, out)
     # Strides of one time step and one batch entry, counted in rows.
     strides = (1, steps) if time_axis else (entries, 1)
     offset = out.tensor(
         Tensor("int64", (first, second), tuple(pair[1 - time_axis] * strides[1] for pair in pairs))
     )
-    source_rows = out.emit("Add", [out.emit("Mul", [source, out.constant(strides[0], "int64")]), offset])
-    rows = out.emit("Reshape", [data, out.constant([first * second, -1], "int64")])
-    indices = out.emit("Reshape", [source_rows, out.constant([-1], "int64")])
+    source_rows = out.emit("Add", [out.emit("Mul", [source, out.int64(strides[0])]), offset])
+    rows = reshape(data, (first * second, -1), out)
+    indices = reshape(source_rows, (-1,), out)
     gathered = out.emit("Gather", [rows, indices], axis=0)
     out.emit("Reshape", [gathered, out.emit("Shape", [data])], node.outputs)
 
@@ -43,6 +44,6 @@ def _source_step(step: str, length: str, out: Rewriter) -> str:
     """Return `length - 1 - step` for steps below the length, and the step itself beyond it."""
     # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
     is_reversed = cast(out.emit("Less", [cast(each, "float", out) for each in (step, length)]), "int64", out)
-    last = out.emit("Sub", [length, out.constant(1, "int64")])
-    doubled = out.emit("Mul", [step, out.constant(2, "int64")])
+    last = out.emit("Sub", [length, out.int64(1)])
+    doubled = out.emit("Mul", [step, out.int64(2)])
     return out.emit("Add", [step, out.emit("Mul", [is_reversed, out.emit("Sub", [last, doubled])])])

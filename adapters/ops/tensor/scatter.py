@@ -1,4 +1,8 @@
-"""Scatter (introduced in opset 9), as Gather from the data and the updates concatenated."""
+"""Scatter, ScatterElements, ScatterND and TensorScatter.
+
+Before its introduction in opset 9, Scatter is a Gather from the data and the updates concatenated. Before
+`reduction` was added in opsets 16 and 18, a table of updates and targets is reduced.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +23,7 @@ from opshift.adapters.emit.shapes import (
     dimension,
     dimension_tensor,
     index_range,
+    reshape,
     shape_tensor,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
@@ -28,6 +33,25 @@ from opshift.model.node import Node, Tensor
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of indices to emit as a constant; more are computed at run time."""
+
+MAX_TABLE_ELEMENTS = 1 << 20
+"""Limit for the elements of the table of updates and targets: it grows with the product of both."""
+
+COMBINING_OPERATORS = {
+    b"add": ("Add", "ReduceSum"),
+    b"mul": ("Mul", "ReduceProd"),
+    b"max": ("Max", "ReduceMax"),
+    b"min": ("Min", "ReduceMin"),
+}
+"""For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
+
+VALUE_BITS = {"int32": 31, "int64": 63}
+"""Number of bits of each integer type without the sign."""
+
+FLOATS = ("float", "double", "float16")
+
+SHAPE_REMEDY = "add a value_info with the shape of each input"
+"""Remedy for unknown shapes."""
 
 
 @adapter("Scatter", 9, 8)
@@ -69,7 +93,7 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     data, indices = node.inputs[:2]
     axis = node.attribute("axis", 0) % out.rank(data)
     targets = flatten_element_indices(data, indices, axis, out)
-    count = out.emit("Reshape", [out.emit("Size", [data]), out.constant([1], "int64")])
+    count = reshape(out.emit("Size", [data]), (1,), out)
     positions = index_range(count, out)
     body = LoopBuilder(out)
     sources = body.input("int64", (None,))
@@ -83,24 +107,7 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
 
 
 def _flatten(name: str, out: Rewriter) -> str:
-    return out.emit("Reshape", [name, out.constant([-1], "int64")])
-
-
-MAX_TABLE_ELEMENTS = 1 << 20
-"""Limit for the elements of the table of updates and targets: it grows with the product of both."""
-
-COMBINING_OPERATORS = {
-    b"add": ("Add", "ReduceSum"),
-    b"mul": ("Mul", "ReduceProd"),
-    b"max": ("Max", "ReduceMax"),
-    b"min": ("Min", "ReduceMin"),
-}
-"""For each reduction, the operator that combines two tensors and the one that reduces a dimension."""
-
-VALUE_BITS = {"int32": 31, "int64": 63}
-"""Number of bits of each integer type without the sign."""
-
-FLOATS = ("float", "double", "float16")
+    return reshape(name, (-1,), out)
 
 
 @adapter(("ScatterND", "ScatterElements"), 18, 16)
@@ -127,19 +134,18 @@ def combine_add_mul_updates(node: Node, out: Rewriter) -> None:
 @adapter("ScatterND", 11, 10)
 def scatter_rows(node: Node, out: Rewriter) -> None:
     """Flatten the data to rows, one for each possible index tuple, and write the rows with Scatter."""
+    out = out.for_opset(INDICES_OPSET)
     data, indices, updates = node.inputs
     rank = out.rank(indices)
-    rows = out.emit("Flatten", [data], axis=index_depth(indices, out), opset=INDICES_OPSET)
-    new_rows = out.emit("Flatten", [updates], axis=rank - 1, opset=INDICES_OPSET)
-    column = out.constant([-1, 1], "int64")
-    row_indices = out.emit("Reshape", [flatten_index_tuples(data, indices, out), column], opset=INDICES_OPSET)
+    rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
+    new_rows = out.emit("Flatten", [updates], axis=rank - 1)
+    column = out.int64([-1, 1])
+    row_indices = out.emit("Reshape", [flatten_index_tuples(data, indices, out), column])
     # Scatter requires one index for each element of the updates.
-    expanded = out.emit(
-        "Expand", [row_indices, out.emit("Shape", [new_rows], opset=INDICES_OPSET)], opset=INDICES_OPSET
-    )
-    scattered = out.emit("Scatter", [rows, expanded, new_rows], axis=0, opset=INDICES_OPSET)
-    shape = out.emit("Shape", [data], opset=INDICES_OPSET)
-    out.emit("Reshape", [scattered, shape], node.outputs, opset=INDICES_OPSET)
+    expanded = out.emit("Expand", [row_indices, out.emit("Shape", [new_rows])])
+    scattered = out.emit("Scatter", [rows, expanded, new_rows], axis=0)
+    shape = out.emit("Shape", [data])
+    out.emit("Reshape", [scattered, shape], node.outputs)
 
 
 def _combine(node: Node, out: Rewriter) -> None:
@@ -157,32 +163,16 @@ def _combine(node: Node, out: Rewriter) -> None:
         )
     combine, reduce = COMBINING_OPERATORS[reduction]
     rows, row_length, count = _table_sizes(node, out)
-    targets = out.emit("Reshape", [_flat_targets(node, out), out.constant([count, 1, 1], "int64")])
-    row_numbers = out.emit("Reshape", [out.constant(range(rows), "int64"), out.constant([rows, 1], "int64")])
+    targets = reshape(_flat_targets(node, out), (count, 1, 1), out)
+    row_numbers = reshape(out.int64(range(rows)), (rows, 1), out)
     is_target = out.emit("Equal", [targets, row_numbers])
-    new_rows = out.emit("Reshape", [updates, out.constant([count, 1, row_length], "int64")])
+    new_rows = reshape(updates, (count, 1, row_length), out)
     # Dimensions: update, target row, element of the row.
     table = out.emit("Where", [is_target, new_rows, _identity_value(reduction, element_type, out)])
     # In opset 11 all four reductions have `axes` as an attribute.
     reduced = out.emit(reduce, [table], opset=11, axes=[0], keepdims=0)
     shaped = out.emit("Reshape", [reduced, out.emit("Shape", [data])])
     out.emit(combine, [data, shaped], node.outputs)
-
-
-def _flat_targets(node: Node, out: Rewriter) -> str:
-    """Return the flat position of the row or element that each update changes."""
-    data, indices = node.inputs[:2]
-    if node.op_type == "ScatterND":
-        return flatten_index_tuples(data, indices, out)
-    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
-
-
-def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
-    """Return the constant that leaves every other value unchanged in a reduction."""
-    limit = float("inf") if element_type in FLOATS else 2 ** VALUE_BITS[element_type]
-    lowest, highest = -limit, limit if element_type in FLOATS else limit - 1
-    value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
-    return out.constant(value, element_type)
 
 
 def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
@@ -208,8 +198,20 @@ def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
     return prod(data_shape[:depth]), prod(data_shape[depth:]), count
 
 
-SHAPE_REMEDY = "add a value_info with the shape of each input"
-"""Remedy for unknown shapes."""
+def _flat_targets(node: Node, out: Rewriter) -> str:
+    """Return the flat position of the row or element that each update changes."""
+    data, indices = node.inputs[:2]
+    if node.op_type == "ScatterND":
+        return flatten_index_tuples(data, indices, out)
+    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+
+
+def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
+    """Return the constant that leaves every other value unchanged in a reduction."""
+    limit = float("inf") if element_type in FLOATS else 2 ** VALUE_BITS[element_type]
+    lowest, highest = -limit, limit if element_type in FLOATS else limit - 1
+    value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
+    return out.constant(value, element_type)
 
 
 @adapter("TensorScatter", 24, 23)
@@ -227,7 +229,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     count = dimension(update, axis, out)
     offsets = index_range(dimension_tensor(count, out), out) if isinstance(count, str) else _range(count, out)
     if node.input(2):
-        starts = out.emit("Reshape", [node.input(2), out.constant([-1, 1], "int64")])
+        starts = reshape(node.input(2), (-1, 1), out)
         offsets = out.emit("Add", [starts, offsets])
     if node.attribute("mode", b"linear") == b"circular":
         offsets = out.emit("Mod", [offsets, dimension_tensor(dimension(cache, axis, out), out)])
@@ -239,4 +241,4 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
 
 
 def _range(count: int, out: Rewriter) -> str:
-    return out.constant(tuple(range(count)), "int64")
+    return out.int64(tuple(range(count)))

@@ -1,4 +1,7 @@
-"""Slice: bounds as inputs and steps (opset 10), and negative axes (opset 11)."""
+"""Slice: bounds as inputs and steps (opset 10), and negative axes (opset 11).
+
+Before opset 10, a slice with computed bounds or with steps gathers the elements along each axis.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,29 @@ MAX_CONSTANT_INDICES = 1 << 16
 
 BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
+
+Bound = int | str
+"""A number, or the name of a double scalar."""
+
+ARITHMETIC_OPSET = 13
+"""Opset of the emitted nodes, except Range, which is written for opset 11."""
+
+
+class AxisSlice(NamedTuple):
+    """The slice of one axis."""
+
+    axis: int
+    start: Bound
+    end: Bound
+    step: Bound
+
+
+class SliceReach(NamedTuple):
+    """The size of an axis, and the lowest and highest end that a slice of it can have, as double scalars."""
+
+    size: str
+    lowest: str
+    highest: str
 
 
 @adapter("Slice", 11, 10)
@@ -56,31 +82,6 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         bounds = {"axes": axes, "starts": starts, "ends": ends}
         out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
     _gather_slices(data, others, indices, node, out)
-
-
-def _gather_slices(
-    data: str, cuts: list[AxisSlice], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
-) -> None:
-    """Emit one Gather per axis, with constant indices where they are known and computed ones elsewhere."""
-    for cut, known in zip(cuts, indices, strict=True):
-        outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
-        if known is None:
-            data = gather_axis_slice(data, node.inputs[0], cut, outputs, out)
-        else:
-            data = out.emit("Gather", [data, out.constant(known, "int64")], outputs, axis=cut.axis)
-
-
-def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] | None:
-    """Return the indices that an axis slice selects, or `None` if they are unknown or too many."""
-    shape = out.shape(data)
-    size = shape[cut.axis] if shape is not None else None
-    if size is None or size > MAX_CONSTANT_INDICES or any(isinstance(bound, str) for bound in cut[1:]):
-        return None
-    _, start, end, step = map(int, cut)
-    if step < 0:
-        # ONNX clamps the start of a backward slice to the first element; a Python slice would be empty.
-        start = max(start, -size)
-    return tuple(range(*slice(start, end, step).indices(size)))
 
 
 def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
@@ -138,15 +139,6 @@ def _sum(numbers: str, out: Rewriter) -> str:
     return out.emit("ReduceSum", [numbers], opset=INDICES_OPSET, axes=[0], keepdims=0)
 
 
-def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
-    """Return one of the bounds: a number if it is constant, else the name of a double scalar."""
-    known = out.constant_value(bounds)
-    if known is not None:
-        return int(known.values[position])
-    bound = out.emit("Gather", [bounds, out.constant(position, "int64")], opset=INDICES_OPSET, axis=0)
-    return cast(bound, "double", out)
-
-
 def _bound_count(bounds: str, out: Rewriter) -> int:
     shape = out.shape(bounds)
     if shape is None or shape[0] is None:
@@ -157,28 +149,38 @@ def _bound_count(bounds: str, out: Rewriter) -> int:
     return shape[0]
 
 
-Bound = int | str
-"""A number, or the name of a double scalar."""
-
-ARITHMETIC_OPSET = 13
-"""Opset of the emitted nodes, except Range, which is written for opset 11."""
-
-
-class AxisSlice(NamedTuple):
-    """The slice of one axis."""
-
-    axis: int
-    start: Bound
-    end: Bound
-    step: Bound
+def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
+    """Return one of the bounds: a number if it is constant, else the name of a double scalar."""
+    known = out.constant_value(bounds)
+    if known is not None:
+        return int(known.values[position])
+    bound = out.emit("Gather", [bounds, out.int64(position)], opset=INDICES_OPSET, axis=0)
+    return cast(bound, "double", out)
 
 
-class SliceReach(NamedTuple):
-    """The size of an axis, and the lowest and highest end that a slice of it can have, as double scalars."""
+def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] | None:
+    """Return the indices that an axis slice selects, or `None` if they are unknown or too many."""
+    shape = out.shape(data)
+    size = shape[cut.axis] if shape is not None else None
+    if size is None or size > MAX_CONSTANT_INDICES or any(isinstance(bound, str) for bound in cut[1:]):
+        return None
+    _, start, end, step = map(int, cut)
+    if step < 0:
+        # ONNX clamps the start of a backward slice to the first element; a Python slice would be empty.
+        start = max(start, -size)
+    return tuple(range(*slice(start, end, step).indices(size)))
 
-    size: str
-    lowest: str
-    highest: str
+
+def _gather_slices(
+    data: str, cuts: list[AxisSlice], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
+) -> None:
+    """Emit one Gather per axis, with constant indices where they are known and computed ones elsewhere."""
+    for cut, known in zip(cuts, indices, strict=True):
+        outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
+        if known is None:
+            data = gather_axis_slice(data, node.inputs[0], cut, outputs, out)
+        else:
+            data = out.emit("Gather", [data, out.int64(known)], outputs, axis=cut.axis)
 
 
 def gather_axis_slice(
@@ -193,14 +195,13 @@ def gather_axis_slice(
         outputs: Names of the outputs, or their number.
         out: The rewriter to emit with.
     """
+    out = out.for_opset(ARITHMETIC_OPSET)
     reach = _slice_reach(cast(dimension_scalar(whole, cut.axis, out), "double", out), cut.step, out)
     start, end = (_nonnegative_bound(bound, reach.size, out) for bound in (cut.start, cut.end))
     start = _clamp(out.constant(0.0, "double"), start, reach.highest, out)
     end = _clamp(reach.lowest, end, reach.highest, out)
     indices = out.emit("Range", [start, end, _as_value(cut.step, out)], opset=11)
-    return out.emit(
-        "Gather", [data, cast(indices, "int64", out)], outputs, opset=ARITHMETIC_OPSET, axis=cut.axis
-    )
+    return out.emit("Gather", [data, cast(indices, "int64", out)], outputs, axis=cut.axis)
 
 
 def _slice_reach(size: str, step: Bound, out: Rewriter) -> SliceReach:
@@ -212,9 +213,16 @@ def _slice_reach(size: str, step: Bound, out: Rewriter) -> SliceReach:
             size, out.constant(-1.0, "double"), _binary("Sub", size, out.constant(1.0, "double"), out)
         )
     backward = _is_negative(step, out)
-    return SliceReach(
-        size, out.emit("Neg", [backward], opset=ARITHMETIC_OPSET), _binary("Sub", size, backward, out)
-    )
+    return SliceReach(size, out.emit("Neg", [backward]), _binary("Sub", size, backward, out))
+
+
+def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
+    return out.emit(op_type, [first, second])
+
+
+def _is_negative(value: str, out: Rewriter) -> str:
+    """Return 1 if the value is negative and 0 otherwise, as a double."""
+    return cast(_binary("Less", value, out.constant(0.0, "double"), out), "double", out)
 
 
 def _nonnegative_bound(bound: Bound, size: str, out: Rewriter) -> str:
@@ -225,24 +233,13 @@ def _nonnegative_bound(bound: Bound, size: str, out: Rewriter) -> str:
     return _binary("Add", value, _binary("Mul", _is_negative(value, out), size, out), out)
 
 
-def _clamp(lowest: str, value: str, highest: str, out: Rewriter) -> str:
-    """Return the value limited to the range from `lowest` to `highest`."""
-    # Relu, because some runtimes implement it for doubles but not Min and Max.
-    above = out.emit("Relu", [_binary("Sub", value, lowest, out)], opset=ARITHMETIC_OPSET)
-    below = out.emit(
-        "Relu", [_binary("Sub", highest, _binary("Add", lowest, above, out), out)], opset=ARITHMETIC_OPSET
-    )
-    return _binary("Sub", highest, below, out)
-
-
-def _is_negative(value: str, out: Rewriter) -> str:
-    """Return 1 if the value is negative and 0 otherwise, as a double."""
-    return cast(_binary("Less", value, out.constant(0.0, "double"), out), "double", out)
-
-
 def _as_value(bound: Bound, out: Rewriter) -> str:
     return bound if isinstance(bound, str) else out.constant(float(bound), "double")
 
 
-def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
-    return out.emit(op_type, [first, second], opset=ARITHMETIC_OPSET)
+def _clamp(lowest: str, value: str, highest: str, out: Rewriter) -> str:
+    """Return the value limited to the range from `lowest` to `highest`."""
+    # Relu, because some runtimes implement it for doubles but not Min and Max.
+    above = out.emit("Relu", [_binary("Sub", value, lowest, out)])
+    below = out.emit("Relu", [_binary("Sub", highest, _binary("Add", lowest, above, out), out)])
+    return _binary("Sub", highest, below, out)

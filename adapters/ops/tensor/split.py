@@ -48,7 +48,7 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
     last = size - part * (parts - 1)
     if last < 0:
         raise CannotConvert(f"{size} elements in parts of {part} fill fewer than {parts} outputs")
-    inputs = [data] if part == last else [data, out.constant([*[part] * (parts - 1), last], "int64")]
+    inputs = [data] if part == last else [data, out.int64([*[part] * (parts - 1), last])]
     out.replace(node, inputs=inputs, attributes=attributes)
 
 
@@ -61,10 +61,10 @@ def move_sizes_to_attribute(node: Node, out: Rewriter) -> None:
         split = {} if known is None else {"split": known.values}
         out.replace(node, inputs=[data], attributes={**node.attributes, **split})
         return
-    axis = out.constant([node.attribute("axis", 0)], "int64")
-    end = out.constant([0], "int64")
+    axis = out.int64([node.attribute("axis", 0)])
+    end = out.int64([0])
     for position, part in enumerate(node.outputs):
-        start, index = end, out.constant([position], "int64")
+        start, index = end, out.int64([position])
         end = out.emit("Add", [start, out.emit("Gather", [sizes, index], axis=0)])
         # An omitted output has an empty name; its size still counts for the start of the next one.
         if part:
@@ -81,9 +81,9 @@ def add_default_axis(node: Node, out: Rewriter) -> None:
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
     """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
     # For axis -1, axis + 1 is 0 and would select nothing.
-    bounds = [out.constant([each], "int64") for each in (axis, axis + 1 or 2**31 - 1, 0)]
+    bounds = [out.int64([each]) for each in (axis, axis + 1 or 2**31 - 1, 0)]
     size = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
-    increased = out.emit("Add", [size, out.constant([parts - 1], "int64")])
-    part = out.emit("Div", [increased, out.constant([parts], "int64")])
-    last = out.emit("Sub", [size, out.emit("Mul", [part, out.constant([parts - 1], "int64")])])
+    increased = out.emit("Add", [size, out.int64([parts - 1])])
+    part = out.emit("Div", [increased, out.int64([parts])])
+    last = out.emit("Sub", [size, out.emit("Mul", [part, out.int64([parts - 1])])])
     return out.emit("Concat", [*[part] * (parts - 1), last], axis=0)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -24,11 +24,11 @@ def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
     known = out.constant_value(tiles)
     if known is not None:
         repeats = [1] * axis + [int(known.scalar)] + [1] * (rank - axis - 1)
-        out.replace(node, inputs=[data, out.constant(repeats, "int64")])
+        out.replace(node, inputs=[data, out.int64(repeats)])
         return
-    count = out.emit("Cast", [tiles], to=BY_NAME["int64"].number)
-    count = out.emit("Reshape", [count, out.constant([1], "int64")])
-    parts = [out.constant([1] * axis, "int64"), count, out.constant([1] * (rank - axis - 1), "int64")]
+    count = out.cast(tiles, "int64")
+    count = reshape(count, (1,), out)
+    parts = [out.int64([1] * axis), count, out.int64([1] * (rank - axis - 1))]
     out.replace(node, inputs=[data, out.emit("Concat", parts, axis=0)])
 
 

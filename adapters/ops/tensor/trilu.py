@@ -7,7 +7,7 @@ import operator
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range
+from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -50,7 +50,7 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
     across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))
-    distance = out.emit("Sub", [across, out.emit("Reshape", [down, out.constant([-1, 1], "int64")])])
+    distance = out.emit("Sub", [across, reshape(down, (-1, 1), out)])
     return cast(distance, "float", out)
 
 

@@ -10,7 +10,7 @@ import math
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import index_range
+from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -39,6 +39,16 @@ def select_elements(node: Node, out: Rewriter) -> None:
         out.emit("Gather", [both, out.emit("Add", [positions, offsets])], node.outputs, axis=0)
 
 
+def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
+    """Emit the sum of both values, one multiplied by 1 and the other by 0."""
+    wide = ARITHMETIC_TYPES.get(element_type, element_type)
+    weight = cast(node.inputs[0], wide, out)
+    other = out.emit("Sub", [out.constant(1, wide), weight])
+    pairs = zip(node.inputs[1:], (weight, other), strict=True)
+    parts = [out.emit("Mul", [cast(name, wide, out), each]) for name, each in pairs]
+    cast(out.emit("Add", parts), element_type, out, node.outputs)
+
+
 def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
     """Return the shape of the output, the number of its elements, and the flat position of each.
 
@@ -49,7 +59,7 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     if shape is not None:
         count = math.prod(shape)
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
-        return shape, out.constant(count, "int64"), positions
+        return shape, out.int64(count), positions
     condition, *values = node.inputs
     if out.element_type(values[0]) not in FLOAT_TYPES:
         raise CannotConvert(
@@ -62,50 +72,16 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
         mixed = out.emit("Add", [mixed, name])
     sizes = out.emit("Shape", [mixed])
     total = out.emit("Size", [mixed])
-    listed = out.emit("Reshape", [total, out.constant([1], "int64")])
+    listed = reshape(total, (1,), out)
     return sizes, total, out.emit("Reshape", [index_range(listed, out), sizes])
 
 
-def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
-    """Emit the sum of both values, one multiplied by 1 and the other by 0."""
-    wide = ARITHMETIC_TYPES.get(element_type, element_type)
-    weight = cast(node.inputs[0], wide, out)
-    other = out.emit("Sub", [out.constant(1, wide), weight])
-    pairs = zip(node.inputs[1:], (weight, other), strict=True)
-    parts = [out.emit("Mul", [cast(name, wide, out), each]) for name, each in pairs]
-    cast(out.emit("Add", parts), element_type, out, node.outputs)
-
-
-@adapter("OneHot", 9, 8)
-def gather_values_by_match(node: Node, out: Rewriter) -> None:
-    """Compare each index with every class, and gather the off or on value by the result."""
-    indices, depth, values = node.inputs
-    axis = node.attribute("axis", -1)
-    if axis < -1:
-        axis += out.rank(indices) + 1
-    numbers = cast(indices, "int64", out)
-    if axis == -1:
-        # A last dimension can be added without knowing the rank.
-        shape = out.emit("Concat", [out.emit("Shape", [indices]), out.constant([1], "int64")], axis=0)
-        column, trailing = out.emit("Reshape", [numbers, shape]), 0
-    else:
-        column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
-    classes = _classes(depth, trailing, out)
-    matches = cast(out.emit("Equal", [column, classes]), "int64", out)
-    out.emit("Gather", [values, matches], node.outputs, axis=0)
-
-
-@adapter("Compress", 9, 8)
-def gather_kept_positions(node: Node, out: Rewriter) -> None:
-    """Gather the positions at which the condition is true."""
-    known = out.constant_value(node.inputs[1])
-    if known is None:
-        positions = _flatten(out.emit("NonZero", node.inputs[1:], opset=9), out)
-    else:
-        positions = out.constant([index for index, is_kept in enumerate(known.values) if is_kept], "int64")
-    axis = node.attribute("axis")
-    data = node.inputs[0] if axis is not None else _flatten(node.inputs[0], out)
-    out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)
+def _constant_shape(shape: tuple[int | None, ...] | None) -> Shape | None:
+    """Return the shape if it is fully known and not too large for a constant, else `None`."""
+    sizes = tuple(size for size in shape or () if size is not None)
+    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > MAX_CONSTANT_ELEMENTS:
+        return None
+    return sizes
 
 
 def _broadcast_shape(names: tuple[str, ...], out: Rewriter) -> tuple[int | None, ...] | None:
@@ -124,18 +100,33 @@ def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
     return None if None in sizes else next((size for size in sizes if size != 1), 1)
 
 
-def _constant_shape(shape: tuple[int | None, ...] | None) -> Shape | None:
-    """Return the shape if it is fully known and not too large for a constant, else `None`."""
-    sizes = tuple(size for size in shape or () if size is not None)
-    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > MAX_CONSTANT_ELEMENTS:
-        return None
-    return sizes
+def _flatten(name: str, out: Rewriter) -> str:
+    return reshape(name, (-1,), out)
 
 
 def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:
     if isinstance(shape, str):
         return out.emit("Expand", [name, shape])
-    return name if out.shape(name) == shape else out.emit("Expand", [name, out.constant(shape, "int64")])
+    return name if out.shape(name) == shape else out.emit("Expand", [name, out.int64(shape)])
+
+
+@adapter("OneHot", 9, 8)
+def gather_values_by_match(node: Node, out: Rewriter) -> None:
+    """Compare each index with every class, and gather the off or on value by the result."""
+    indices, depth, values = node.inputs
+    axis = node.attribute("axis", -1)
+    if axis < -1:
+        axis += out.rank(indices) + 1
+    numbers = cast(indices, "int64", out)
+    if axis == -1:
+        # A last dimension can be added without knowing the rank.
+        shape = out.emit("Concat", [out.emit("Shape", [indices]), out.int64([1])], axis=0)
+        column, trailing = out.emit("Reshape", [numbers, shape]), 0
+    else:
+        column, trailing = out.emit("Unsqueeze", [numbers], axes=[axis]), out.rank(indices) - axis
+    classes = _classes(depth, trailing, out)
+    matches = cast(out.emit("Equal", [column, classes]), "int64", out)
+    out.emit("Gather", [values, matches], node.outputs, axis=0)
 
 
 def _classes(depth: str, trailing: int, out: Rewriter) -> str:
@@ -144,10 +135,19 @@ def _classes(depth: str, trailing: int, out: Rewriter) -> str:
     if known is not None:
         count = int(known.values[0])
         return out.tensor(Tensor("int64", (count, *[1] * trailing), tuple(range(count))))
-    limit = out.emit("Reshape", [cast(depth, "int64", out), out.constant([1], "int64")])
-    shape = out.constant([-1, *[1] * trailing], "int64")
+    limit = reshape(cast(depth, "int64", out), (1,), out)
+    shape = out.int64([-1, *[1] * trailing])
     return out.emit("Reshape", [index_range(limit, out), shape])
 
 
-def _flatten(name: str, out: Rewriter) -> str:
-    return out.emit("Reshape", [name, out.constant([-1], "int64")])
+@adapter("Compress", 9, 8)
+def gather_kept_positions(node: Node, out: Rewriter) -> None:
+    """Gather the positions at which the condition is true."""
+    known = out.constant_value(node.inputs[1])
+    if known is None:
+        positions = _flatten(out.emit("NonZero", node.inputs[1:], opset=9), out)
+    else:
+        positions = out.int64([index for index, is_kept in enumerate(known.values) if is_kept])
+    axis = node.attribute("axis")
+    data = node.inputs[0] if axis is not None else _flatten(node.inputs[0], out)
+    out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)

@@ -15,50 +15,13 @@ from opshift.model.tensors import read_tensor
 
 Number = TypeVar("Number", int, float)
 
+LEAF = b"LEAF"
 
-def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
-    """Read and validate the trees of a node.
-
-    Args:
-        node: a TreeEnsembleRegressor or TreeEnsembleClassifier.
-        kind: the prefix of the attributes with the votes: `target` or `class`.
-        targets: the number of targets or classes.
-        out: provides the element type of the input.
-
-    Raises:
-        CannotConvert: the nodes do not form trees, or a leaf has no vote.
-    """
-    names = ("nodes_values", f"{kind}_weights", "base_values")
-    splits, weights, base = (_numbers(node, name) for name in names)
-    nodes = _Nodes(node, len(splits.values))
-    types = {out.element_type(node.inputs[0]), *(each.element_type for each in (splits, weights, base))}
-    return Forest(
-        element_type="double" if "double" in types else "float",
-        targets=targets,
-        base=base.values,
-        modes=nodes.modes,
-        features=_branch_values(node.attribute("nodes_featureids"), 0, nodes),
-        splits=_branch_values(splits.values, 0.0, nodes),
-        tracks=nodes.tracks,
-        children=nodes.children,
-        votes=_votes(node, kind, targets, weights.values, nodes),
-        trees=nodes.trees,
-    )
-
-
-def _numbers(node: Node, name: str) -> Tensor:
-    """Return numbers from a list of floats, or from the attribute `<name>_as_tensor` of any precision."""
-    values = node.attribute(name, ())
-    tensor = node.attribute(f"{name}_as_tensor")
-    if tensor is None:
-        return Tensor("float", (len(values),), tuple(values))
-    element_type = BY_NUMBER.get(tensor.data_type)
-    if values or element_type is None or element_type.name not in ("float", "double"):
-        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or is set in addition to {name}")
-    contents = read_tensor(tensor)
-    if contents is None:
-        raise CannotConvert(f"{name}_as_tensor does not contain its values")
-    return Tensor(contents.element_type, (len(contents.values),), contents.values)
+MODES = {
+    b"BRANCH_LEQ": 0, b"BRANCH_LT": 1, b"BRANCH_GTE": 2, b"BRANCH_GT": 3, b"BRANCH_EQ": 4, b"BRANCH_NEQ": 5,
+    LEAF: 0,
+}  # fmt: skip
+"""Numbers of the comparisons. A leaf that is a whole tree may have any, because both sides are equal."""
 
 
 @dataclass(frozen=True)
@@ -140,48 +103,6 @@ class _Nodes:
         return found
 
 
-def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes) -> list[list[Vote]]:
-    """Return the votes of each node; votes at branches are ignored."""
-    found: list[list[Vote]] = [[] for _ in range(nodes.count)]
-    names = [f"{kind}_{name}" for name in ("treeids", "nodeids", "ids")]
-    for name in names:
-        _require_length(node, name, len(weights))
-    columns = [node.attribute(name, ()) for name in names]
-    for tree, node_id, target, weight in zip(*columns, weights, strict=True):
-        position = nodes.positions.get((tree, node_id))
-        if position is None or not 0 <= target < targets:
-            raise CannotConvert(
-                f"a weight refers to {kind} {target} at node {node_id} of tree {tree}, "
-                "but one of them does not exist"
-            )
-        if not nodes.children[position]:
-            found[position].append(Vote(target, weight))
-    for (tree, node_id), sides, votes in zip(nodes.positions, nodes.children, found, strict=True):
-        if not sides and not votes:
-            raise CannotConvert(f"leaf {node_id} of tree {tree} has no weight", remedy="add a weight of 0")
-    return found
-
-
-def _branch_values(column: Sequence[Number], default: Number, nodes: _Nodes) -> list[Number]:
-    """Return a column with the entries of leaves replaced by a default."""
-    return [value if sides else default for value, sides in zip(column, nodes.children, strict=True)]
-
-
-def _require_length(node: Node, name: str, count: int) -> None:
-    length = len(node.attribute(name, ()))
-    if length != count:
-        raise CannotConvert(f"{name} has {length} entries, expected {count} as in the related lists")
-
-
-LEAF = b"LEAF"
-
-MODES = {
-    b"BRANCH_LEQ": 0, b"BRANCH_LT": 1, b"BRANCH_GTE": 2, b"BRANCH_GT": 3, b"BRANCH_EQ": 4, b"BRANCH_NEQ": 5,
-    LEAF: 0,
-}  # fmt: skip
-"""Numbers of the comparisons. A leaf that is a whole tree may have any, because both sides are equal."""
-
-
 class Vote(NamedTuple):
     """The weight that a leaf adds to one target."""
 
@@ -223,3 +144,81 @@ class Forest:
         for tree in self.trees:
             found |= set.intersection(*({vote.target for vote in leaf} for leaf in self.leaves(tree)))
         return found
+
+
+def read_forest(node: Node, kind: str, targets: int, out: Rewriter) -> Forest:
+    """Read and validate the trees of a node.
+
+    Args:
+        node: a TreeEnsembleRegressor or TreeEnsembleClassifier.
+        kind: the prefix of the attributes with the votes: `target` or `class`.
+        targets: the number of targets or classes.
+        out: provides the element type of the input.
+
+    Raises:
+        CannotConvert: the nodes do not form trees, or a leaf has no vote.
+    """
+    names = ("nodes_values", f"{kind}_weights", "base_values")
+    splits, weights, base = (_numbers(node, name) for name in names)
+    nodes = _Nodes(node, len(splits.values))
+    types = {out.element_type(node.inputs[0]), *(each.element_type for each in (splits, weights, base))}
+    return Forest(
+        element_type="double" if "double" in types else "float",
+        targets=targets,
+        base=base.values,
+        modes=nodes.modes,
+        features=_branch_values(node.attribute("nodes_featureids"), 0, nodes),
+        splits=_branch_values(splits.values, 0.0, nodes),
+        tracks=nodes.tracks,
+        children=nodes.children,
+        votes=_votes(node, kind, targets, weights.values, nodes),
+        trees=nodes.trees,
+    )
+
+
+def _numbers(node: Node, name: str) -> Tensor:
+    """Return numbers from a list of floats, or from the attribute `<name>_as_tensor` of any precision."""
+    values = node.attribute(name, ())
+    tensor = node.attribute(f"{name}_as_tensor")
+    if tensor is None:
+        return Tensor("float", (len(values),), tuple(values))
+    element_type = BY_NUMBER.get(tensor.data_type)
+    if values or element_type is None or element_type.name not in ("float", "double"):
+        raise CannotConvert(f"{name}_as_tensor is neither float nor double, or is set in addition to {name}")
+    contents = read_tensor(tensor)
+    if contents is None:
+        raise CannotConvert(f"{name}_as_tensor does not contain its values")
+    return Tensor(contents.element_type, (len(contents.values),), contents.values)
+
+
+def _branch_values(column: Sequence[Number], default: Number, nodes: _Nodes) -> list[Number]:
+    """Return a column with the entries of leaves replaced by a default."""
+    return [value if sides else default for value, sides in zip(column, nodes.children, strict=True)]
+
+
+def _votes(node: Node, kind: str, targets: int, weights: Sequence[float], nodes: _Nodes) -> list[list[Vote]]:
+    """Return the votes of each node; votes at branches are ignored."""
+    found: list[list[Vote]] = [[] for _ in range(nodes.count)]
+    names = [f"{kind}_{name}" for name in ("treeids", "nodeids", "ids")]
+    for name in names:
+        _require_length(node, name, len(weights))
+    columns = [node.attribute(name, ()) for name in names]
+    for tree, node_id, target, weight in zip(*columns, weights, strict=True):
+        position = nodes.positions.get((tree, node_id))
+        if position is None or not 0 <= target < targets:
+            raise CannotConvert(
+                f"a weight refers to {kind} {target} at node {node_id} of tree {tree}, "
+                "but one of them does not exist"
+            )
+        if not nodes.children[position]:
+            found[position].append(Vote(target, weight))
+    for (tree, node_id), sides, votes in zip(nodes.positions, nodes.children, found, strict=True):
+        if not sides and not votes:
+            raise CannotConvert(f"leaf {node_id} of tree {tree} has no weight", remedy="add a weight of 0")
+    return found
+
+
+def _require_length(node: Node, name: str, count: int) -> None:
+    length = len(node.attribute(name, ()))
+    if length != count:
+        raise CannotConvert(f"{name} has {length} entries, expected {count} as in the related lists")

@@ -1,4 +1,4 @@
-"""LabelEncoder, upgrade: keys and values replaced the list of classes in version 2."""
+"""LabelEncoder: keys and values replaced the list of classes in version 2; version 4 added tensors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,20 @@ from struct import pack, unpack
 from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Attributes, Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.model.tensors import require_tensor
+
+LIST_SUFFIXES = {
+    "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
+    "float": "floats", "double": "floats",
+}  # fmt: skip
+"""Suffix of the attribute that lists keys or values of an element type."""
+
+SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
+"""Element type of the lists with each suffix."""
 
 
 @adapter("LabelEncoder", 1, 2, domain="ai.onnx.ml")
@@ -33,16 +42,6 @@ def convert_classes_to_pairs(node: Node, out: Rewriter) -> None:
     else:
         lists = {"keys_int64s": [*range(len(classes))], "values_strings": [*classes]}
     out.replace(node, attributes={**kept, **lists})
-
-
-LIST_SUFFIXES = {
-    "string": "strings", "int64": "int64s", "int32": "int64s", "int16": "int64s",
-    "float": "floats", "double": "floats",
-}  # fmt: skip
-"""Suffix of the attribute that lists keys or values of an element type."""
-
-SUFFIX_TYPES = {"strings": "string", "int64s": "int64", "floats": "float"}
-"""Element type of the lists with each suffix."""
 
 
 @adapter("LabelEncoder", 4, 2, domain="ai.onnx.ml")
@@ -97,10 +96,6 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**kept, "classes_strings": classes})
 
 
-def _default_names(node: Node) -> Sequence[str]:
-    return [name for name in node.attributes if name in ("default_float", "default_int64", "default_string")]
-
-
 def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
     """Return the element type of the keys or values, and the keys or values."""
     attribute = node.attribute(f"{side}_tensor")
@@ -114,7 +109,19 @@ def _read_side(node: Node, side: str) -> tuple[str, Sequence[Any]]:
     raise CannotConvert(f"the node has no {side}")
 
 
-def _default_attribute(node: Node, element_type: str) -> dict[str, Any]:
+def _round_to_float(value: float) -> float:
+    """Return the nearest float32, or NaN if the value is too large."""
+    try:
+        return float(unpack("<f", pack("<f", value))[0])
+    except OverflowError:
+        return math.nan
+
+
+def _default_names(node: Node) -> Sequence[str]:
+    return [name for name in node.attributes if name in ("default_float", "default_int64", "default_string")]
+
+
+def _default_attribute(node: Node, element_type: str) -> Attributes:
     """Return the default tensor as the attribute for its element type."""
     attribute = node.attribute("default_tensor")
     if attribute is None:
@@ -123,11 +130,3 @@ def _default_attribute(node: Node, element_type: str) -> dict[str, Any]:
     if element_type == "double" and _round_to_float(value) != value and not math.isnan(value):
         raise CannotConvert("the default is double, and float does not represent it exactly")
     return {f"default_{LIST_SUFFIXES[element_type].removesuffix('s')}": value}
-
-
-def _round_to_float(value: float) -> float:
-    """Return the nearest float32, or NaN if the value is too large."""
-    try:
-        return float(unpack("<f", pack("<f", value))[0])
-    except OverflowError:
-        return math.nan

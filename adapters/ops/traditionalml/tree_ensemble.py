@@ -1,16 +1,15 @@
-"""TreeEnsembleRegressor and TreeEnsembleClassifier, upgrade: TreeEnsemble since ai.onnx.ml 5.
+"""TreeEnsembleRegressor and TreeEnsembleClassifier, which TreeEnsemble replaced in ai.onnx.ml 5.
 
-TreeEnsemble has neither base values nor labels; separate nodes add them.
+TreeEnsemble has neither base values nor labels; separate nodes add them. Version 3 added numbers as tensors.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from struct import pack, unpack
-from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Attributes, Rewriter
 from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
 from opshift.adapters.ops.traditionalml.tree_scores import (
     AGGREGATES,
@@ -29,6 +28,12 @@ from opshift.model.tensors import require_tensor
 
 MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which may be 0"
 """Remedy for targets without a vote in some rows."""
+
+TENSOR_SUFFIX = "_as_tensor"
+"""Suffix of the attributes that version 3 added."""
+
+IGNORED_LIST = "nodes_hitrates"
+"""Frequency of each node in training. It has no effect on results, so it may be dropped."""
 
 
 @adapter("TreeEnsembleRegressor", 3, 5, domain="ai.onnx.ml")
@@ -63,6 +68,25 @@ def convert_classifier(node: Node, out: Rewriter) -> None:
         _convert_score_per_class(node, forest, out)
 
 
+@adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
+def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
+    """Move tensors to the lists of the same names, if float represents their numbers."""
+    tensors = [name for name in node.attributes if name.endswith(TENSOR_SUFFIX)]
+    lists = {}
+    for name in tensors:
+        list_name = name.removesuffix(TENSOR_SUFFIX)
+        if list_name == IGNORED_LIST:
+            continue
+        values = require_tensor(node.attribute(name)).values
+        lists[list_name] = [*values]
+        if any(not _fits_float(value) for value in values):
+            raise CannotConvert(
+                f"{name} has numbers that float does not represent exactly",
+                remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
+            )
+    out.replace(node, attributes={**node.without(*tensors), **lists})
+
+
 def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     """Return the transform to apply after TreeEnsemble, and the one to leave to TreeEnsemble.
 
@@ -89,6 +113,19 @@ def _target_transforms(node: Node, forest: Forest) -> tuple[bytes, bytes]:
     return b"NONE", transform
 
 
+def _require_base_values(forest: Forest, count: int) -> None:
+    if forest.base and len(forest.base) != count:
+        raise CannotConvert(f"the node has {len(forest.base)} base_values, expected {count} or none")
+
+
+def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
+    strings: tuple[bytes, ...] = node.attribute("classlabels_strings", ())
+    numbers: tuple[int, ...] = node.attribute("classlabels_int64s", ())
+    if bool(strings) == bool(numbers):
+        raise CannotConvert("exactly one of classlabels_strings and classlabels_int64s must be set")
+    return strings or numbers
+
+
 def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     """Convert two classes with votes for the first only: its score determines both.
 
@@ -106,11 +143,27 @@ def _convert_single_score(node: Node, forest: Forest, out: Rewriter) -> None:
     if out.is_used(node.output(0)):
         threshold = out.constant(0.5 if is_share else 0.0, forest.element_type)
         is_second = emit_ai_onnx(
-            "Reshape", [emit_ai_onnx("Greater", [score, threshold], out), out.constant([-1], "int64")], out
+            "Reshape", [emit_ai_onnx("Greater", [score, threshold], out), out.int64([-1])], out
         )
         _emit_labels(emit_cast(is_second, "", out, to="int64"), node, out)
     if out.is_used(node.output(1)):
         _emit_both_scores(score, is_share, transform, forest.element_type, node.output(1), out)
+
+
+def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> str:
+    """Emit the sums of votes and base values under the name `result`."""
+    base_stages = base_value_stages(forest.base, forest.element_type)
+    votes = out.fresh("votes") if base_stages else result
+    emit_ensemble(node, forest, votes, out)
+    apply_stages(votes, base_stages, result, out)
+    return result
+
+
+def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
+    labels = _labels(node)
+    suffix = "strings" if isinstance(labels[0], bytes) else "int64s"
+    mapping: Attributes = {"keys_int64s": [*range(len(labels))], f"values_{suffix}": [*labels]}
+    out.emit("LabelEncoder", [index], [node.output(0)], **mapping)
 
 
 def _emit_both_scores(
@@ -139,15 +192,6 @@ def _convert_score_per_class(node: Node, forest: Forest, out: Rewriter) -> None:
         apply_stages(scores, stages, result, out)
 
 
-def _emit_class_scores(node: Node, forest: Forest, result: str, out: Rewriter) -> str:
-    """Emit the sums of votes and base values under the name `result`."""
-    base_stages = base_value_stages(forest.base, forest.element_type)
-    votes = out.fresh("votes") if base_stages else result
-    emit_ensemble(node, forest, votes, out)
-    apply_stages(votes, base_stages, result, out)
-    return result
-
-
 def _require_agreement(forest: Forest, has_label: bool) -> None:
     """Refuse scores per class for which onnxruntime differs from the specification."""
     guaranteed = forest.guaranteed_targets()
@@ -166,52 +210,6 @@ def _require_agreement(forest: Forest, has_label: bool) -> None:
     votes_are_positive = all(vote.weight > 0 for vote in forest.all_votes())
     if has_label and not forest.base and not votes_are_positive and len(guaranteed) < forest.targets:
         raise CannotConvert("onnxruntime never chooses a class without a vote", remedy=MISSING_VOTE_REMEDY)
-
-
-def _require_base_values(forest: Forest, count: int) -> None:
-    if forest.base and len(forest.base) != count:
-        raise CannotConvert(f"the node has {len(forest.base)} base_values, expected {count} or none")
-
-
-def _emit_labels(index: str, node: Node, out: Rewriter) -> None:
-    labels = _labels(node)
-    suffix = "strings" if isinstance(labels[0], bytes) else "int64s"
-    mapping: dict[str, Any] = {"keys_int64s": [*range(len(labels))], f"values_{suffix}": [*labels]}
-    out.emit("LabelEncoder", [index], [node.output(0)], **mapping)
-
-
-def _labels(node: Node) -> tuple[int, ...] | tuple[bytes, ...]:
-    strings: tuple[bytes, ...] = node.attribute("classlabels_strings", ())
-    numbers: tuple[int, ...] = node.attribute("classlabels_int64s", ())
-    if bool(strings) == bool(numbers):
-        raise CannotConvert("exactly one of classlabels_strings and classlabels_int64s must be set")
-    return strings or numbers
-
-
-TENSOR_SUFFIX = "_as_tensor"
-"""Suffix of the attributes that version 3 added."""
-
-IGNORED_LIST = "nodes_hitrates"
-"""Frequency of each node in training. It has no effect on results, so it may be dropped."""
-
-
-@adapter(("TreeEnsembleRegressor", "TreeEnsembleClassifier"), 3, 1, domain="ai.onnx.ml")
-def move_tensors_to_float_lists(node: Node, out: Rewriter) -> None:
-    """Move tensors to the lists of the same names, if float represents their numbers."""
-    tensors = [name for name in node.attributes if name.endswith(TENSOR_SUFFIX)]
-    lists = {}
-    for name in tensors:
-        list_name = name.removesuffix(TENSOR_SUFFIX)
-        if list_name == IGNORED_LIST:
-            continue
-        values = require_tensor(node.attribute(name)).values
-        lists[list_name] = [*values]
-        if any(not _fits_float(value) for value in values):
-            raise CannotConvert(
-                f"{name} has numbers that float does not represent exactly",
-                remedy="round them if the model tolerates it, or keep ai.onnx.ml at 3 or later",
-            )
-    out.replace(node, attributes={**node.without(*tensors), **lists})
 
 
 def _fits_float(value: float) -> bool:

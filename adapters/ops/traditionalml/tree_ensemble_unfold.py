@@ -1,13 +1,13 @@
-"""TreeEnsemble, downgrade to TreeEnsembleRegressor: one list of branches and leaves, by tree and node id."""
+"""TreeEnsemble as TreeEnsembleRegressor: one list of branches and leaves, by tree and node id."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Attributes, Rewriter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.ops.traditionalml.forest import LEAF, MODES
 from opshift.adapters.ops.traditionalml.tree_scores import AGGREGATES, TRANSFORMS
@@ -23,6 +23,18 @@ MODE_NAMES = {number: name for name, number in MODES.items() if name != LEAF}
 
 MAX_NODES = 1 << 20
 """Limit of listed nodes: a node with two parents is listed twice, so trees can grow exponentially."""
+
+
+class _Entry(NamedTuple):
+    """A row of the node list: ids, comparison and children of a branch; a leaf has the defaults."""
+
+    tree: int
+    node_id: int
+    mode: bytes = LEAF
+    feature: int = 0
+    split: float = 0.0
+    track: int = 0
+    children: tuple[int, int] = (0, 0)
 
 
 @adapter("TreeEnsemble", 5, 4, domain="ai.onnx.ml")
@@ -51,16 +63,8 @@ def convert_to_regressor(node: Node, out: Rewriter) -> None:
         cast(scores, element_type, out, node.outputs)
 
 
-class _Entry(NamedTuple):
-    """A row of the node list: ids, comparison and children of a branch; a leaf has the defaults."""
-
-    tree: int
-    node_id: int
-    mode: bytes = LEAF
-    feature: int = 0
-    split: float = 0.0
-    track: int = 0
-    children: tuple[int, int] = (0, 0)
+def _name_of(names: Mapping[bytes, int], number: int) -> bytes:
+    return next(name for name, candidate in names.items() if candidate == number)
 
 
 class _TreeLister:
@@ -80,12 +84,14 @@ class _TreeLister:
         for tree, root in enumerate(node.attribute("tree_roots")):
             self._list_tree(tree, root)
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> Attributes:
         """Return the attributes of TreeEnsembleRegressor that describe the trees."""
         entries, votes = self._entries, self._votes
         targets = self._node.attribute("leaf_targetids")
         weights = [self._weights.values[leaf] for _, _, leaf in votes]
-        attributes = {
+        splits = [each.split for each in entries]
+        is_double = "double" in (self._splits.element_type, self._weights.element_type)
+        return {
             "nodes_treeids": [each.tree for each in entries],
             "nodes_nodeids": [each.node_id for each in entries],
             "nodes_modes": [each.mode for each in entries],
@@ -96,14 +102,9 @@ class _TreeLister:
             "target_treeids": [tree for tree, _, _ in votes],
             "target_nodeids": [node_id for _, node_id, _ in votes],
             "target_ids": [targets[leaf] for _, _, leaf in votes],
+            **_numbers("nodes_values", splits, is_double),
+            **_numbers("target_weights", weights, is_double),
         }
-        splits = [each.split for each in entries]
-        is_double = "double" in (self._splits.element_type, self._weights.element_type)
-        return (
-            attributes
-            | _numbers("nodes_values", splits, is_double)
-            | _numbers("target_weights", weights, is_double)
-        )
 
     def _list_tree(self, tree: int, root: int) -> None:
         """List a tree from its root.
@@ -167,11 +168,7 @@ def _member_sets(node: Node, modes: Sequence[int]) -> dict[int, list[float]]:
     return found
 
 
-def _numbers(name: str, values: list[float], is_double: bool) -> dict[str, Any]:
+def _numbers(name: str, values: list[float], is_double: bool) -> Attributes:
     if is_double:
         return {f"{name}_as_tensor": Tensor("double", (len(values),), tuple(values))}
     return {name: values}
-
-
-def _name_of(names: Mapping[bytes, int], number: int) -> bytes:
-    return next(name for name, candidate in names.items() if candidate == number)

@@ -6,12 +6,12 @@ SOFTMAX and LOGISTIC. It remains NONE where it would have an effect.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.rewriter import Attributes, Rewriter
 from opshift.adapters.ops.traditionalml.forest import Forest, Vote
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
@@ -26,6 +26,8 @@ TRANSFORMS = MappingProxyType({b"NONE": 0, b"SOFTMAX": 1, b"LOGISTIC": 2, b"SOFT
 
 Stage = Callable[[str, str, Rewriter], object]
 """Emits a stage that reads the value of the first name and produces that of the second."""
+
+_TRANSFORM_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})})
 
 
 def emit_ai_onnx(op_type: str, inputs: list[str], out: Rewriter, result: str = "", **attributes: Any) -> str:
@@ -57,65 +59,6 @@ def emit_ensemble(
         emit_ai_onnx("Div", [total, out.constant(float(trees), forest.element_type)], out, name)
 
 
-def apply_stages(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
-    """Apply stages to a value in order; the last one produces `result`."""
-    for position, stage in enumerate(stages, start=1):
-        output = result if position == len(stages) else out.fresh("scores")
-        stage(name, output, out)
-        name = output
-
-
-def base_value_stages(base: tuple[float, ...], element_type: str) -> list[Stage]:
-    """Return the stage that adds base values, or none if all are zero."""
-
-    def add(name: str, result: str, out: Rewriter) -> None:
-        emit_ai_onnx("Add", [name, out.constant(base, element_type)], out, result)
-
-    return [add] if any(base) else []
-
-
-def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
-    """Return the stages that apply the transform and cast to float, the type of all results."""
-    to_float: list[Stage] = [emit_cast] if element_type == "double" else []
-    if transform == b"NONE":
-        return to_float
-    if transform in _TRANSFORM_OPERATORS:
-        return [partial(_emit_operator, transform), *to_float]
-    return [*to_float, partial(_emit_regressor, transform, targets)]
-
-
-def read_transform(node: Node) -> bytes:
-    """Return the `post_transform` of a node.
-
-    Raises:
-        CannotConvert: the transform is unknown.
-    """
-    transform: bytes = node.attribute("post_transform", b"NONE")
-    if transform not in TRANSFORMS:
-        raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}")
-    return transform
-
-
-def emit_cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
-    """Emit a Cast at opset 9."""
-    return emit_ai_onnx("Cast", [name], out, result, to=BY_NAME[to].number)
-
-
-_TRANSFORM_OPERATORS = MappingProxyType({b"SOFTMAX": ("Softmax", {"axis": 1}), b"LOGISTIC": ("Sigmoid", {})})
-
-
-def _emit_operator(transform: bytes, name: str, result: str, out: Rewriter) -> None:
-    op_type, attributes = _TRANSFORM_OPERATORS[transform]
-    emit_ai_onnx(op_type, [name], out, result, **attributes)
-
-
-def _emit_regressor(transform: bytes, targets: int, name: str, result: str, out: Rewriter) -> None:
-    """Apply a transform without an operator in ai.onnx by a LinearRegressor with an identity matrix."""
-    identity = [float(row == column) for row in range(targets) for column in range(targets)]
-    attributes: dict[str, Any] = {"coefficients": identity, "targets": targets, "post_transform": transform}
-    out.emit("LinearRegressor", [name], [result], **attributes)
-
-
 class TreeTable:
     """Trees of a forest; a tree is written once for each vote of its leaf with the most votes.
 
@@ -135,7 +78,7 @@ class TreeTable:
             for copy in range(max(map(len, forest.leaves(tree)))):
                 self._add_tree(tree[0], copy)
 
-    def attributes(self) -> dict[str, Any]:
+    def attributes(self) -> Attributes:
         """Return the attributes of TreeEnsemble that describe its trees."""
         forest, branches = self._forest, self._branches
         element_type = forest.element_type
@@ -192,5 +135,61 @@ class TreeTable:
         return len(self._leaves) - 1
 
 
-def _tensor(element_type: str, values: list[Any]) -> Tensor:
+def _tensor(element_type: str, values: Sequence[float]) -> Tensor:
     return Tensor(element_type, (len(values),), tuple(values))
+
+
+def emit_cast(name: str, result: str, out: Rewriter, to: str = "float") -> str:
+    """Emit a Cast at opset 9."""
+    return emit_ai_onnx("Cast", [name], out, result, to=BY_NAME[to].number)
+
+
+def apply_stages(name: str, stages: list[Stage], result: str, out: Rewriter) -> None:
+    """Apply stages to a value in order; the last one produces `result`."""
+    for position, stage in enumerate(stages, start=1):
+        output = result if position == len(stages) else out.fresh("scores")
+        stage(name, output, out)
+        name = output
+
+
+def base_value_stages(base: tuple[float, ...], element_type: str) -> list[Stage]:
+    """Return the stage that adds base values, or none if all are zero."""
+
+    def add(name: str, result: str, out: Rewriter) -> None:
+        emit_ai_onnx("Add", [name, out.constant(base, element_type)], out, result)
+
+    return [add] if any(base) else []
+
+
+def final_stages(transform: bytes, targets: int, element_type: str) -> list[Stage]:
+    """Return the stages that apply the transform and cast to float, the type of all results."""
+    to_float: list[Stage] = [emit_cast] if element_type == "double" else []
+    if transform == b"NONE":
+        return to_float
+    if transform in _TRANSFORM_OPERATORS:
+        return [partial(_emit_operator, transform), *to_float]
+    return [*to_float, partial(_emit_regressor, transform, targets)]
+
+
+def _emit_operator(transform: bytes, name: str, result: str, out: Rewriter) -> None:
+    op_type, attributes = _TRANSFORM_OPERATORS[transform]
+    emit_ai_onnx(op_type, [name], out, result, **attributes)
+
+
+def _emit_regressor(transform: bytes, targets: int, name: str, result: str, out: Rewriter) -> None:
+    """Apply a transform without an operator in ai.onnx by a LinearRegressor with an identity matrix."""
+    identity = [float(row == column) for row in range(targets) for column in range(targets)]
+    attributes: Attributes = {"coefficients": identity, "targets": targets, "post_transform": transform}
+    out.emit("LinearRegressor", [name], [result], **attributes)
+
+
+def read_transform(node: Node) -> bytes:
+    """Return the `post_transform` of a node.
+
+    Raises:
+        CannotConvert: the transform is unknown.
+    """
+    transform: bytes = node.attribute("post_transform", b"NONE")
+    if transform not in TRANSFORMS:
+        raise CannotConvert(f"unknown post_transform {transform.decode(errors='replace')!r}")
+    return transform

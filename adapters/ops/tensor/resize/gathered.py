@@ -14,7 +14,6 @@ from opshift.adapters.ops.tensor.resize.request import (
 )
 from opshift.adapters.ops.tensor.resize.samples import ONE, ResizeAxis, Samples, Sampling, sample_axis
 from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, repeat_to_length
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -39,24 +38,6 @@ def expand_resize(node: Node, out: Rewriter) -> None:
     rename_output(_cast(data, compute_type, element_type, out), node, out)
 
 
-def has_same_samples(
-    axes: Mapping[int, ResizeAxis],
-    sampling: Sampling,
-    other_axes: Mapping[int, ResizeAxis],
-    other_sampling: Sampling,
-    vectors: Vectors,
-) -> bool:
-    """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
-    for axis, resized in axes.items():
-        if is_unchanged(resized, sampling) and is_unchanged(other_axes[axis], other_sampling):
-            continue
-        if not _is_same(
-            sample_axis(resized, sampling, vectors), sample_axis(other_axes[axis], other_sampling, vectors)
-        ):
-            return False
-    return True
-
-
 def _types(node: Node, sampling: Sampling, out: Rewriter) -> tuple[str, str]:
     """Return the element type of the data and the one to compute in, both empty if pixels are only copied."""
     if sampling.mode == "nearest" and sampling.coordinates != "tf_crop_and_resize":
@@ -77,7 +58,7 @@ def _types(node: Node, sampling: Sampling, out: Rewriter) -> tuple[str, str]:
 def _cast(data: str, source: str, target: str, out: Rewriter) -> str:
     if source == target:
         return data
-    return out.emit("Cast", [data], opset=OPSET, to=BY_NAME[target].number)
+    return out.cast(data, target, opset=OPSET)
 
 
 def _weighted_sum(
@@ -119,6 +100,24 @@ def _fill_outside(
 
 def _is_all_inside(inside: Vector) -> bool:
     return isinstance(inside, tuple) and all(inside)
+
+
+def has_same_samples(
+    axes: Mapping[int, ResizeAxis],
+    sampling: Sampling,
+    other_axes: Mapping[int, ResizeAxis],
+    other_sampling: Sampling,
+    vectors: Vectors,
+) -> bool:
+    """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
+    for axis, resized in axes.items():
+        if is_unchanged(resized, sampling) and is_unchanged(other_axes[axis], other_sampling):
+            continue
+        if not _is_same(
+            sample_axis(resized, sampling, vectors), sample_axis(other_axes[axis], other_sampling, vectors)
+        ):
+            return False
+    return True
 
 
 def _is_same(first_samples: Samples, second_samples: Samples) -> bool:

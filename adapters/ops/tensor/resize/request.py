@@ -9,7 +9,6 @@ from typing import NamedTuple
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.ops.tensor.resize.samples import HALF, ONE, ZERO, ResizeAxis, Sampling
 from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vector, Vectors, round_to_float32
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -92,6 +91,48 @@ def read_axes(node: Node, request: ResizeRequest, out: Rewriter, vectors: Vector
     return _with_region(axes, node, request, out)
 
 
+def _size(data: str, axis: int, out: Rewriter) -> Vector:
+    shape = out.shape(data)
+    known = _number(shape[axis]) if shape else None
+    if known is not None:
+        return known
+    shape_name = out.emit("Shape", [data], opset=OPSET)
+    dim = out.emit("Gather", [shape_name, out.int64([axis])], opset=OPSET, axis=0)
+    return out.cast(dim, "float", opset=OPSET)
+
+
+def _number(dim: int | None) -> Vector | None:
+    return None if dim is None else (float(dim),)
+
+
+def _with_region(
+    axes: dict[int, ResizeAxis], node: Node, request: ResizeRequest, out: Rewriter
+) -> dict[int, ResizeAxis]:
+    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
+    if text_attribute(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
+        return axes
+    if not request.roi:
+        raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
+    count = len(request.axes)
+    bounds = _elements(request.roi, 2 * count, out)
+    return {
+        axis: resized._replace(start=bounds[index], end=bounds[index + count])
+        for index, (axis, resized) in enumerate(axes.items())
+    }
+
+
+def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
+    """Return each element of an input as a float vector of length 1."""
+    known = out.constant_value(name)
+    if known is not None:
+        if len(known.values) != count:
+            raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
+        return [(round_to_float32(value),) for value in known.values]
+    if out.element_type(name) != "float":
+        name = out.cast(name, "float", opset=OPSET)
+    return [out.emit("Gather", [name, out.int64([index])], opset=OPSET, axis=0) for index in range(count)]
+
+
 def _axes_from_scales(
     node: Node, request: ResizeRequest, sizes: Mapping[int, Vector], out: Rewriter, vectors: Vectors
 ) -> dict[int, ResizeAxis]:
@@ -104,6 +145,12 @@ def _axes_from_scales(
             length = vectors.floor(vectors.multiply(sizes[axis], scale))
         axes[axis] = ResizeAxis(sizes[axis], length, scale)
     return axes
+
+
+def _declared_length(node: Node, axis: int, out: Rewriter) -> Vector | None:
+    """Return the size of an output dimension that the model declares or implies."""
+    shape = out.shape(node.output(0))
+    return _number(shape[axis]) if shape else None
 
 
 def _target_sizes(node: Node, request: ResizeRequest, out: Rewriter) -> dict[int, Vector]:
@@ -134,57 +181,6 @@ def _axes_from_policy(
             length = vectors.floor(vectors.add(vectors.multiply(scale, size), HALF))
         axes[axis] = ResizeAxis(size, length, scale)
     return axes
-
-
-def _declared_length(node: Node, axis: int, out: Rewriter) -> Vector | None:
-    """Return the size of an output dimension that the model declares or implies."""
-    shape = out.shape(node.output(0))
-    return _number(shape[axis]) if shape else None
-
-
-def _with_region(
-    axes: dict[int, ResizeAxis], node: Node, request: ResizeRequest, out: Rewriter
-) -> dict[int, ResizeAxis]:
-    """Add the part of the input that `tf_crop_and_resize` shows on each axis."""
-    if text_attribute(node, "coordinate_transformation_mode", "") != "tf_crop_and_resize":
-        return axes
-    if not request.roi:
-        raise CannotConvert("roi is missing, but tf_crop_and_resize requires it", remedy="add input roi")
-    count = len(request.axes)
-    bounds = _elements(request.roi, 2 * count, out)
-    return {
-        axis: resized._replace(start=bounds[index], end=bounds[index + count])
-        for index, (axis, resized) in enumerate(axes.items())
-    }
-
-
-def _elements(name: str, count: int, out: Rewriter) -> list[Vector]:
-    """Return each element of an input as a float vector of length 1."""
-    known = out.constant_value(name)
-    if known is not None:
-        if len(known.values) != count:
-            raise CannotConvert(f"{name!r} has {len(known.values)} elements, expected {count}")
-        return [(round_to_float32(value),) for value in known.values]
-    if out.element_type(name) != "float":
-        name = out.emit("Cast", [name], opset=OPSET, to=BY_NAME["float"].number)
-    return [
-        out.emit("Gather", [name, out.constant([index], "int64")], opset=OPSET, axis=0)
-        for index in range(count)
-    ]
-
-
-def _size(data: str, axis: int, out: Rewriter) -> Vector:
-    shape = out.shape(data)
-    known = _number(shape[axis]) if shape else None
-    if known is not None:
-        return known
-    shape_name = out.emit("Shape", [data], opset=OPSET)
-    dim = out.emit("Gather", [shape_name, out.constant([axis], "int64")], opset=OPSET, axis=0)
-    return out.emit("Cast", [dim], opset=OPSET, to=BY_NAME["float"].number)
-
-
-def _number(dim: int | None) -> Vector | None:
-    return None if dim is None else (float(dim),)
 
 
 def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool:

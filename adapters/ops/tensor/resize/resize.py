@@ -1,4 +1,4 @@
-"""Upsample and Resize, upgrades: the form of the scales, and the mapping of output to input pixels."""
+"""Upsample and Resize: the form of the scales, and the mapping of output to input pixels."""
 
 from __future__ import annotations
 
@@ -27,6 +27,11 @@ from opshift.model.node import Node, Tensor
 EMPTY_ROI = Tensor("float", (0,), ())
 """Empty `roi`: only `tf_crop_and_resize` reads it."""
 
+COORDINATE_MODE = "coordinate_transformation_mode"
+
+ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
+"""Attributes that version 18 introduced."""
+
 
 @adapter("Upsample", 1, 7)
 def merge_scale_attributes(node: Node, out: Rewriter) -> None:
@@ -35,6 +40,26 @@ def merge_scale_attributes(node: Node, out: Rewriter) -> None:
     bilinear = node.attribute("mode", b"nearest") == b"bilinear"
     mode = b"linear" if bilinear else b"nearest"
     out.replace(node, attributes={"scales": scales, "mode": mode})
+
+
+@adapter("Upsample", 9, 7)
+def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant scales to an attribute; expand if they are computed."""
+    scales = out.constant_value(node.inputs[1])
+    if scales is None:
+        expand_resize(node, out)
+        return
+    out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
+
+
+@adapter("Upsample", 7, 1)
+def split_scales_attribute(node: Node, out: Rewriter) -> None:
+    """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
+    scales = node.attribute("scales")
+    if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
+        raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
+    mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
+    out.replace(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
 
 
 @adapter("Resize", 10, 11)
@@ -64,26 +89,6 @@ def omit_empty_scales(node: Node, out: Rewriter) -> None:
         return
     data, region, _, sizes = node.inputs
     out.replace(node, inputs=[data, region, "", sizes])
-
-
-def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
-    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
-    known = out.constant_value(scales)
-    if known is None:
-        one = out.constant([1.0], "float")
-        return out.emit("Min", [scales, one]), out.emit("Max", [scales, one])
-    if all(value >= 1 for value in known.values):
-        return "", scales
-    if all(value <= 1 for value in known.values):
-        return scales, ""
-    shrink = out.constant([min(value, 1.0) for value in known.values], "float")
-    return shrink, out.constant([max(value, 1.0) for value in known.values], "float")
-
-
-COORDINATE_MODE = "coordinate_transformation_mode"
-
-ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
-"""Attributes that version 18 introduced."""
 
 
 @adapter("Resize", 19, 18)
@@ -165,24 +170,18 @@ def rename_to_upsample(node: Node, out: Rewriter) -> None:
         expand_resize(node, out)
 
 
-@adapter("Upsample", 9, 7)
-def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move constant scales to an attribute; expand if they are computed."""
-    scales = out.constant_value(node.inputs[1])
-    if scales is None:
-        expand_resize(node, out)
-        return
-    out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
-
-
-@adapter("Upsample", 7, 1)
-def split_scales_attribute(node: Node, out: Rewriter) -> None:
-    """Split the scales into `height_scale` and `width_scale`; refuse other scales."""
-    scales = node.attribute("scales")
-    if len(scales) != 4 or scales[0] != 1 or scales[1] != 1:
-        raise CannotConvert(f"scales are {list(scales)}; Upsample-1 enlarges the last two of four dimensions")
-    mode = b"bilinear" if node.attribute("mode", b"nearest") == b"linear" else b"nearest"
-    out.replace(node, attributes={"height_scale": scales[2], "width_scale": scales[3], "mode": mode})
+def _split_scales(scales: str, out: Rewriter) -> tuple[str, str]:
+    """Return the scales below one and those above, with ones elsewhere; `""` if there are no such scales."""
+    known = out.constant_value(scales)
+    if known is None:
+        one = out.constant([1.0], "float")
+        return out.emit("Min", [scales, one]), out.emit("Max", [scales, one])
+    if all(value >= 1 for value in known.values):
+        return "", scales
+    if all(value <= 1 for value in known.values):
+        return scales, ""
+    shrink = out.constant([min(value, 1.0) for value in known.values], "float")
+    return shrink, out.constant([max(value, 1.0) for value in known.values], "float")
 
 
 def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> tuple[str, str, str]:
@@ -216,14 +215,12 @@ def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> s
         values = (*first_tensor.values, *second_tensor.values)
         return out.constant([values[index] for index in indices], first_tensor.element_type)
     concatenated = out.emit("Concat", [first, second], opset=OPSET, axis=0)
-    return out.emit("Gather", [concatenated, out.constant(indices, "int64")], opset=OPSET, axis=0)
+    return out.emit("Gather", [concatenated, out.int64(indices)], opset=OPSET, axis=0)
 
 
 def _shape_of(data: str, out: Rewriter) -> str:
-    shape = out.shape(data)
-    if shape is not None and None not in shape:
-        return out.constant(shape, "int64")
-    return out.emit("Shape", [data], opset=OPSET)
+    shape = out.known_shape(data)
+    return out.emit("Shape", [data], opset=OPSET) if shape is None else out.int64(shape)
 
 
 def _trim(inputs: list[str]) -> list[str]:

@@ -88,31 +88,6 @@ def sample_axis(axis: ResizeAxis, sampling: Sampling, vectors: Vectors) -> Sampl
     return Samples(taps, inside)
 
 
-def _linear(coordinate: Vector, last: Vector, vectors: Vectors) -> tuple[ResizeTap, ...]:
-    coordinate = vectors.clip(coordinate, ZERO, last)
-    lower = vectors.floor(coordinate)
-    fraction = vectors.subtract(coordinate, lower)
-    upper = vectors.minimum(vectors.add(lower, ONE), last)
-    return ResizeTap(lower, vectors.subtract(ONE, fraction)), ResizeTap(upper, fraction)
-
-
-def _cubic(
-    coordinate: Vector, axis: ResizeAxis, sampling: Sampling, vectors: Vectors
-) -> tuple[ResizeTap, ...]:
-    """Return the taps of Keys' cubic convolution over four pixels."""
-    lower = vectors.floor(coordinate)
-    fraction = vectors.subtract(coordinate, lower)
-    taps = []
-    for offset in (-1.0, 0.0, 1.0, 2.0):
-        distance = vectors.absolute(vectors.subtract(fraction, (offset,)))
-        weight = _cubic_weight(distance, sampling.cubic_coeff_a, vectors, inner=offset in (0.0, 1.0))
-        taps.append(ResizeTap(vectors.add(lower, (offset,)), weight))
-    if sampling.exclude_outside:
-        return _normalize_weights(_mask_outside(taps, axis, vectors), vectors)
-    last = vectors.subtract(axis.size, ONE)
-    return tuple(ResizeTap(vectors.clip(pixel, ZERO, last), weight) for pixel, weight in taps)
-
-
 def _antialiased(
     coordinate: Vector, axis: ResizeAxis, sampling: Sampling, vectors: Vectors
 ) -> tuple[ResizeTap, ...]:
@@ -160,6 +135,26 @@ def _candidates(
     )
 
 
+def _cubic_weight(distance: Vector, a: float, vectors: Vectors, inner: bool | None = None) -> Vector:
+    """Return the weight of Keys' cubic kernel with coefficient `a` at a distance.
+
+    `inner` is whether the distance is below 1, or `None` if it varies.
+    """
+    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0), vectors)
+    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a), vectors)
+    if inner is not None:
+        return near if inner else far
+    is_near = vectors.less_than(distance, ONE)
+    return vectors.multiply(vectors.select(is_near, near, far), vectors.less_than(distance, (2.0,)))
+
+
+def _polynomial(value: Vector, coefficients: tuple[float, ...], vectors: Vectors) -> Vector:
+    total: Vector = (coefficients[0],)
+    for coefficient in coefficients[1:]:
+        total = vectors.add(vectors.multiply(total, value), (coefficient,))
+    return total
+
+
 def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis, vectors: Vectors) -> list[ResizeTap]:
     """Set the weights of pixels beyond the edge to zero."""
     last = vectors.subtract(axis.size, ONE)
@@ -179,24 +174,29 @@ def _normalize_weights(taps: list[ResizeTap], vectors: Vectors) -> tuple[ResizeT
     return tuple(ResizeTap(pixel, vectors.divide(weight, total)) for pixel, weight in taps)
 
 
-def _cubic_weight(distance: Vector, a: float, vectors: Vectors, inner: bool | None = None) -> Vector:
-    """Return the weight of Keys' cubic kernel with coefficient `a` at a distance.
-
-    `inner` is whether the distance is below 1, or `None` if it varies.
-    """
-    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0), vectors)
-    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a), vectors)
-    if inner is not None:
-        return near if inner else far
-    is_near = vectors.less_than(distance, ONE)
-    return vectors.multiply(vectors.select(is_near, near, far), vectors.less_than(distance, (2.0,)))
+def _linear(coordinate: Vector, last: Vector, vectors: Vectors) -> tuple[ResizeTap, ...]:
+    coordinate = vectors.clip(coordinate, ZERO, last)
+    lower = vectors.floor(coordinate)
+    fraction = vectors.subtract(coordinate, lower)
+    upper = vectors.minimum(vectors.add(lower, ONE), last)
+    return ResizeTap(lower, vectors.subtract(ONE, fraction)), ResizeTap(upper, fraction)
 
 
-def _polynomial(value: Vector, coefficients: tuple[float, ...], vectors: Vectors) -> Vector:
-    total: Vector = (coefficients[0],)
-    for coefficient in coefficients[1:]:
-        total = vectors.add(vectors.multiply(total, value), (coefficient,))
-    return total
+def _cubic(
+    coordinate: Vector, axis: ResizeAxis, sampling: Sampling, vectors: Vectors
+) -> tuple[ResizeTap, ...]:
+    """Return the taps of Keys' cubic convolution over four pixels."""
+    lower = vectors.floor(coordinate)
+    fraction = vectors.subtract(coordinate, lower)
+    taps = []
+    for offset in (-1.0, 0.0, 1.0, 2.0):
+        distance = vectors.absolute(vectors.subtract(fraction, (offset,)))
+        weight = _cubic_weight(distance, sampling.cubic_coeff_a, vectors, inner=offset in (0.0, 1.0))
+        taps.append(ResizeTap(vectors.add(lower, (offset,)), weight))
+    if sampling.exclude_outside:
+        return _normalize_weights(_mask_outside(taps, axis, vectors), vectors)
+    last = vectors.subtract(axis.size, ONE)
+    return tuple(ResizeTap(vectors.clip(pixel, ZERO, last), weight) for pixel, weight in taps)
 
 
 def _half_pixel(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:

@@ -8,7 +8,6 @@ from array import array
 from collections.abc import Callable, Sequence
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Tensor
 
 Vector = tuple[float, ...] | str
@@ -79,7 +78,7 @@ class Vectors:
         if isinstance(first, tuple) and isinstance(second, tuple):
             return self._both("Less", operator.lt, first, second)
         less = self._emit("Less", self.name(first), self.name(second))
-        return self._out.emit("Cast", [less], opset=OPSET, to=BY_NAME["float"].number)
+        return self._out.cast(less, "float", opset=OPSET)
 
     def select(self, condition: Vector, yes: Vector, no: Vector) -> Vector:
         """Return `yes` where a condition of ones and zeros is 1, else `no`; both must be finite."""
@@ -98,19 +97,19 @@ class Vectors:
     def as_int64(self, vector: Vector) -> str:
         """Return the name of an int64 tensor that holds the vector."""
         if isinstance(vector, tuple):
-            return self._out.constant([int(number) for number in vector], "int64")
-        return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME["int64"].number)
+            return self._out.int64([int(number) for number in vector])
+        return self._out.cast(vector, "int64", opset=OPSET)
 
     def as_column(self, vector: Vector, trailing: int, element_type: str) -> str:
         """Return the name of a tensor that holds the vector, with trailing dimensions of size one."""
         if isinstance(vector, tuple):
             return self._out.tensor(Tensor(element_type, (len(vector), *[1] * trailing), vector))
         if trailing:
-            shape = self._out.constant([-1, *[1] * trailing], "int64")
+            shape = self._out.int64([-1, *[1] * trailing])
             vector = self._emit("Reshape", vector, shape)
         if element_type == "float":
             return vector
-        return self._out.emit("Cast", [vector], opset=OPSET, to=BY_NAME[element_type].number)
+        return self._out.cast(vector, element_type, opset=OPSET)
 
     def arange(self, length: Vector) -> Vector:
         """Return the integers from 0 up to, but excluding, the length."""
@@ -120,8 +119,8 @@ class Vectors:
         one = Tensor("float", (1,), (1.0,))
         ones = self._out.emit("ConstantOfShape", [self.as_int64(length)], opset=OPSET, value=one)
         indices = self._emit("NonZero", ones)
-        flattened = self._emit("Reshape", indices, self._out.constant([-1], "int64"))
-        return self._out.emit("Cast", [flattened], opset=OPSET, to=BY_NAME["float"].number)
+        flattened = self._emit("Reshape", indices, self._out.int64([-1]))
+        return self._out.cast(flattened, "float", opset=OPSET)
 
     def _emit(self, op_type: str, *inputs: str) -> str:
         return self._out.emit(op_type, inputs, opset=OPSET)
@@ -141,13 +140,13 @@ class Vectors:
         return self._emit(op_type, self.name(first), self.name(second))
 
 
-def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
-    """Repeat a single number `length` times; return other vectors unchanged."""
-    return values if len(values) == length else list(values) * length
-
-
 def _quotient(first: float, second: float) -> float:
     # Python raises on a division by zero; a runtime returns infinity or NaN.
     if second:
         return first / second
     return math.copysign(math.inf, first) if first else math.nan
+
+
+def repeat_to_length(values: Sequence[float], length: int) -> Sequence[float]:
+    """Repeat a single number `length` times; return other vectors unchanged."""
+    return values if len(values) == length else list(values) * length
