@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.checker.containers import CheckedContainer, CheckedModel
 from opshift.model.attributes import TYPE_BY_FIELD
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.external_data import read_external_data
 from opshift.model.graphs import node_label
+from opshift.model.messages import (
+    AttributeProto,
+    NodeProto,
+    SparseTensorProto,
+    TensorProto,
+    TrainingInfoProto,
+    ValueInfoProto,
+)
 from opshift.model.offloaded_tensors import with_payload
 from opshift.model.tensors import DATA_FIELDS, element_count
 from opshift.registry.models import Attribute as Declared
@@ -29,7 +37,7 @@ class CheckedNode:
 
     __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
 
-    def __init__(self, proto: Any, container: CheckedContainer) -> None:
+    def __init__(self, proto: NodeProto, container: CheckedContainer) -> None:
         self.proto = proto
         self.container = container
         self.operator, self.function, self.error = container.resolve(proto)
@@ -88,7 +96,7 @@ class CheckedAttribute:
 
     __slots__ = ("fields", "node", "proto")
 
-    def __init__(self, proto: Any, node: CheckedNode) -> None:
+    def __init__(self, proto: AttributeProto, node: CheckedNode) -> None:
         self.proto = proto
         self.node = node
         self.fields = [field.name for field, _ in proto.ListFields() if field.name in TYPE_BY_FIELD]
@@ -114,11 +122,6 @@ class CheckedAttribute:
         """Whether its value consists of numbers or strings, not of messages, or it has no value."""
         return not self.fields or (len(self.fields) == 1 and TYPE_BY_FIELD[self.fields[0]].is_plain)
 
-    def messages(self, single: str, several: str) -> list[Any]:
-        """Return the messages in a single and in a repeated field."""
-        first = [getattr(self.proto, single)] if single in self.fields else []
-        return [*first, *getattr(self.proto, several)]
-
     @property
     def place(self) -> str:
         """The node, and the attribute in it."""
@@ -128,7 +131,7 @@ class CheckedAttribute:
 class CheckedValue(NamedTuple):
     """A ValueInfoProto: an input or output of a graph, or an entry of `value_info`."""
 
-    proto: Any
+    proto: ValueInfoProto
     container: CheckedContainer
     role: str
 
@@ -141,7 +144,7 @@ class CheckedValue(NamedTuple):
 class CheckedSparseTensor(NamedTuple):
     """A SparseTensorProto, and the graph or attribute that holds it."""
 
-    proto: Any
+    proto: SparseTensorProto
     owner: CheckedContainer | CheckedAttribute
     role: str
     model: CheckedModel
@@ -155,7 +158,7 @@ class CheckedSparseTensor(NamedTuple):
 class CheckedTensor(NamedTuple):
     """A TensorProto, and the graph, attribute or sparse tensor that holds it."""
 
-    proto: Any
+    proto: TensorProto
     owner: CheckedContainer | CheckedAttribute | CheckedSparseTensor
     role: str
     model: CheckedModel
@@ -218,7 +221,7 @@ class ExternalTensor:
 class CheckedTraining(NamedTuple):
     """A TrainingInfoProto, and its position in the model."""
 
-    proto: Any
+    proto: TrainingInfoProto
     position: int
     model: CheckedModel
 

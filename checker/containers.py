@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.inference.scope import Scope
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.model.graphs import ContainerProto
+from opshift.model.messages import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    TypeProto,
+)
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    LocalFunction,
+    called_function,
+    canonical_domain,
+    function_id,
+    function_label,
+)
 from opshift.registry.errors import ResolveError
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-if TYPE_CHECKING:
-    from opshift.checker.checked_nodes import CheckedNode
-
-FunctionKey = tuple[str, str, str]
-"""Identity of a function: canonical domain, name and overload."""
 
 
 class ModelSource(NamedTuple):
@@ -41,17 +51,17 @@ class CheckedModel:
 
     place = "model"
 
-    def __init__(self, proto: Any, registry: Registry, folder: Path | None = None) -> None:
+    def __init__(self, proto: ModelProto, registry: Registry, folder: Path | None = None) -> None:
         self.proto = proto
         self.registry = registry
         self.folder = folder
         self.ir_version: int = proto.ir_version
         # Models of IR versions 1 and 2 have no opset imports: they use opset 1.
         self.opsets = opsets_of(proto.opset_import) or ({DEFAULT_DOMAIN: 1} if self.ir_version < 3 else {})
-        self.functions: dict[FunctionKey, Any] = {}
+        self.functions: dict[LocalFunction, FunctionProto] = {}
         for function in proto.functions:
-            self.functions.setdefault(function_key(function), function)
-        self.calls: dict[FunctionKey, set[FunctionKey]] = {key: set() for key in self.functions}
+            self.functions.setdefault(function_id(function), function)
+        self.calls: dict[LocalFunction, set[LocalFunction]] = {key: set() for key in self.functions}
         self.passed_keys: set[Hashable] = set()
         self._import_ids: dict[frozenset[tuple[str, int]], int] = {}
         self._file_sizes: dict[Path, int] = {}
@@ -93,7 +103,7 @@ class NodeDefinition(NamedTuple):
     """
 
     operator: OperatorVersion | None = None
-    function: Any = None
+    function: FunctionProto | None = None
     error: ResolveError | None = None
 
 
@@ -114,7 +124,7 @@ class CheckedContainer:
 
     def __init__(
         self,
-        proto: Any,
+        proto: ContainerProto,
         place: str,
         model: CheckedModel,
         opsets: Mapping[str, int],
@@ -127,12 +137,12 @@ class CheckedContainer:
         self.imports_id = model.imports_id(opsets)
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
-        self.key: FunctionKey | None = parent.key if parent else None
+        self.key: LocalFunction | None = parent.key if parent else None
         self.scope: Scope = parent.scope.child(proto) if parent else Scope(proto, opsets, model.registry, {})
         self.read_names: set[str] = set()
         self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
-        self._resolved: dict[FunctionKey, NodeDefinition] = {} if parent is None else parent._resolved
+        self._resolved: dict[LocalFunction, NodeDefinition] = {} if parent is None else parent._resolved
 
     def enclosing_functions(self) -> Iterator[CheckedFunction]:
         """Yield the function that this container is or is nested in, if any."""
@@ -158,23 +168,16 @@ class CheckedContainer:
     @cached_property
     def inputs(self) -> frozenset[str]:
         """The names of its inputs."""
-        return frozenset(value.name for value in self.proto.input)
+        return frozenset(each if isinstance(each, str) else each.name for each in self.proto.input)
 
-    def add(self, node: CheckedNode) -> None:
-        """Record that a node is passed: its outputs are visible to the following nodes."""
-        self.read_names.update(node.inputs)
-        self.scope.defined_names.update(node.outputs)
-        if node.function is not None and self.key in self.model.calls:
-            self.model.calls[self.key].add(called_key(node.proto))
-
-    def resolve(self, proto: Any) -> NodeDefinition:
+    def resolve(self, proto: NodeProto) -> NodeDefinition:
         """Return the definition of a node, cached by domain, operator name and overload."""
-        key = called_key(proto)
+        key = called_function(proto)
         if key not in self._resolved:
             self._resolved[key] = self._resolve(key)
         return self._resolved[key]
 
-    def _resolve(self, key: FunctionKey) -> NodeDefinition:
+    def _resolve(self, key: LocalFunction) -> NodeDefinition:
         function = self.model.functions.get(key)
         domain, op_type, _ = key
         if function is not None:
@@ -198,9 +201,11 @@ class CheckedGraph(CheckedContainer):
         is_main: whether it is the main graph.
     """
 
+    proto: GraphProto
+
     def __init__(
         self,
-        proto: Any,
+        proto: GraphProto,
         place: str,
         model: CheckedModel,
         opsets: Mapping[str, int],
@@ -219,7 +224,7 @@ class CheckedGraph(CheckedContainer):
         return [*(tensor.name for tensor in self.proto.initializer), *sparse]
 
     @cached_property
-    def declared_types(self) -> Mapping[str, Any]:
+    def declared_types(self) -> Mapping[str, TypeProto]:
         """The declared TypeProto of each input, output and `value_info` entry; an input's wins."""
         values = (*self.proto.value_info, *self.proto.output, *self.proto.input)
         return {value.name: value.type for value in values}
@@ -228,16 +233,12 @@ class CheckedGraph(CheckedContainer):
 class CheckedFunction(CheckedContainer):
     """A FunctionProto."""
 
-    def __init__(self, proto: Any, model: CheckedModel) -> None:
-        opsets = opsets_of(proto.opset_import)
-        place = f"function {canonical_domain(proto.domain)}.{proto.name}"
-        super().__init__(proto, f"{place}:{proto.overload}" if proto.overload else place, model, opsets)
-        self.key = function_key(proto)
+    proto: FunctionProto
 
-    @cached_property
-    def inputs(self) -> frozenset[str]:
-        """The names of its inputs."""
-        return frozenset(self.proto.input)
+    def __init__(self, proto: FunctionProto, model: CheckedModel) -> None:
+        opsets = opsets_of(proto.opset_import)
+        super().__init__(proto, f"function {function_label(proto)}", model, opsets)
+        self.key = function_id(proto)
 
     @cached_property
     def attributes(self) -> frozenset[str]:
@@ -247,19 +248,9 @@ class CheckedFunction(CheckedContainer):
         )
 
 
-def opsets_of(imports: Any) -> dict[str, int]:
+def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:
     """Return the opset version of each canonical domain; the first import of a domain wins."""
     opsets: dict[str, int] = {}
     for entry in imports:
         opsets.setdefault(canonical_domain(entry.domain), entry.version)
     return opsets
-
-
-def function_key(function: Any) -> FunctionKey:
-    """Return the identity of a FunctionProto."""
-    return canonical_domain(function.domain), function.name, function.overload
-
-
-def called_key(node: Any) -> FunctionKey:
-    """Return the identity of the function that a NodeProto calls, if it calls one."""
-    return canonical_domain(node.domain), node.op_type, node.overload

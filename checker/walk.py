@@ -21,8 +21,11 @@ from opshift.checker.checked_values import NewerFeatures, TypedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import Finding, Level
 from opshift.checker.rule_table import rules_for
+from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
+from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.operator_ids import called_function
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 """Rules that a model must keep before the search for IR features can read all of it."""
@@ -107,7 +110,7 @@ class Walk:
                 )
         self.check(training)
 
-    def _values(self, values: Iterable[Any], container: CheckedContainer, role: str) -> None:
+    def _values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
         for value in values:
             self.check(CheckedValue(value, container, role))
 
@@ -121,7 +124,7 @@ class Walk:
             for attribute in proto.attribute:
                 self._attribute(CheckedAttribute(attribute, node))
             # After the checks and the subgraphs: none of them may see the node's own outputs.
-            container.add(node)
+            _pass_node(container, node)
             if proto.device_configurations:
                 self.check(DevicePlacement(node))
             if node.operator is not None and not container.is_invalid:
@@ -133,14 +136,14 @@ class Walk:
         if attribute.is_plain:
             return
         model = attribute.node.container.model
-        for tensor in attribute.messages("t", "tensors"):
+        for tensor in dense_tensors_in(attribute.proto):
             self._tensor(CheckedTensor(tensor, attribute, "tensor", model))
-        for sparse in attribute.messages("sparse_tensor", "sparse_tensors"):
+        for sparse in sparse_tensors_in(attribute.proto):
             self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", model))
-        for graph in attribute.messages("g", "graphs"):
+        for graph in graphs_in(attribute.proto):
             self._subgraph(graph, attribute)
 
-    def _subgraph(self, proto: Any, attribute: CheckedAttribute) -> None:
+    def _subgraph(self, proto: GraphProto, attribute: CheckedAttribute) -> None:
         outer = attribute.node.container
         node = attribute.node.proto
         place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
@@ -159,3 +162,11 @@ class Walk:
         for part in ("values", "indices"):
             if sparse.proto.HasField(part):
                 self._tensor(CheckedTensor(getattr(sparse.proto, part), sparse, part, sparse.model))
+
+
+def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:
+    """Record that a node is passed: its outputs are visible to the following nodes."""
+    container.read_names.update(node.inputs)
+    container.scope.defined_names.update(node.outputs)
+    if node.function is not None and container.key in container.model.calls:
+        container.model.calls[container.key].add(called_function(node.proto))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from opshift.model.errors import CannotConvert
 
 if TYPE_CHECKING:
-    from opshift.model.messages import AttributeProto, GraphProto, SparseTensorProto, TensorProto
+    from opshift.model.messages import AttributeProto, GraphProto, SparseTensorProto, TensorProto, TypeProto
 
 
 class AttributeType(NamedTuple):
@@ -102,10 +102,22 @@ def sparse_tensors_in(attribute: AttributeProto) -> Iterator[SparseTensorProto]:
     yield from attribute.sparse_tensors
 
 
-def tensors_in(attribute: AttributeProto) -> Iterator[TensorProto]:
-    """Yield the tensors of an attribute, including values and indices of sparse tensors."""
+def dense_tensors_in(attribute: AttributeProto) -> Iterator[TensorProto]:
+    """Yield the dense tensors of an attribute."""
     if attribute.HasField("t"):
         yield attribute.t
     yield from attribute.tensors
+
+
+def types_in(attribute: AttributeProto) -> Iterator[TypeProto]:
+    """Yield the types of values of an attribute."""
+    if attribute.HasField("tp"):
+        yield attribute.tp
+    yield from attribute.type_protos
+
+
+def tensors_in(attribute: AttributeProto) -> Iterator[TensorProto]:
+    """Yield the tensors of an attribute, including values and indices of sparse tensors."""
+    yield from dense_tensors_in(attribute)
     for sparse in sparse_tensors_in(attribute):
         yield from (sparse.values, sparse.indices)

@@ -7,9 +7,10 @@ module.
 
 from __future__ import annotations
 
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
-Message = TypeVar("Message", bound=Any)
+if TYPE_CHECKING:
+    from opshift.model.messages import Message, TensorProto
 
 PLACEHOLDER_KEY_SIZE = 16
 """Number of random bytes that start each placeholder, so that payloads do not match it by accident."""
@@ -34,14 +35,14 @@ STORES: dict[bytes, TensorStore] = {}
 """The open stores, by the key that starts their placeholders."""
 
 
-def with_payload(tensor: Message) -> Message:
+def with_payload(tensor: TensorProto) -> TensorProto:
     """Return a TensorProto with its payload: the argument itself if it holds no placeholder, else a copy."""
     if not STORES or tensor.raw_data[:PLACEHOLDER_KEY_SIZE] not in STORES:
         return tensor
-    return type(tensor).FromString(serialize(tensor))  # type: ignore[no-any-return]
+    return type(tensor).FromString(serialize(tensor))
 
 
-def serialize(message: Any) -> bytes:
+def serialize(message: Message) -> bytes:
     """Serialize a message with all payloads, deterministically: equal messages give equal bytes."""
     data: bytes = message.SerializeToString(deterministic=True)
     for store in _stores_in(data):
@@ -49,7 +50,7 @@ def serialize(message: Any) -> bytes:
     return data
 
 
-def serialized_size(message: Any) -> int:
+def serialized_size(message: Message) -> int:
     """Return the length in bytes of a message serialized with all payloads."""
     if not STORES:
         return int(message.ByteSize())

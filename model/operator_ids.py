@@ -25,6 +25,9 @@ class LocalFunction(NamedTuple):
     name: str
     overload: str = ""
 
+    def __str__(self) -> str:
+        return f"{self.domain}.{self.name}" + (f":{self.overload}" if self.overload else "")
+
 
 def function_id(function: FunctionProto) -> LocalFunction:
     """Return the identity of a function."""
@@ -45,8 +48,7 @@ def overload_of(owner: object) -> str:
 
 def function_label(function: FunctionProto) -> str:
     """Return the label of a function for messages."""
-    overload = overload_of(function)
-    return f"{canonical_domain(function.domain)}.{function.name}" + (f":{overload}" if overload else "")
+    return str(function_id(function))
 
 
 DEFAULT_DOMAIN = "ai.onnx"

@@ -6,10 +6,19 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from opshift.model.attributes import ATTRIBUTE_TYPES, INT, graphs_in, tensors_in
 from opshift.model.graphs import node_label, training_graphs
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion
@@ -25,15 +34,25 @@ ANY_ATTRIBUTE = frozenset({"*"})
 """Placeholder for operators without a definition: only their attributes with messages are examined."""
 
 
-class Located(NamedTuple):
+MessageT = TypeVar("MessageT")
+
+
+class Located(NamedTuple, Generic[MessageT]):
     """A message, and the path of the graph or function that contains it; or a graph or function itself."""
 
     path: str
-    proto: Any
+    proto: MessageT
+
+
+class LocatedNode(NamedTuple):
+    """A node, and the path of the graph or function that contains it."""
+
+    path: str
+    proto: NodeProto
 
     @property
     def place(self) -> str:
-        """The place in messages, for a NodeProto."""
+        """The place in messages."""
         return f"{self.path}, node {node_label(self.proto.name, self.proto.op_type, self.proto.output)}"
 
 
@@ -44,13 +63,13 @@ class LocatedAttribute(NamedTuple):
     """
 
     path: str
-    node: Any
-    attribute: Any
+    node: NodeProto | None
+    attribute: AttributeProto
 
     @property
     def place(self) -> str:
         """The place in messages."""
-        owner = self.path if self.node is None else Located(self.path, self.node).place
+        owner = self.path if self.node is None else LocatedNode(self.path, self.node).place
         return f"{owner}, attribute {self.attribute.name!r}"
 
 
@@ -58,7 +77,7 @@ class LocatedInitializer(NamedTuple):
     """The tensor with the name of a dense or sparse initializer, and the path of its graph."""
 
     path: str
-    tensor: Any
+    tensor: TensorProto
 
     @property
     def place(self) -> str:
@@ -87,24 +106,24 @@ class Contents:
         values: the ValueInfoProtos with metadata, a newer element type, or a type other than dense tensor.
     """
 
-    model: Any
+    model: ModelProto
     registry: Registry
     oldest: int
     newest: int
     targets: Mapping[str, int]
-    graphs: list[Located] = field(default_factory=list)
-    functions: list[Located] = field(default_factory=list)
-    with_metadata: list[Located] = field(default_factory=list)
-    with_overload: list[Located] = field(default_factory=list)
-    with_devices: list[Located] = field(default_factory=list)
-    calls: list[Located] = field(default_factory=list)
+    graphs: list[Located[GraphProto]] = field(default_factory=list)
+    functions: list[Located[FunctionProto]] = field(default_factory=list)
+    with_metadata: list[LocatedNode] = field(default_factory=list)
+    with_overload: list[LocatedNode] = field(default_factory=list)
+    with_devices: list[LocatedNode] = field(default_factory=list)
+    calls: list[LocatedNode] = field(default_factory=list)
     attributes: list[LocatedAttribute] = field(default_factory=list)
-    tensors: list[tuple[TensorOwner, Any]] = field(default_factory=list)
-    values: list[Located] = field(default_factory=list)
+    tensors: list[tuple[TensorOwner, TensorProto]] = field(default_factory=list)
+    values: list[Located[ValueInfoProto]] = field(default_factory=list)
 
 
 def contents_of(
-    model: Any,
+    model: ModelProto,
     registry: Registry,
     newest: int,
     *,
@@ -159,7 +178,7 @@ class _Collector:
             self._relevant_attributes(canonical_domain(domain), op_type) for domain, op_type in operators
         )
 
-    def _function(self, function: Any) -> None:
+    def _function(self, function: FunctionProto) -> None:
         path = f"function {function_label(function)}"
         self.contents.functions.append(Located(path, function))
         for attribute in getattr(function, "attribute_proto", ()):
@@ -167,7 +186,7 @@ class _Collector:
         self._values(path, getattr(function, "value_info", ()))
         self._nodes(path, function.node)
 
-    def _graph(self, path: str, graph: Any) -> None:
+    def _graph(self, path: str, graph: GraphProto) -> None:
         self.contents.graphs.append(Located(path, graph))
         self.contents.tensors += [
             (LocatedInitializer(path, tensor), tensor) for tensor in self._relevant_tensors(graph.initializer)
@@ -179,13 +198,13 @@ class _Collector:
             self._values(path, values)
         self._nodes(path, graph.node)
 
-    def _values(self, path: str, values: Iterable[Any]) -> None:
+    def _values(self, path: str, values: Iterable[ValueInfoProto]) -> None:
         for value in values:
             is_plain = value.type.tensor_type.elem_type in BASE_ELEMENT_TYPES
             if not is_plain or (self._collects_metadata and getattr(value, "metadata_props", None)):
                 self.contents.values.append(Located(path, value))
 
-    def _relevant_tensors(self, tensors: Iterable[Any]) -> Iterable[Any]:
+    def _relevant_tensors(self, tensors: Iterable[TensorProto]) -> Iterable[TensorProto]:
         # Like `_is_relevant`, but without a call for each tensor where metadata is not collected.
         if self._collects_metadata:
             return filter(self._is_relevant, tensors)
@@ -201,13 +220,13 @@ class _Collector:
             else ()
         )
 
-    def _is_relevant(self, tensor: Any) -> bool:
+    def _is_relevant(self, tensor: TensorProto) -> bool:
         """Return whether a tensor uses something that the oldest IR version lacks."""
         if tensor.data_type not in BASE_ELEMENT_TYPES or tensor.data_location:
             return True
         return self._collects_metadata and bool(getattr(tensor, "metadata_props", None))
 
-    def _nodes(self, path: str, nodes: Any) -> None:
+    def _nodes(self, path: str, nodes: Iterable[NodeProto]) -> None:
         if self._skips_nodes:
             return
         cached = self._attribute_names
@@ -220,26 +239,26 @@ class _Collector:
             if names:
                 self._attributes(path, node, names)
 
-    def _annotations(self, path: str, nodes: Any) -> None:
+    def _annotations(self, path: str, nodes: Iterable[NodeProto]) -> None:
         """Collect nodes with fields that were added with metadata or later."""
         contents = self.contents
         has_functions = bool(self._functions)
         for node in nodes:
             if getattr(node, "metadata_props", None):
-                contents.with_metadata.append(Located(path, node))
+                contents.with_metadata.append(LocatedNode(path, node))
             if has_functions and getattr(node, "overload", None):
-                contents.with_overload.append(Located(path, node))
+                contents.with_overload.append(LocatedNode(path, node))
             if self._collects_devices and getattr(node, "device_configurations", None):
-                contents.with_devices.append(Located(path, node))
+                contents.with_devices.append(LocatedNode(path, node))
 
-    def _look_up(self, path: str, node: Any) -> frozenset[str]:
+    def _look_up(self, path: str, node: NodeProto) -> frozenset[str]:
         """Return the names of attributes to examine, and collect the node if it is a call.
 
         The result is cached for operators of the default domain only; calls must be collected each time.
         """
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) in self._functions:
-            self.contents.calls.append(Located(path, node))
+            self.contents.calls.append(LocatedNode(path, node))
             return ANY_ATTRIBUTE
         names = self._relevant_attributes(domain, node.op_type)
         if not node.domain:
@@ -250,7 +269,7 @@ class _Collector:
         operator = self.contents.registry.operator(op_type) if domain == DEFAULT_DOMAIN else None
         return ANY_ATTRIBUTE if operator is None else _attributes_of_interest(operator.versions)
 
-    def _attributes(self, path: str, node: Any, names: frozenset[str]) -> None:
+    def _attributes(self, path: str, node: NodeProto, names: frozenset[str]) -> None:
         for attribute in node.attribute:
             kind = attribute.type
             if kind in MESSAGE_TYPES or (kind == INT and attribute.name in names):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import (
@@ -15,6 +14,14 @@ from opshift.checker.ir_features.tensor_finders import (
 )
 from opshift.checker.ir_features.type_finder import find_types
 from opshift.checker.ir_features.use import STANDALONE, Use, since
+from opshift.model.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
 from opshift.model.operator_ids import LocalFunction, called_function, function_id
 from opshift.registry.ir_versions import ir_versions
 
@@ -24,7 +31,7 @@ ATTRIBUTE_DEFAULTS_OBSTACLE = (
 
 ATTRIBUTE_DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
-Defaults = Mapping[LocalFunction, Mapping[str, Any]]
+Defaults = Mapping[LocalFunction, Mapping[str, AttributeProto]]
 
 
 def find_attribute_defaults(contents: Contents) -> Iterator[Use]:
@@ -78,15 +85,22 @@ def find_metadata(contents: Contents) -> Iterator[Use]:
     yield from (Use("metadata", place) for place, _ in islice(described_messages(contents), 1))
 
 
-def described_messages(contents: Contents) -> Iterator[tuple[str, Any]]:
+DescribedMessage = GraphProto | FunctionProto | NodeProto | ValueInfoProto | TensorProto
+"""Message that may have metadata."""
+
+
+def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessage]]:
     """Yield the place of each message with metadata in the model, and the message."""
     yield from ((node.place, node.proto) for node in contents.with_metadata)
     # Message classes of an older `onnx` have no such field.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
-    for path, container in (*contents.graphs, *contents.functions):
-        if container.metadata_props:
-            yield path, container
+    for path, graph in contents.graphs:
+        if graph.metadata_props:
+            yield path, graph
+    for path, function in contents.functions:
+        if function.metadata_props:
+            yield path, function
     for path, value in contents.values:
         if value.metadata_props:
             yield f"{path}, value {value.name!r}", value

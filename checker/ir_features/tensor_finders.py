@@ -12,13 +12,13 @@ import math
 import struct
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import Any
 
 from opshift.checker.ir_features.contents import Contents, LocatedInitializer
 from opshift.checker.ir_features.use import STANDALONE, Use
 from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.external_data import EXTERNAL
+from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.tensors import read_tensor
 
 EXTERNAL_DATA_OBSTACLE = "they must be stored in the model"
@@ -42,7 +42,7 @@ def find_external_data(contents: Contents) -> Iterator[Use]:
             yield Use("external_data", holder.place, EXTERNAL_DATA_OBSTACLE, EXTERNAL_DATA_REMEDY)
 
 
-def standalone_initializers(graph: Any) -> Iterator[Any]:
+def standalone_initializers(graph: GraphProto) -> Iterator[TensorProto]:
     """Yield the initializers of a graph that are not also inputs."""
     inputs = {value.name for value in graph.input}
     return (tensor for tensor in graph.initializer if tensor.name not in inputs)
@@ -79,7 +79,7 @@ def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
             yield Use("sparse_attributes", held.place, obstacle, SPARSE_REMEDY)
 
 
-def _obstacle(sparse: Any) -> str:
+def _obstacle(sparse: SparseTensorProto) -> str:
     kind = BY_NUMBER.get(sparse.values.data_type)
     values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
     if kind is None or not kind.code or values is None or indices is None:
@@ -92,7 +92,7 @@ def _obstacle(sparse: Any) -> str:
     return "" if is_complete and all(0 <= each < count for each in sparse_positions(sparse)) else INCONSISTENT
 
 
-def sparse_positions(sparse: Any) -> Iterator[int]:
+def sparse_positions(sparse: SparseTensorProto) -> Iterator[int]:
     """Yield the row-major position of each value, from flat indices or from coordinates."""
     indices = read_tensor(sparse.indices)
     assert indices is not None

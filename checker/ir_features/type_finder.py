@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.use import Use
-from opshift.model.attributes import INT
+from opshift.model.attributes import INT, types_in
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.messages import TypeProto
 from opshift.registry.ir_versions import ir_versions
 
 TYPE_FEATURES = {
@@ -38,7 +38,7 @@ def find_types(contents: Contents) -> Iterator[Use]:
     for held in contents.attributes:
         if held.attribute.type == INT and held.attribute.i in newer:
             yield _element_type(newer[held.attribute.i], held.place)
-        for declared in _types_in(held.attribute):
+        for declared in types_in(held.attribute):
             yield Use("type_attributes", held.place, NO_EQUIVALENT, TYPE_REMEDY)
             yield from _uses_in_type(declared, held.place, newer)
 
@@ -51,7 +51,7 @@ def _newer() -> dict[int, str]:
     }
 
 
-def _uses_in_type(declared: Any, place: str, newer: dict[int, str]) -> Iterator[Use]:
+def _uses_in_type(declared: TypeProto, place: str, newer: dict[int, str]) -> Iterator[Use]:
     """Yield the uses of newer types by a TypeProto and the types nested in it."""
     kind = declared.WhichOneof("value")
     if kind in TYPE_FEATURES:
@@ -62,10 +62,6 @@ def _uses_in_type(declared: Any, place: str, newer: dict[int, str]) -> Iterator[
         yield from _uses_in_type(getattr(declared, kind).elem_type, place, newer)
     elif kind == "map_type":
         yield from _uses_in_type(declared.map_type.value_type, place, newer)
-
-
-def _types_in(attribute: Any) -> list[Any]:
-    return [*([attribute.tp] if attribute.HasField("tp") else []), *attribute.type_protos]
 
 
 def _element_type(name: str, place: str) -> Use:

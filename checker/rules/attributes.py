@@ -9,8 +9,9 @@ from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.checker.rules.declared_types import type_problem
-from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute
+from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute, types_in
 from opshift.registry.models import Attribute as Declared
+from opshift.registry.models import Scalar
 
 SIGNATURE = "IR: Nodes; the operator's definition"
 
@@ -86,7 +87,7 @@ def valid_text(attribute: CheckedAttribute) -> Problems:
 def type_proto(attribute: CheckedAttribute) -> Problems:
     """A type that is the value of an attribute must be complete."""
     if not attribute.is_plain:
-        for proto in attribute.messages("tp", "type_protos"):
+        for proto in types_in(attribute.proto):
             problem = type_problem(proto)
             if problem:
                 yield problem
@@ -194,7 +195,7 @@ def _declared(attribute: CheckedAttribute) -> Declared | None:
     return operator.attributes.get(attribute.proto.name) if operator is not None else None
 
 
-def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Any, str]]:
+def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Scalar, str]]:
     """Yield each value that the operator does not allow, and a description of the allowed ones."""
     declared, proto = _declared(attribute), attribute.proto
     if declared is None or not restricts_values(declared):
@@ -216,7 +217,7 @@ def _is_flag(attribute: CheckedAttribute) -> bool:
     return declared is not None and declared.values == (0, 1)
 
 
-def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Any) -> bool:
+def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Scalar) -> bool:
     operator = attribute.node.operator
     assert operator is not None
     history = attribute.node.container.model.registry.operator(operator.name, operator.domain)
@@ -226,7 +227,7 @@ def _is_allowed_by_another_version(attribute: CheckedAttribute, element: Any) ->
     return any(other.allows(element) for other in others if other and other.type == kind)
 
 
-def _elements(value: Any) -> Iterator[Any]:
+def _elements(value: Any) -> Iterator[Scalar]:
     for element in value if isinstance(value, tuple) else (value,):
         yield element.decode(errors="replace") if isinstance(element, bytes) else element
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from opshift.checker.checked_nodes import CheckedValue
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, list_names
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.messages import TypeProto
 from opshift.model.types import element_type_of
 
 MAP_KEY_TYPES = frozenset(
@@ -107,7 +106,7 @@ def known_values(container: CheckedGraph | CheckedFunction) -> Problems:
         yield f"value_info has entries for unknown values: {list_names(unknown)}"
 
 
-def type_problem(proto: Any) -> str:
+def type_problem(proto: TypeProto) -> str:
     """Return the problem of an incomplete TypeProto; empty if it is complete."""
     while True:
         kind = proto.WhichOneof("value")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from opshift.checker.checked_nodes import DevicePlacement
 from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import WARNING
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.messages import ShardingSpecProto
 
 SOURCE = "IR: Multi-Device Configuration"
 
@@ -73,6 +73,6 @@ def axis(placement: DevicePlacement) -> Problems:
                 yield f"shards {spec.tensor_name!r}, which has {len(shape)} dimensions, along axis {dim.axis}"
 
 
-def _shardings(placement: DevicePlacement) -> Iterator[Any]:
+def _shardings(placement: DevicePlacement) -> Iterator[ShardingSpecProto]:
     for entry in placement.node.proto.device_configurations:
         yield from entry.sharding_spec

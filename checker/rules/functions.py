@@ -6,10 +6,10 @@ from collections import Counter
 from graphlib import CycleError, TopologicalSorter
 
 from opshift.checker.checked_nodes import CheckedCall
-from opshift.checker.containers import CheckedFunction, CheckedModel, FunctionKey, function_key
+from opshift.checker.containers import CheckedFunction, CheckedModel
 from opshift.checker.findings import ERROR, WARNING, duplicate_names
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import canonical_domain, function_id
 
 DOMAINS_SINCE = 8
 """First IR version in which a function must declare its domain."""
@@ -32,9 +32,9 @@ def domain(function: CheckedFunction) -> Problems:
 @rule("function.unique", ERROR, source="IR: Functions", remedy="rename one, or give it an overload")
 def unique(model: CheckedModel) -> Problems:
     """No two functions may have the same domain, name and overload."""
-    for key, count in Counter(map(function_key, model.proto.functions)).items():
+    for key, count in Counter(map(function_id, model.proto.functions)).items():
         if count > 1:
-            yield f"{count} functions have the identity {_function_name(key)}"
+            yield f"{count} functions have the identity {key}"
 
 
 @rule(
@@ -48,7 +48,7 @@ def recursion(model: CheckedModel) -> Problems:
     try:
         TopologicalSorter(model.calls).prepare()
     except CycleError as error:
-        yield f"functions call each other in a cycle: {' -> '.join(map(_function_name, error.args[1]))}"
+        yield f"functions call each other in a cycle: {' -> '.join(map(str, error.args[1]))}"
 
 
 @rule(
@@ -150,8 +150,3 @@ def call_attribute(call: CheckedCall) -> Problems:
         for attribute in node.proto.attribute:
             if attribute.name not in known:
                 yield f"has the attribute {attribute.name!r}, which the function does not have"
-
-
-def _function_name(key: FunctionKey) -> str:
-    domain, name, overload = key
-    return f"{domain}.{name}:{overload}" if overload else f"{domain}.{name}"

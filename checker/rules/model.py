@@ -117,9 +117,9 @@ def _is_text(found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue 
     """
     if isinstance(found, ModelSource):
         return found.is_text
-    proto = found.proto
     if not isinstance(found, CheckedNode):
-        return isinstance(proto.name, str)
+        return isinstance(found.proto.name, str)
+    proto = found.proto
     names = (proto.name, proto.op_type, proto.domain, *found.inputs, *found.outputs)
     try:
         # This runs for every node: one join checks the types of all names at once.

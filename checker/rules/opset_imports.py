@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedModel
+from opshift.checker.containers import CheckedFunction, CheckedModel
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
@@ -103,7 +103,7 @@ def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
             yield f"opset {version} of {domain} is unknown; the newest known opset is {newest}"
 
 
-def _imports(found: CheckedModel | CheckedContainer) -> dict[str, list[int]]:
+def _imports(found: CheckedModel | CheckedFunction) -> dict[str, list[int]]:
     imports: dict[str, list[int]] = {}
     for entry in found.proto.opset_import:
         imports.setdefault(canonical_domain(entry.domain), []).append(entry.version)

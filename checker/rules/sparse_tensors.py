@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
 from opshift.checker.checked_nodes import CheckedSparseTensor
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.messages import SparseTensorProto
 from opshift.model.tensors import read_tensor
 
 SOURCE = "onnx.proto: SparseTensorProto"
@@ -72,7 +72,7 @@ def _count(sparse: CheckedSparseTensor) -> int | None:
     return shape[0] if len(shape) == 1 else None
 
 
-def _flat_positions(proto: Any) -> Sequence[int | None] | None:
+def _flat_positions(proto: SparseTensorProto) -> Sequence[int | None] | None:
     """Return the row-major position of each index.
 
     A position is `None` where coordinates are outside the shape. The result is `None` if the indices cannot

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.checker.checked_nodes import CheckedAttribute
 from opshift.checker.checked_values import TypedNode
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.messages import AttributeProto, GraphProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.models import OperatorVersion
 
@@ -95,14 +96,14 @@ def subgraph_output_types(typed: TypedNode) -> Problems:
                     yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
 
 
-def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, Any]]:
+def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
     for attribute in typed.node.proto.attribute:
         body = _body(typed.operator, attribute)
         if body is not None:
             yield attribute.name, body, attribute.g
 
 
-def _body(operator: OperatorVersion | None, attribute: Any) -> SubgraphCall | None:
+def _body(operator: OperatorVersion | None, attribute: AttributeProto) -> SubgraphCall | None:
     """Return the entry for the graph in an attribute; `None` if no rule applies to it."""
     if operator is None or operator.domain != DEFAULT_DOMAIN or not attribute.HasField("g"):
         return None
@@ -110,7 +111,7 @@ def _body(operator: OperatorVersion | None, attribute: Any) -> SubgraphCall | No
     return BATCHED_SCAN if is_batched else SUBGRAPH_CALLS.get((operator.name, attribute.name))
 
 
-def _parameters(graph: Any) -> list[str]:
+def _parameters(graph: GraphProto) -> list[str]:
     """Return the inputs that the node passes: those without an initializer."""
     initialized = {tensor.name for tensor in graph.initializer}
     return [value.name for value in graph.input if value.name not in initialized]

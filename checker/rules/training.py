@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from opshift.checker.checked_nodes import CheckedTraining
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
+from opshift.model.messages import StringStringEntryProto
 
 SOURCE = "IR: Training Related Information"
 
@@ -57,7 +57,7 @@ def initialization(training: CheckedTraining) -> Problems:
         yield f"the initialization has {len(inputs)} inputs"
 
 
-def _bindings(training: CheckedTraining) -> Iterator[tuple[str, Any, set[str]]]:
+def _bindings(training: CheckedTraining) -> Iterator[tuple[str, Sequence[StringStringEntryProto], set[str]]]:
     """Yield the name of each field of bindings, its entries, and the outputs that they may refer to."""
     proto = training.proto
     initial = {value.name for value in proto.initialization.output}

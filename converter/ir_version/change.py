@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import Refusal
@@ -11,6 +11,7 @@ from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.converter.ir_version.lowerings import Lowering
+    from opshift.model.messages import ModelProto
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class IrChange:
         replacement = "" if lowering.feature in self.dropped else lowering.replacement
         return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
 
-    def apply(self, model: Any, registry: Registry) -> None:
+    def apply(self, model: ModelProto, registry: Registry) -> None:
         """Rewrite a model in place, after the conversion of its opsets."""
         features = {each.feature for each in self.lowerings} | (
             {STANDALONE} if self.turns_initializers_into_inputs else set()

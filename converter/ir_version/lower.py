@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
 
 from opshift.checker.ir_features.contents import contents_of
 from opshift.checker.ir_features.finders import find_uses
@@ -81,7 +80,7 @@ def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
     return [use for use in uses if has_functions or use.feature not in FUNCTION_FEATURES]
 
 
-def required_ir_version(model: Any, registry: Registry) -> int:
+def required_ir_version(model: ModelProto, registry: Registry) -> int:
     """Return the oldest IR version with all features and element types that a model uses."""
     versions = ir_versions()
     uses = find_uses(contents_of(model, registry, versions.newest))

@@ -5,19 +5,17 @@ Models have metadata in all IR versions: the entries move there, with keys that 
 
 from __future__ import annotations
 
-from typing import Any
-
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import described_messages
+from opshift.model.messages import ModelProto
 
 
 def move_metadata_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with a key such as `graph, node 'conv1': namespace`."""
-    props = contents.model.metadata_props
-    used_keys = {entry.key for entry in props}
+    used_keys = {entry.key for entry in contents.model.metadata_props}
     for place, message in list(described_messages(contents)):
         for entry in message.metadata_props:
-            add_entry(props, used_keys, f"{place}: {entry.key}", entry.value)
+            _add_entry(contents.model, used_keys, f"{place}: {entry.key}", entry.value)
         message.ClearField("metadata_props")
 
 
@@ -27,11 +25,11 @@ def drop_metadata(contents: Contents) -> None:
         message.ClearField("metadata_props")
 
 
-def add_entry(props: Any, used_keys: set[str], key: str, value: str) -> None:
+def _add_entry(model: ModelProto, used_keys: set[str], key: str, value: str) -> None:
     """Add an entry to the model's metadata, with a number after the key if the key is in use.
 
     Args:
-        props: the model's `metadata_props`.
+        model: the model.
         used_keys: the keys in use; the new key is added.
         key: the preferred key.
         value: the value of the entry.
@@ -41,18 +39,17 @@ def add_entry(props: Any, used_keys: set[str], key: str, value: str) -> None:
         number += 1
         unique_key = f"{key} ({number})"
     used_keys.add(unique_key)
-    props.add(key=unique_key, value=value)
+    model.metadata_props.add(key=unique_key, value=value)
 
 
 def move_quantization_annotations_to_model(contents: Contents) -> None:
     """Move every entry to the model's metadata, with keys like `graph, quantization of 'x': SCALE_TENSOR`."""
-    props = contents.model.metadata_props
-    used_keys = {entry.key for entry in props}
+    used_keys = {entry.key for entry in contents.model.metadata_props}
     for path, graph in contents.graphs:
         for annotation in graph.quantization_annotation:
             for entry in annotation.quant_parameter_tensor_names:
                 key = f"{path}, quantization of {annotation.tensor_name!r}: {entry.key}"
-                add_entry(props, used_keys, key, entry.value)
+                _add_entry(contents.model, used_keys, key, entry.value)
         graph.ClearField("quantization_annotation")
 
 

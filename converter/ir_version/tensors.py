@@ -12,12 +12,12 @@ import math
 import struct
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import sparse_positions, standalone_initializers
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
+from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_tensor
 
@@ -60,12 +60,13 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
                 del graph.initializer[index]
 
 
-def _names(graph: Any) -> Iterator[str]:
-    yield from (named.name for named in (*graph.input, *graph.initializer))
+def _names(graph: GraphProto) -> Iterator[str]:
+    yield from (value.name for value in graph.input)
+    yield from (tensor.name for tensor in graph.initializer)
     yield from (name for node in graph.node for name in node.output)
 
 
-def _add_input(graph: Any, initializer: Any) -> None:
+def _add_input(graph: GraphProto, initializer: TensorProto) -> None:
     value = graph.input.add()
     value.name = initializer.name
     value.type.tensor_type.elem_type = initializer.data_type
@@ -76,7 +77,7 @@ def _add_input(graph: Any, initializer: Any) -> None:
         shape.dim.add().dim_value = size
 
 
-def _add_constants(graph: Any, initializers: list[Any]) -> None:
+def _add_constants(graph: GraphProto, initializers: list[TensorProto]) -> None:
     count = len(graph.node)
     for initializer in initializers:
         node = graph.node.add()
@@ -112,7 +113,7 @@ def densify_attributes(contents: Contents) -> None:
             held.attribute.name, held.attribute.type = "value", TENSOR
 
 
-def _write_dense(sparse: Any, dense: Any) -> None:
+def _write_dense(sparse: SparseTensorProto, dense: TensorProto) -> None:
     """Fill an empty TensorProto with zeros and the values of a sparse tensor."""
     kind = BY_NUMBER[sparse.values.data_type]
     values = read_tensor(sparse.values)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
 from hashlib import blake2b
+from typing import cast
 
 from opshift.converter.reversible.record import Precondition
 from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
-from opshift.model.messages import NodeProto
+from opshift.model.messages import AttributeProto, NodeProto
 from opshift.model.node import Node
 from opshift.model.offloaded_tensors import serialize
 
@@ -70,7 +71,7 @@ def _attributes_digest(node: Node) -> str:
 
 
 def _text(value: object) -> str:
-    return serialize(value).hex() if hasattr(value, "ref_attr_name") else repr(value)
+    return serialize(cast("AttributeProto", value)).hex() if hasattr(value, "ref_attr_name") else repr(value)
 
 
 def _digest(text: str) -> str:

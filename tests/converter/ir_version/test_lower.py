@@ -74,7 +74,8 @@ def test_keeps_supported_feature(feature: str) -> None:
 def test_rewrites_unsupported_feature(feature: str, is_oldest: bool) -> None:
     model = MODELS[feature]()
     version = 3 if is_oldest else IR_VERSIONS.features[feature] - 1
-    result, report = convert(model, ir_version=version)
+    conversion = convert(model, ir_version=version)
+    result, report = conversion.model, conversion.report
     assert result.ir_version == version
     assert required_ir_version(result, default_registry()) <= version
     onnx.checker.check_model(result)
