@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType, UnionType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Protocol, TypeVar
 
 from opshift.checker.findings import Finding, Level, Problem
-from opshift.model.errors import OpshiftError
+from opshift.model.rule_table import RuleTable, describe
 
 Problems = Iterable[str | Problem]
 
-Check = TypeVar("Check", bound=Callable[[Any], Problems])
+Check = TypeVar("Check", bound=Callable[..., Problems])
+
+
+class Located(Protocol):
+    """Object that a rule checks."""
+
+    @property
+    def place(self) -> str:
+        """Place of the object, for findings."""
 
 
 @dataclass(frozen=True)
@@ -40,19 +44,15 @@ class Rule:
     source: str
     remedy: str
     target_types: tuple[type, ...]
-    check: Callable[[Any], Problems]
+    check: Callable[..., Problems]
 
-    def to_finding(self, target: Any, problem: str | Problem) -> Finding:
+    def to_finding(self, target: Located, problem: str | Problem) -> Finding:
         """Return the finding for a problem of an object."""
         reason, remedy, place = problem if isinstance(problem, Problem) else (problem, "", "")
         return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)
 
 
-_registered: dict[str, Rule] = {}
-
-
-class DuplicateRule(OpshiftError):
-    """Two rules have the same id."""
+_TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")
 
 
 def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Check], Check]:
@@ -72,27 +72,17 @@ def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Chec
     """
 
     def register(check: Check) -> Check:
-        if name in _registered:
-            raise DuplicateRule(f"two rules have the id {name}; rename one")
-        title = inspect.cleandoc(check.__doc__ or "").partition("\n")[0]
-        _registered[name] = Rule(name, level, title, source, remedy, _target_types(check), check)
+        title, _, target_types = describe(check)
+        _TABLE.add(name, Rule(name, level, title, source, remedy, target_types, check), check)
         return check
 
     return register
 
 
-def _target_types(check: Callable[[Any], Problems]) -> tuple[type, ...]:
-    hint = next(iter(get_type_hints(check).values()))
-    return get_args(hint) if isinstance(hint, UnionType) else (hint,)
-
-
 @cache
 def rule_table() -> Mapping[str, Rule]:
-    """Return all rules by id, sorted; cached, because it imports every module of the package to find them."""
-    package = importlib.import_module("opshift.checker.rules")
-    for module in pkgutil.iter_modules(package.__path__, "opshift.checker.rules."):
-        importlib.import_module(module.name)
-    return MappingProxyType(dict(sorted(_registered.items())))
+    """Return all rules by id, sorted; cached, because it imports every module with rules."""
+    return _TABLE.load()
 
 
 @cache

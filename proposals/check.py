@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.checker.findings import Level
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, ProposalFolder
-from opshift.proposals.rules.rule_table import Gate, rule_table
+from opshift.proposals.rules.rule_table import Gate, Subject, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
@@ -91,9 +91,9 @@ def _check_evidence(draft: DefinedDraft, findings: list[ProposalFinding], gate: 
     return CheckResult(draft.folder, _sort_by_severity(findings), draft, evidence)
 
 
-def _evaluate(subject: Any, gate: Gate) -> Iterator[ProposalFinding]:
+def _evaluate(subject: Subject, gate: Gate) -> Iterator[ProposalFinding]:
     for rule in rule_table().values():
-        if rule.subject is type(subject) and (rule.gate == "check" or gate == "accept"):
+        if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):
             yield from rule.findings(subject)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import importlib
 import importlib.util
-import pkgutil
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.rule_table import import_modules
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -92,9 +92,7 @@ def temporary_adapters() -> Iterator[None]:
 @cache
 def adapter_table() -> Mapping[StepKey, Adapter]:
     """Return all adapters of this package and of installed packages, after importing their modules."""
-    package = importlib.import_module("opshift.adapters.ops")
-    for module in pkgutil.walk_packages(package.__path__, "opshift.adapters.ops."):
-        importlib.import_module(module.name)
+    import_modules("opshift.adapters.ops")
     load_installed_adapters()
     return MappingProxyType(_registered)
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import inspect
-import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from opshift.checker.findings import Level
-from opshift.model.errors import OpshiftError, Place, UsageError
+from opshift.model.errors import Place, UsageError
+from opshift.model.rule_table import RuleTable, describe
 from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import PROPOSAL, ProposalFolder
@@ -39,9 +36,17 @@ class ProposalProblem(NamedTuple):
     place: Place | None = None
 
 
-RuleCheck = Callable[[Any], Iterable[ProposalProblem]]
+RuleCheck = Callable[..., Iterable[ProposalProblem]]
 
 AnyRuleCheck = TypeVar("AnyRuleCheck", bound=RuleCheck)
+
+
+class Subject(Protocol):
+    """Stage of a proposal that rules check."""
+
+    @property
+    def folder(self) -> ProposalFolder:
+        """Folder of the proposal."""
 
 
 @dataclass(frozen=True)
@@ -56,8 +61,8 @@ class ProposalRule:
         source: document that the rule derives from.
         remedy: how to fix a violation.
         gate: when the rule applies.
-        subject: stage of the proposal that is checked.
-        judge: function that yields the problems of a subject.
+        target_types: stages of the proposal that are checked.
+        check: function that yields the problems of a subject.
     """
 
     id: str
@@ -67,10 +72,10 @@ class ProposalRule:
     source: str
     remedy: str
     gate: Gate
-    subject: type
+    target_types: tuple[type, ...]
     check: RuleCheck
 
-    def findings(self, subject: Any) -> Iterable[ProposalFinding]:
+    def findings(self, subject: Subject) -> Iterable[ProposalFinding]:
         """Return the findings for a subject of the rule's class."""
         return [self._finding(problem, subject.folder) for problem in self.check(subject)]
 
@@ -86,7 +91,7 @@ def format_problems(file: InvalidFile, name: str) -> Iterator[ProposalProblem]:
         yield ProposalProblem(error.reason, name, remedy=error.remedy, place=error.place)
 
 
-_rules: dict[str, ProposalRule] = {}
+_TABLE: RuleTable[ProposalRule] = RuleTable("opshift.proposals.rules")
 
 
 def rule(
@@ -98,17 +103,14 @@ def rule(
     parameter determines the subject.
 
     Raises:
-        OpshiftError: a rule with this name already exists.
+        DuplicateRule: a rule with this name exists.
     """
 
-    def register(judge: AnyRuleCheck) -> AnyRuleCheck:
-        if name in _rules:
-            raise OpshiftError(f"duplicate rule {name!r}")
-        title, _, about = inspect.cleandoc(judge.__doc__ or "").partition("\n")
-        subject = next(iter(get_type_hints(judge).values()))
-        about = " ".join(about.split())
-        _rules[name] = ProposalRule(name, level, title, about, source, remedy, gate, subject, judge)
-        return judge
+    def register(check: AnyRuleCheck) -> AnyRuleCheck:
+        title, rationale, target_types = describe(check)
+        added = ProposalRule(name, level, title, rationale, source, remedy, gate, target_types, check)
+        _TABLE.add(name, added, check)
+        return check
 
     return register
 
@@ -122,12 +124,9 @@ def rule_table() -> Mapping[str, ProposalRule]:
     Raises:
         UsageError: numpy, which the evidence rules need, is not installed.
     """
-    package = importlib.import_module("opshift.proposals.rules")
-    for module in pkgutil.iter_modules(package.__path__, "opshift.proposals.rules."):
-        try:
-            importlib.import_module(module.name)
-        except ModuleNotFoundError as error:
-            if error.name != "numpy":
-                raise
-            raise UsageError("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    return MappingProxyType(dict(sorted(_rules.items())))
+    try:
+        return _TABLE.load()
+    except ModuleNotFoundError as error:
+        if error.name != "numpy":
+            raise
+        raise UsageError("numpy is not installed", remedy="pip install 'opshift[verify]'") from error

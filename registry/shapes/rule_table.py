@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import wraps
-from types import MappingProxyType
 from typing import Protocol
 
-from opshift.model.errors import OpshiftError
+from opshift.model.rule_table import RuleTable
 from opshift.registry.models import OperatorVersion
 
 Shape = tuple[int | None, ...]
@@ -49,9 +48,9 @@ class ShapeContext(Protocol):
 ShapeRule = Callable[[ShapeContext], Sequence[Shape | None]]
 """Returns the output shapes by position; missing trailing entries are unknown."""
 
-_RULES: dict[str, ShapeRule] = {}
+TABLE: RuleTable[ShapeRule] = RuleTable("opshift.registry.shapes")
 
-SHAPE_RULES: Mapping[str, ShapeRule] = MappingProxyType(_RULES)
+SHAPE_RULES = TABLE.registered
 
 KEEPS_RANK: set[str] = set()
 """Rules with the same rank for the first output and the first input, if the output rank is known."""
@@ -67,19 +66,15 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeR
         keeps_rank: whether the first output has the rank of the first input, if its rank is known.
 
     Raises:
-        OpshiftError: the name is already registered.
+        DuplicateRule: the name is already registered.
     """
 
     def register(function: ShapeRule) -> ShapeRule:
-        if name in _RULES:
-            both = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in (_RULES[name], function))
-            raise OpshiftError(f"shape rule {name!r} is defined by both {both}", remedy="rename one of them")
-
         @wraps(function)
         def checked_rule(node: ShapeContext) -> Sequence[Shape | None]:
             return [_without_negative_dims(shape) for shape in function(node)][: node.output_count]
 
-        _RULES[name] = checked_rule
+        TABLE.add(name, checked_rule, function)
         if keeps_rank:
             KEEPS_RANK.add(name)
         return checked_rule

@@ -10,7 +10,7 @@ Names are loaded when they are first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from opshift.adapters.core.adapter_table import adapter as adapter
@@ -105,13 +105,16 @@ __all__ = sorted(_HOMES)
 __version__ = "0.1.0"
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'opshift' has no attribute {name!r}")
-    value = getattr(import_module(f"opshift.{home}"), name)
-    globals()[name] = value
-    return value
+# Hidden from type checkers: with it, they would accept every attribute.
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        home = _HOMES.get(name)
+        if home is None:
+            raise AttributeError(f"module 'opshift' has no attribute {name!r}")
+        value = getattr(import_module(f"opshift.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

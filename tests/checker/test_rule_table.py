@@ -11,7 +11,8 @@ from support.checker_cases.case import Case, violated_rules
 from opshift.checker import rule_table as rules
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.findings import Level, Problem
-from opshift.checker.rule_table import DuplicateRule, Problems, rule, rule_table, rules_for
+from opshift.checker.rule_table import Problems, rule, rule_table, rules_for
+from opshift.model.rule_table import DuplicateRule, RuleTable
 
 CASES = (*models.CASES, *graphs.CASES, *nodes.CASES, *tensors.CASES, *others.CASES)
 TESTED_WITH_FILES = {"model.readable", "model.text", "external.file"}
@@ -51,19 +52,19 @@ def test_refuses_duplicate_rule_id() -> None:
         """Two rules share an id."""
         return ()
 
-    with pytest.raises(DuplicateRule, match=r"two rules have the id node\.op-type"):
+    with pytest.raises(DuplicateRule, match=r"'node\.op-type' is defined by both .*duplicate"):
         rule("node.op-type", Level.INFO, source="here", remedy="none")(duplicate)
 
 
 @pytest.fixture
 def register(monkeypatch: pytest.MonkeyPatch) -> Callable[..., rules.Rule]:
     """Return a function that registers a rule in a separate table."""
-    table: dict[str, rules.Rule] = {}
-    monkeypatch.setattr(rules, "_registered", table)
+    table: RuleTable[rules.Rule] = RuleTable("opshift.checker.rules")
+    monkeypatch.setattr(rules, "_TABLE", table)
 
     def register_rule(check: Callable[[CheckedNode], Problems]) -> rules.Rule:
         rule("a.rule", Level.WARNING, source="here", remedy="mend it")(check)
-        return table["a.rule"]
+        return table.registered["a.rule"]
 
     return register_rule
 

@@ -1,0 +1,79 @@
+"""Table of rules: functions that the modules of a package register with a decorator."""
+
+from __future__ import annotations
+
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
+from types import MappingProxyType, UnionType
+from typing import Generic, NamedTuple, TypeVar, get_args, get_type_hints
+
+from opshift.model.errors import OpshiftError
+
+AnyRule = TypeVar("AnyRule")
+
+Function = Callable[..., Iterable[object]]
+
+
+class DuplicateRule(OpshiftError):
+    """Two rules have the same name."""
+
+
+class RuleTable(Generic[AnyRule]):
+    """Rules by name.
+
+    Attributes:
+        registered: the rules of the modules that have been imported so far.
+    """
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._rules: dict[str, AnyRule] = {}
+        self._functions: dict[str, Function] = {}
+        self.registered: Mapping[str, AnyRule] = MappingProxyType(self._rules)
+
+    def add(self, name: str, rule: AnyRule, function: Function) -> None:
+        """Add the rule that a function implements.
+
+        Raises:
+            DuplicateRule: a rule with this name exists.
+        """
+        if name in self._rules:
+            both = (self._functions[name], function)
+            places = " and ".join(f"{each.__module__}.{each.__qualname__}" for each in both)
+            raise DuplicateRule(f"rule {name!r} is defined by both {places}", remedy="rename one of them")
+        self._rules[name], self._functions[name] = rule, function
+
+    def load(self) -> Mapping[str, AnyRule]:
+        """Import all modules of the package, and return all rules, sorted by name."""
+        import_modules(self._package)
+        return MappingProxyType(dict(sorted(self._rules.items())))
+
+
+class Description(NamedTuple):
+    """Description of a rule, read from its function.
+
+    Attributes:
+        title: first line of the docstring.
+        rationale: rest of the docstring, as one line.
+        target_types: classes that the annotation of the first parameter names.
+    """
+
+    title: str
+    rationale: str
+    target_types: tuple[type, ...]
+
+
+def describe(function: Function) -> Description:
+    """Return the description of the rule that a function implements."""
+    title, _, rationale = inspect.cleandoc(function.__doc__ or "").partition("\n")
+    hint = next(iter(get_type_hints(function).values()))
+    target_types = get_args(hint) if isinstance(hint, UnionType) else (hint,)
+    return Description(title, " ".join(rationale.split()), target_types)
+
+
+def import_modules(package: str) -> None:
+    """Import all modules of a package and its subpackages, which registers the functions in them."""
+    for module in pkgutil.walk_packages(import_module(package).__path__, f"{package}."):
+        import_module(module.name)

@@ -1,0 +1,82 @@
+"""Type checkers see precise types of the public functions, and reject wrong uses."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCES = Path(__file__).resolve().parents[1] / "src"
+
+SNIPPET = """\
+from pathlib import Path
+
+import opshift
+from onnx.onnx_ml_pb2 import ModelProto
+
+model = ModelProto()
+reveal_type(opshift.convert_version(model, 17))
+reveal_type(opshift.convert_version(b"", 17))
+reveal_type(opshift.convert_version(Path("model.onnx"), 17))
+reveal_type(opshift.convert(model, 17).model)
+reveal_type(opshift.convert(b"", 17).model)
+reveal_type(opshift.convert("model.onnx", 17, allow=["approximate"]).report)
+reveal_type(opshift.plan_version(model, 17))
+reveal_type(opshift.read_model("model.onnx"))
+reveal_type(opshift.default_registry().get_schema("Softmax", 12))
+opshift.convert_version(model, 17, allow="aproximate")
+opshift.convert(model, 17, checks=True)
+opshift.plan_version(17, 17)
+opshift.nothing
+"""
+
+REVEALED = [
+    "ModelProto",
+    "bytes",
+    "ModelProto",
+    "ModelProto",
+    "ModelProto",
+    "Report",
+    "Plan",
+    "ModelProto",
+    "OperatorVersion",
+]
+
+REJECTED_LINES = [16, 17, 18, 19]
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_public_functions_have_precise_types(checker: str, tmp_path: Path) -> None:
+    if importlib.util.find_spec(checker) is None:
+        pytest.skip(f"{checker} is not installed")
+    (tmp_path / "snippet.py").write_text(SNIPPET)
+    config = {"extraPaths": [str(SOURCES)], "reportUnusedExpression": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(config))
+    options = {
+        "mypy": ["--strict", "--follow-imports=silent", "--cache-dir=cache"],
+        "pyright": ["--pythonpath", sys.executable],
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", checker, *options[checker], "snippet.py"],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(SOURCES)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert [_last_name(each) for each in REVEAL.findall(done.stdout)] == REVEALED, done.stdout + done.stderr
+    assert sorted({int(line) for line in ERROR.findall(done.stdout)}) == REJECTED_LINES
+
+
+REVEAL = re.compile(r'Revealed type is "(.*)"|Type of ".*" is "(.*)"')
+ERROR = re.compile(r"snippet\.py:(\d+)(?::\d+)?(?: -|:) error")
+
+
+def _last_name(types: tuple[str, str]) -> str:
+    return "".join(types).rpartition(".")[2]
