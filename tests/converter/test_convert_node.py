@@ -11,8 +11,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.running import Array, assert_equal, build, run
 
-import opshift
 from opshift import ConversionRefused, ConvertedNode, UsageError, convert_node
+from opshift.model import messages
 from opshift.model.messages import NodeProto
 from opshift.registry.errors import UnknownDomain, UnknownOpset
 
@@ -116,7 +116,7 @@ def test_accepts_opsets_by_domain_or_release() -> None:
 def test_returns_the_message_classes_of_the_argument() -> None:
     theirs = node("Clip", ["x"], ["y"], min=0.0)
     ours = NodeProto.FromString(theirs.SerializeToString())
-    for proto, tensor in ((theirs, onnx.TensorProto), (ours, opshift.model.messages.TensorProto)):
+    for proto, tensor in ((theirs, onnx.TensorProto), (ours, messages.TensorProto)):
         converted = convert_node(proto, 10, 17, inputs={"x": "float"})
         assert [type(each) for each in converted.nodes] == [type(proto)]
         assert {type(each) for each in converted.constants} == {tensor}
