@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 NUMBERS = np.array([[1, 2, 3], [4, 5, 6]])
 FLOATS = {"float16": np.float16, "float": np.float32, "double": np.float64}
 INTEGERS = {
@@ -43,18 +39,18 @@ def _model(op_type: str, opset: int, data: Array) -> onnx.ModelProto:
 
 
 @pytest.mark.parametrize(("op_type", "opset", "target", "type_name"), STEPS)
-def test_refuses_integers(op_type: str, opset: int, target: int, type_name: str, refusal: Refusing) -> None:
-    refused = refusal(_model(op_type, opset, NUMBERS.astype(INTEGERS[type_name])), target)
+def test_refuses_integers(op_type: str, opset: int, target: int, type_name: str) -> None:
+    refused = refusal_of(_model(op_type, opset, NUMBERS.astype(INTEGERS[type_name])), target)
     assert refused.reason == f"'x' is tensor({type_name}), which ai.onnx.{op_type}:{target} does not support"
     assert "to a supported type" in refused.remedy
 
 
-def test_refuses_inferred_integer_types(refusal: Refusing) -> None:
+def test_refuses_inferred_integer_types() -> None:
     cast = helper.make_node("Cast", ["x"], ["h"], to=6)
     erf = helper.make_node("Erf", ["h"], ["e"], name="node")
     back = helper.make_node("Cast", ["e"], ["y"], to=1)
     model = build([cast, erf, back], {"x": NUMBERS.astype(np.float32)}, ["y"], 9)
-    assert refusal(model, 13).reason.startswith("'h' is tensor(int32)")
+    assert refusal_of(model, 13).reason.startswith("'h' is tensor(int32)")
 
 
 def test_keeps_integers_within_an_operator_version() -> None:
@@ -62,20 +58,20 @@ def test_keeps_integers_within_an_operator_version() -> None:
     assert convert_version(model, 27).graph == model.graph
 
 
-def test_keeps_erf_of_floats(converted: Converted) -> None:
+def test_keeps_erf_of_floats() -> None:
     feeds = {"x": NUMBERS.astype(np.float32) / 4}
     model = _model("Erf", 9, feeds["x"])
-    assert converted(model, 13, feeds).graph == model.graph
+    assert convert_and_check(model, 13, feeds).graph == model.graph
 
 
 @pytest.mark.parametrize("type_name", FLOATS)
 @pytest.mark.parametrize("op_type", ["ReduceLogSum", "ReduceLogSumExp"])
-def test_keeps_reductions_of_floats(op_type: str, type_name: str, converted: Converted) -> None:
+def test_keeps_reductions_of_floats(op_type: str, type_name: str) -> None:
     feeds = {"x": NUMBERS.astype(FLOATS[type_name])}
     model = _model(op_type, 18, feeds["x"])
     wide = feeds["x"].astype(np.float64)
     expected = np.log((np.exp(wide) if op_type == "ReduceLogSumExp" else wide).sum(keepdims=True))
-    result = converted(model, 28, feeds, [expected.astype(FLOATS[type_name])], 1e-3)
+    result = convert_and_check(model, 28, feeds, [expected.astype(FLOATS[type_name])], 1e-3)
     assert result.graph == model.graph
 
 

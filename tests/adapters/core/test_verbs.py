@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
 from opshift import convert_version, default_registry
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 IMAGE = RANDOM.standard_normal((1, 2, 4, 4)).astype(np.float32)
 GRID = RANDOM.uniform(-1, 1, (1, 3, 2, 2)).astype(np.float32)
@@ -154,11 +151,13 @@ def _verbs(case: RewriteCase) -> set[str]:
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_preserves_results(case: RewriteCase, converted: Converted) -> None:
+def test_preserves_results(case: RewriteCase) -> None:
     assert case.verb in _verbs(case)
     node = helper.make_node(case.op, list(case.feeds), ["y"], name="node", **case.attributes)
     expected = None if case.expected is None else [case.expected]
-    result = converted(build([node], case.feeds, ["y"], case.source), case.target, case.feeds, expected)
+    result = convert_and_check(
+        build([node], case.feeds, ["y"], case.source), case.target, case.feeds, expected
+    )
     (node,) = result.graph.node
     values = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     attributes = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
@@ -172,18 +171,18 @@ def test_every_verb_of_an_upgrade_has_cases() -> None:
     assert {case.verb for case in CASES.values()} == used
 
 
-def test_refuses_a_missing_required_attribute(refusal: Refusing) -> None:
+def test_refuses_a_missing_required_attribute() -> None:
     model = build([helper.make_node("Reshape", ["x"], ["y"])], {"x": VECTOR}, ["y"], 1)
-    assert refusal(model, 5).reason == "the node has no attribute shape, which ai.onnx.Reshape:5 requires"
+    assert refusal_of(model, 5).reason == "the node has no attribute shape, which ai.onnx.Reshape:5 requires"
 
 
-def test_renamed_operator_takes_the_steps_of_its_new_name(converted: Converted) -> None:
+def test_renamed_operator_takes_the_steps_of_its_new_name() -> None:
     """Upsample becomes Resize and then takes the steps of Resize."""
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", scales=[1.0, 1.0, 2.0, 2.0])
     expected = IMAGE.repeat(2, 2).repeat(2, 3)
     names = {8: "Upsample", 9: "Upsample", 10: "Resize", 13: "Resize"}
     for target, name in names.items():
-        result = converted(build([node], {"x": IMAGE}, ["y"], 7), target, {"x": IMAGE}, [expected])
+        result = convert_and_check(build([node], {"x": IMAGE}, ["y"], 7), target, {"x": IMAGE}, [expected])
         assert op_types(result) == [name]
 
 
@@ -247,11 +246,11 @@ def test_constants_have_the_type_and_rank_of_the_input(case: ConstantCase) -> No
         np.testing.assert_array_equal(actual, expected, strict=True)
 
 
-def test_refuses_a_value_for_data_of_unknown_type(refusal: Refusing) -> None:
+def test_refuses_a_value_for_data_of_unknown_type() -> None:
     nodes = [
         helper.make_node("Anything", ["x"], ["h"], domain="com.acme"),
         helper.make_node("Pad", ["h"], ["p"], pads=[1, 1], value=1.0),
         helper.make_node("Abs", ["p"], ["y"]),
     ]
     model = build(nodes, {"x": VECTOR}, ["y"], {"": 10, "com.acme": 1})
-    assert refusal(model, 11).reason == "the element type of 'h' is unknown"
+    assert refusal_of(model, 11).reason == "the element type of 'h' is unknown"

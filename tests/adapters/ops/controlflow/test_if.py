@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 Dims = Sequence[int | str] | None
 X: Array = np.arange(6, dtype=np.float32).reshape(2, 3)
 FEEDS: dict[str, Array] = {"c": np.array(True), "x": X}
@@ -40,15 +37,13 @@ def _model(then_branch: onnx.GraphProto, else_branch: onnx.GraphProto) -> onnx.M
     ],
 )
 @pytest.mark.parametrize("target", [10, 8])
-def test_accepts_branches_of_compatible_shapes(
-    then_dims: Dims, else_dims: Dims, target: int, converted: Converted
-) -> None:
-    converted(_model(_branch("Relu", then_dims), _branch("Neg", else_dims)), target, FEEDS)
+def test_accepts_branches_of_compatible_shapes(then_dims: Dims, else_dims: Dims, target: int) -> None:
+    convert_and_check(_model(_branch("Relu", then_dims), _branch("Neg", else_dims)), target, FEEDS)
 
 
-def test_compares_inferred_shapes(refusal: Refusing) -> None:
+def test_compares_inferred_shapes() -> None:
     model = _model(_branch("Relu", None), _branch("Transpose", None))
-    assert refusal(model, 10).reason == "the shapes of 'y' differ between the branches: (2, 3) and (3, 2)"
+    assert refusal_of(model, 10).reason == "the shapes of 'y' differ between the branches: (2, 3) and (3, 2)"
 
 
 @pytest.mark.parametrize(
@@ -59,6 +54,6 @@ def test_compares_inferred_shapes(refusal: Refusing) -> None:
         pytest.param([3, 2, 1], "(2, 3) and (3, 2, 1)", id="different rank"),
     ],
 )
-def test_refuses_branches_of_different_shapes(dims: Dims, reason: str, refusal: Refusing) -> None:
+def test_refuses_branches_of_different_shapes(dims: Dims, reason: str) -> None:
     model = _model(_branch("Relu", [2, 3]), _branch("Transpose", dims))
-    assert refusal(model, 10).reason == f"the shapes of 'y' differ between the branches: {reason}"
+    assert refusal_of(model, 10).reason == f"the shapes of 'y' differ between the branches: {reason}"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 FEEDS: Mapping[str, Array] = {
     "s": np.zeros(2, np.float32),
     "x": np.arange(6, dtype=np.float32).reshape(3, 2),
@@ -64,31 +64,29 @@ COLUMNS = {"s": FEEDS["s"], "x": FEEDS["x"].T.copy()}
     ],
 )
 @pytest.mark.parametrize("target", [10, 9, 8, 7])
-def test_downgrades_scan(
-    feeds: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
-) -> None:
+def test_downgrades_scan(feeds: Mapping[str, Array], attributes: Mapping[str, Any], target: int) -> None:
     model = _scan_model(11, feeds, **attributes)
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     assert ("Loop" in op_types(result)) == (target < 9)
 
 
 @pytest.mark.parametrize("target", [8, 7])
-def test_downgrades_a_body_without_declared_types(target: int, converted: Converted) -> None:
+def test_downgrades_a_body_without_declared_types(target: int) -> None:
     model = _scan_model(9)
     body = next(each.g for each in model.graph.node[0].attribute if each.name == "body")
     for value in (*body.input, *body.output):
         value.ClearField("type")
-    converted(model, target, FEEDS)
+    convert_and_check(model, target, FEEDS)
 
 
-def test_downgrades_scan_without_state(converted: Converted) -> None:
+def test_downgrades_scan_without_state() -> None:
     body = helper.make_graph([helper.make_node("Neg", ["a"], ["b"])], "body", [_value("a")], [_value("b")])
     node = helper.make_node("Scan", ["x"], ["y"], name="node", num_scan_inputs=1, body=body)
     feeds = {"x": FEEDS["x"]}
-    converted(build([node], feeds, ["y"], 9), 8, feeds)
+    convert_and_check(build([node], feeds, ["y"], 9), 8, feeds)
 
 
-def test_downgrades_a_batch_of_one(converted: Converted) -> None:
+def test_downgrades_a_batch_of_one() -> None:
     body = helper.make_graph(
         [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["c"], ["d"])],
         "body",
@@ -97,7 +95,7 @@ def test_downgrades_a_batch_of_one(converted: Converted) -> None:
     )
     node = helper.make_node("Scan", ["", "s", "x"], ["t", "y"], name="node", num_scan_inputs=1, body=body)
     feeds = {name: array[None] for name, array in FEEDS.items()}
-    converted(build([node], feeds, ["t", "y"], 8), 7, feeds)
+    convert_and_check(build([node], feeds, ["t", "y"], 8), 7, feeds)
 
 
 def _loop_model(has_carried_value: bool) -> onnx.ModelProto:
@@ -117,13 +115,13 @@ def _loop_model(has_carried_value: bool) -> onnx.ModelProto:
     return build([node], FEEDS, names, 11, initializers={"m": np.array(3, np.int64)})
 
 
-def test_keeps_a_loop_with_a_carried_value(converted: Converted) -> None:
-    assert op_types(converted(_loop_model(True), 10, FEEDS)) == ["Loop"]
+def test_keeps_a_loop_with_a_carried_value() -> None:
+    assert op_types(convert_and_check(_loop_model(True), 10, FEEDS)) == ["Loop"]
 
 
 @pytest.mark.parametrize("target", [10, 8, 7])
-def test_adds_an_unused_carried_value_to_a_loop_without_one(target: int, converted: Converted) -> None:
-    result = converted(_loop_model(False), target, FEEDS)
+def test_adds_an_unused_carried_value_to_a_loop_without_one(target: int) -> None:
+    result = convert_and_check(_loop_model(False), target, FEEDS)
     (loop,) = (each for each in result.graph.node if each.op_type == "Loop")
     assert len(loop.input) == 3
     assert loop.output[1] == "y"

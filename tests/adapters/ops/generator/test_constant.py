@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.running import build, op_types
+from support.conversion import convert_and_check, refusal_of
+from support.running import build, op_types, opset_of
 
-from opshift.converter.errors import Refusal
+from opshift import convert_version
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 VALUES = [
     pytest.param({"value_int": -7}, TensorProto.INT64, id="int"),
     pytest.param({"value_ints": [1, 2, 3]}, TensorProto.INT64, id="ints"),
@@ -35,10 +33,8 @@ def _model(element_type: int, **attributes: Any) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("target", [12, 11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("attributes", "element_type"), VALUES)
-def test_rewrites_values(
-    attributes: dict[str, Any], element_type: int, target: int, converted: Converted
-) -> None:
-    result = converted(_model(element_type, **attributes), target, {})
+def test_rewrites_values(attributes: dict[str, Any], element_type: int, target: int) -> None:
+    result = convert_and_check(_model(element_type, **attributes), target, {})
     attribute_names = [each.name for each in result.graph.node[0].attribute]
     stays_constant = target > 8 or element_type in (TensorProto.FLOAT, TensorProto.DOUBLE)
     assert op_types(result) == ["Constant" if stays_constant else "Identity"]
@@ -47,15 +43,22 @@ def test_rewrites_values(
     )
 
 
-@pytest.mark.parametrize("target", [11, 9])
-def test_refuses_sparse_value_at_opset_9(target: int, refusal: Refusing) -> None:
+def _sparse_model() -> onnx.ModelProto:
     values = numpy_helper.from_array(np.ones(1, np.float32), "values")
     indices = numpy_helper.from_array(np.zeros(1, np.int64))
-    sparse = helper.make_sparse_tensor(values, indices, [3])
-    model = _model(TensorProto.FLOAT, sparse_value=sparse)
-    if target == 9:
-        refused = refusal(model, target)
-        assert (refused.reason, refused.remedy) == (
-            "the constant is sparse",
-            "store the value as a dense tensor",
-        )
+    return _model(TensorProto.FLOAT, sparse_value=helper.make_sparse_tensor(values, indices, [3]))
+
+
+def test_keeps_sparse_value_at_opset_11() -> None:
+    model = _sparse_model()
+    result = convert_version(model, 11)
+    assert opset_of(result) == 11
+    assert result.graph == model.graph
+
+
+def test_refuses_sparse_value_at_opset_9() -> None:
+    refused = refusal_of(_sparse_model(), 9)
+    assert (refused.reason, refused.remedy) == (
+        "the constant is sparse",
+        "store the value as a dense tensor",
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 Bounds = tuple[float, float, float]
 NAMES = ("start", "limit", "delta")
 CASES = [
@@ -34,28 +32,28 @@ def _model(
 
 
 @pytest.mark.parametrize(("bounds", "dtype"), CASES)
-def test_folds_constant_ranges(bounds: Bounds, dtype: type[np.generic], converted: Converted) -> None:
+def test_folds_constant_ranges(bounds: Bounds, dtype: type[np.generic]) -> None:
     model, feeds = _model(bounds, dtype, constant=True)
     for target in (7, 10):
-        operators = op_types(converted(model, target, feeds))
+        operators = op_types(convert_and_check(model, target, feeds))
         assert operators == ["Constant"] or target < 9
 
 
 @pytest.mark.parametrize(("bounds", "dtype"), CASES)
-def test_expands_computed_ranges(bounds: Bounds, dtype: type[np.generic], converted: Converted) -> None:
+def test_expands_computed_ranges(bounds: Bounds, dtype: type[np.generic]) -> None:
     model, feeds = _model(bounds, dtype, constant=False)
     for target in (7, 8, 9, 10):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_does_not_fold_long_ranges(converted: Converted) -> None:
+def test_does_not_fold_long_ranges() -> None:
     model, feeds = _model((0, 100_000, 1), np.int64, constant=True)
-    assert "NonZero" in op_types(converted(model, 10, feeds))
+    assert "NonZero" in op_types(convert_and_check(model, 10, feeds))
 
 
-def test_computes_float16_ranges_in_float(converted: Converted) -> None:
+def test_computes_float16_ranges_in_float() -> None:
     feeds = {name: np.array(value, np.float16) for name, value in zip(NAMES, (0, 3, 0.1), strict=True)}
     model = build([helper.make_node("Range", list(NAMES), ["y"])], feeds, {"y": TensorProto.FLOAT16}, 27)
     model.ir_version = 10
     for target in (10, 26):
-        converted(model, target, feeds, tolerance=1e-3)
+        convert_and_check(model, target, feeds, tolerance=1e-3)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 UNSIGNED = (np.uint8, np.uint16, np.uint32, np.uint64)
 SIGNED = (np.int8, np.int16, np.int32, np.int64)
 
@@ -55,45 +50,43 @@ def _expected_shift(values: Array, counts: Array, direction: str) -> Array:
 @pytest.mark.parametrize("target", [7, 8, 9, 10])
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 @pytest.mark.parametrize("dtype", UNSIGNED)
-def test_shifts_unsigned_integers(dtype: type, direction: str, target: int, converted: Converted) -> None:
+def test_shifts_unsigned_integers(dtype: type, direction: str, target: int) -> None:
     values, counts = _boundary_values(dtype), _shift_counts(dtype, include_overflow=False)
     model = _model("BitShift", 11, dtype, values, counts, direction=direction)
     expected = [_expected_shift(values, counts, direction)]
-    converted(model, target, {"x0": values, "x1": counts}, expected, 0)
+    convert_and_check(model, target, {"x0": values, "x1": counts}, expected, 0)
 
 
 @pytest.mark.parametrize("target", [7, 10, 13])
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 @pytest.mark.parametrize("dtype", [*UNSIGNED, *SIGNED])
-def test_accepts_shift_counts_beyond_the_bit_width(
-    dtype: type, direction: str, target: int, converted: Converted
-) -> None:
+def test_accepts_shift_counts_beyond_the_bit_width(dtype: type, direction: str, target: int) -> None:
     values, counts = _boundary_values(dtype), _shift_counts(dtype, include_overflow=True)
     if dtype in SIGNED:
         counts = np.concatenate([counts, np.array([[-1], [np.iinfo(dtype).min]], dtype)])
     model = _model("BitShift", 28, dtype, values, counts, direction=direction)
     expected = [_expected_shift(values, counts, direction)]
-    converted(model, target, {"x0": values, "x1": counts}, expected, 0)
+    convert_and_check(model, target, {"x0": values, "x1": counts}, expected, 0)
 
 
 @pytest.mark.parametrize("target", [7, 9, 13, 17])
 @pytest.mark.parametrize("op", ["BitwiseAnd", "BitwiseOr", "BitwiseXor"])
 @pytest.mark.parametrize("dtype", [*UNSIGNED, *SIGNED])
-def test_expands_bitwise_logic(dtype: type, op: str, target: int, converted: Converted) -> None:
+def test_expands_bitwise_logic(dtype: type, op: str, target: int) -> None:
     first = _boundary_values(dtype)
     second: Array = (
         np.random.default_rng(0).permutation(np.concatenate([first, first // 7])).reshape(2, -1, 1)
     )
     operation = {"BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor}[op]
     model = _model(op, 18, dtype, first, second)
-    converted(model, target, {"x0": first, "x1": second}, [operation(first, second)], 0)
+    convert_and_check(model, target, {"x0": first, "x1": second}, [operation(first, second)], 0)
 
 
 @pytest.mark.parametrize("target", [7, 17])
 @pytest.mark.parametrize("dtype", [*UNSIGNED, *SIGNED])
-def test_expands_bitwise_not(dtype: type, target: int, converted: Converted) -> None:
+def test_expands_bitwise_not(dtype: type, target: int) -> None:
     values = _boundary_values(dtype)
-    converted(_model("BitwiseNot", 18, dtype, values), target, {"x0": values}, [~values], 0)
+    convert_and_check(_model("BitwiseNot", 18, dtype, values), target, {"x0": values}, [~values], 0)
 
 
 @pytest.mark.parametrize(
@@ -105,18 +98,18 @@ def test_expands_bitwise_not(dtype: type, target: int, converted: Converted) -> 
         pytest.param(np.int32, np.int32, id="same type"),
     ],
 )
-def test_preserves_bits_of_integers(source: type, to: type, converted: Converted) -> None:
+def test_preserves_bits_of_integers(source: type, to: type) -> None:
     values = _boundary_values(source)
     element_type = helper.np_dtype_to_tensor_dtype(np.dtype(to))
     node = helper.make_node("BitCast", ["x0"], ["y"], name="node", to=element_type)
     model = build([node], {"x0": values}, {"y": element_type}, 26)
-    converted(model, 7, {"x0": values}, [values.view(to)], 0)
+    convert_and_check(model, 7, {"x0": values}, [values.view(to)], 0)
 
 
-def test_refuses_bits_of_floats(refusal: Refusing) -> None:
+def test_refuses_bits_of_floats() -> None:
     node = helper.make_node("BitCast", ["x"], ["y"], to=onnx.TensorProto.INT32)
     model = build([node], {"x": np.ones(2, np.float32)}, {"y": onnx.TensorProto.INT32}, 26)
-    refused = refusal(model, 25)
+    refused = refusal_of(model, 25)
     assert refused.reason == "no operator of opset 25 reinterprets the bits of float as int32"
     assert (
         refused.remedy

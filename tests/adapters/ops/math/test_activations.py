@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
 SAMPLES = np.array(
     [-np.inf, -1e4, -3.5, -1.0, -0.5, -1e-4, 0.0, 1e-4, 0.5, 1.0, 3.5, 1e4, np.inf], np.float32
 )
@@ -52,11 +50,11 @@ CASES = [
 
 @pytest.mark.parametrize(("op", "since", "attributes", "expected_nodes"), CASES)
 def test_preserves_outputs(
-    op: str, since: int, attributes: dict[str, Any], expected_nodes: list[str] | None, converted: Converted
+    op: str, since: int, attributes: dict[str, Any], expected_nodes: list[str] | None
 ) -> None:
     model = _model(op, MODERATE, since, **attributes)
     for target in sorted({7, 8, since - 1}):
-        result = converted(model, target, {"x": MODERATE})
+        result = convert_and_check(model, target, {"x": MODERATE})
         assert op not in op_types(result)
     if expected_nodes is not None:
         assert op_types(convert_version(model, since - 1)) == expected_nodes
@@ -70,8 +68,8 @@ def test_preserves_outputs(
         pytest.param("Shrink", 9, {"bias": 0.5}, id="Shrink"),
     ],
 )
-def test_preserves_infinities(op: str, since: int, attributes: dict[str, Any], converted: Converted) -> None:
-    converted(_model(op, SAMPLES, since, **attributes), since - 1, {"x": SAMPLES})
+def test_preserves_infinities(op: str, since: int, attributes: dict[str, Any]) -> None:
+    convert_and_check(_model(op, SAMPLES, since, **attributes), since - 1, {"x": SAMPLES})
 
 
 @pytest.mark.parametrize(("op", "since"), [("HardSwish", 14), ("Mish", 18)])
@@ -82,10 +80,10 @@ def test_needs_no_shapes_below_opset_7(op: str, since: int) -> None:
     assert op_types(convert_version(model, 6)) == op_types(convert_version(model, 7))
 
 
-def test_expands_gelu_with_erf(converted: Converted) -> None:
+def test_expands_gelu_with_erf() -> None:
     """The expansion emits Erf, which exists since opset 9."""
     for target in (9, 19):
-        converted(_model("Gelu", FINITE, 20), target, {"x": FINITE})
+        convert_and_check(_model("Gelu", FINITE, 20), target, {"x": FINITE})
 
 
 @pytest.mark.parametrize(
@@ -94,21 +92,21 @@ def test_expands_gelu_with_erf(converted: Converted) -> None:
     ids=["Gelu in float16", "Swish in float16", "Swish in double"],
 )
 def test_preserves_half_and_double_precision(
-    op: str, since: int, dtype: type[np.generic], tolerance: float, converted: Converted
+    op: str, since: int, dtype: type[np.generic], tolerance: float
 ) -> None:
     data = MODERATE.astype(dtype)
     expected = [data / (1 + np.exp(-data))] if dtype is np.float64 else None
-    converted(_model(op, data, since), since - 1, {"x": data}, expected, tolerance=tolerance)
+    convert_and_check(_model(op, data, since), since - 1, {"x": data}, expected, tolerance=tolerance)
 
 
-def test_computes_float16_of_opset_28_in_float(converted: Converted) -> None:
+def test_computes_float16_of_opset_28_in_float() -> None:
     data = MODERATE.astype(np.float16)
     for target in (12, 11):
-        converted(_model("Celu", data, 28, alpha=2.0), target, {"x": data}, tolerance=2e-3)
+        convert_and_check(_model("Celu", data, 28, alpha=2.0), target, {"x": data}, tolerance=2e-3)
 
 
-def test_refuses_celu_with_negative_alpha(refusal: Callable[..., Refusal]) -> None:
-    refused = refusal(_model("Celu", FINITE, 12, alpha=-1.0), 11)
+def test_refuses_celu_with_negative_alpha() -> None:
+    refused = refusal_of(_model("Celu", FINITE, 12, alpha=-1.0), 11)
     assert refused.reason == "alpha is -1.0, but only with a positive alpha is Celu a scaled Elu"
 
 
@@ -121,6 +119,6 @@ def test_maps_nan_to_zero(op: str, since: int, target: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint8], ids=lambda dtype: dtype.__name__)
-def test_shrinks_integers(dtype: type[np.generic], converted: Converted) -> None:
+def test_shrinks_integers(dtype: type[np.generic]) -> None:
     data = np.array([0, 1, 2, 3, 100] if dtype is np.uint8 else [-100, -3, -2, 0, 1, 3], dtype)
-    converted(_model("Shrink", data, 9, lambd=1.5, bias=1.0), 8, {"x": data})
+    convert_and_check(_model("Shrink", data, 9, lambd=1.5, bias=1.0), 8, {"x": data})

@@ -9,13 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, assert_equal, build, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 FLOATS = (np.float16, np.float32, np.float64)
 SPECIAL_VALUES = [math.inf, -math.inf, math.nan, 0.0, -0.0, 1.5, -2.5, 6e4, -6e4, 6e-8]
@@ -37,32 +35,30 @@ def _model(
 @pytest.mark.parametrize("target", [7, 9])
 @pytest.mark.parametrize("fmod", [0, 1])
 @pytest.mark.parametrize("dtype", INTEGERS)
-def test_expands_mod_of_integers(dtype: type, fmod: int, target: int, converted: Converted) -> None:
+def test_expands_mod_of_integers(dtype: type, fmod: int, target: int) -> None:
     low = -7 if np.iinfo(dtype).min else 1
     values: Array = np.array([*range(low, 8), np.iinfo(dtype).max], dtype)
     divisors: Array = np.array([d for d in range(low, 8) if d], dtype).reshape(-1, 1)
     model = _model("Mod", 10, dtype, values, divisors, fmod=fmod)
     expected = np.fmod(values, divisors) if fmod else np.mod(values, divisors)
-    converted(model, target, {"x0": values, "x1": divisors}, [expected])
+    convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
 @pytest.mark.parametrize("target", [10, 13, 27])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_float_mod_with_the_sign_of_the_divisor(
-    dtype: type, target: int, converted: Converted
-) -> None:
+def test_expands_float_mod_with_the_sign_of_the_divisor(dtype: type, target: int) -> None:
     values: Array = np.array([*SPECIAL_VALUES, 5.25, -5.25, 7.0], dtype)
     divisors: Array = np.array([2.0, -2.0, 0.0, 0.75, math.inf, -math.inf, math.nan], dtype).reshape(-1, 1)
     model = _model("Mod", 28, dtype, values, divisors)
     with np.errstate(invalid="ignore"):
         expected = np.mod(values, divisors)
-    converted(model, target, {"x0": values, "x1": divisors}, [expected])
+    convert_and_check(model, target, {"x0": values, "x1": divisors}, [expected])
 
 
-def test_refuses_float_fmod_unless_approximate_is_allowed(refusal: Refusing) -> None:
+def test_refuses_float_fmod_unless_approximate_is_allowed() -> None:
     data: Array = np.array([5.5, -5.5, 3.0, 1e-3], np.float32)
     model = _model("Mod", 10, np.float32, data, data[::-1].copy(), fmod=1)
-    refused = refusal(model, 9)
+    refused = refusal_of(model, 9)
     assert refused.reason == "the remainder of floats is computed from a rounded quotient"
     result = convert_version(model, 9, allow="approximate")
     assert_equal(run(result, {"x0": data, "x1": data[::-1]}), [np.fmod(data, data[::-1])], 1e-3)
@@ -70,13 +66,13 @@ def test_refuses_float_fmod_unless_approximate_is_allowed(refusal: Refusing) -> 
 
 @pytest.mark.parametrize("target", [7, 10])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_round(dtype: type, target: int, converted: Converted) -> None:
+def test_expands_round(dtype: type, target: int) -> None:
     """Cover halves that round up and down on both sides of zero, and integral values."""
     halves = np.arange(-6, 6.5, 0.5)
     data: Array = np.array(
         [*SPECIAL_VALUES, *halves, 0.49999997, -0.49999997, 2049, *LARGE_VALUES[dtype]], dtype
     )
-    converted(_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
+    convert_and_check(_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
 
 
 @pytest.mark.parametrize("target", [7, 9])
@@ -90,29 +86,29 @@ def test_expands_round(dtype: type, target: int, converted: Converted) -> None:
     ],
 )
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int, converted: Converted) -> None:
+def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int) -> None:
     data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max, np.finfo(dtype).min], dtype)
     expected = (np.isposinf(data) & bool(attributes.get("detect_positive", 1))) | (
         np.isneginf(data) & bool(attributes.get("detect_negative", 1))
     )
     model = _model("IsInf", 20, np.bool_, data, **attributes)
-    converted(model, target, {"x0": data}, [expected])
+    convert_and_check(model, target, {"x0": data}, [expected])
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_is_nan(dtype: type, target: int, converted: Converted) -> None:
+def test_expands_is_nan(dtype: type, target: int) -> None:
     data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max], dtype)
-    converted(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
+    convert_and_check(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
-def test_expands_sign(dtype: type, target: int, converted: Converted) -> None:
+def test_expands_sign(dtype: type, target: int) -> None:
     low = -3 if dtype in FLOATS or np.iinfo(dtype).min else 0
     extremes = [-math.inf, math.inf, 6e-8] if dtype in FLOATS else [np.iinfo(dtype).min, np.iinfo(dtype).max]
     data: Array = np.array([low, 0, 1, 5, *extremes], dtype)
-    converted(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
+    convert_and_check(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -128,25 +124,25 @@ def test_expands_sign(dtype: type, target: int, converted: Converted) -> None:
     ],
 )
 def test_refuses_inexact_functions_unless_approximate_is_allowed(
-    op_type: str, low: float, high: float, function: Callable[[Array], Array], dtype: type, refusal: Refusing
+    op_type: str, low: float, high: float, function: Callable[[Array], Array], dtype: type
 ) -> None:
     data: Array = np.linspace(low, high, 41).astype(dtype)
     model = _model(op_type, 9, dtype, data)
-    assert refusal(model, 8).remedy == "allow 'approximate' if the model tolerates it"
+    assert refusal_of(model, 8).remedy == "allow 'approximate' if the model tolerates it"
     result = convert_version(model, 7, allow="approximate")
     assert_equal(run(result, {"x0": data}), [function(data).astype(dtype)])
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_refuses_det_unless_approximate_is_allowed(size: int, refusal: Refusing) -> None:
+def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
     data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
     model = _model("Det", 11, np.float32, data)
-    assert refusal(model, 10).remedy == "allow 'approximate' if the model tolerates it"
+    assert refusal_of(model, 10).remedy == "allow 'approximate' if the model tolerates it"
     result = convert_version(model, 7, allow="approximate")
     assert_equal(run(result, {"x0": data}), [np.linalg.det(data)], 1e-4)
 
 
-def test_refuses_det_of_large_matrices(refusal: Refusing) -> None:
+def test_refuses_det_of_large_matrices() -> None:
     data: Array = np.ones((5, 5), np.float32)
-    reason = refusal(_model("Det", 11, np.float32, data), 10).reason
+    reason = refusal_of(_model("Det", 11, np.float32, data), 10).reason
     assert reason == "the size of the matrices in 'x0' must be known and between 1 and 4"

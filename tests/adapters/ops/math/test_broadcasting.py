@@ -9,12 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 TARGETS = (7, 21)
 
 
@@ -95,13 +92,13 @@ def _model(op: str, first: Array, second: Array, result: Array, **attributes: An
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 @pytest.mark.parametrize("op", OPERATORS)
-def test_preserves_outputs(op: str, case: BroadcastCase, converted: Converted) -> None:
+def test_preserves_outputs(op: str, case: BroadcastCase) -> None:
     function, dtype = OPERATORS[op]
     first, second = _random(case.first, dtype, 1), _random(case.second, dtype, 2)
     expected = np.asarray(function(first, _broadcast(first, second, case.start)))
     model = _model(op, first, second, expected, **case.attributes)
     for target in TARGETS:
-        result = converted(model, target, {"a": first, "b": second}, [expected])
+        result = convert_and_check(model, target, {"a": first, "b": second}, [expected])
         assert op_types(result) == [*filter(None, [case.added_node]), op]
         assert not result.graph.node[-1].attribute
 
@@ -109,30 +106,30 @@ def test_preserves_outputs(op: str, case: BroadcastCase, converted: Converted) -
 ONES = np.ones((2, 3, 4), np.float32)
 
 
-def test_needs_no_ranks_for_trailing_dimensions(converted: Converted) -> None:
+def test_needs_no_ranks_for_trailing_dimensions() -> None:
     feeds = {"a": ONES, "b": ONES[0]}
     model = _model("Add", feeds["a"], feeds["b"], ONES, shapes=False, broadcast=1)
-    assert op_types(converted(model, 7, feeds, [ONES + 1])) == ["Add"]
+    assert op_types(convert_and_check(model, 7, feeds, [ONES + 1])) == ["Add"]
 
 
-def test_uses_inferred_ranks(converted: Converted) -> None:
+def test_uses_inferred_ranks() -> None:
     flatten = helper.make_node("Flatten", ["x"], ["a"])
     add = helper.make_node("Add", ["a", "b"], ["y"], name="node", broadcast=1, axis=0)
     feeds = {"x": ONES, "b": np.array([1, 2], np.float32)}
     model = build([flatten, add], feeds, ["y"], 6)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    converted(model, 7, feeds, [ONES.reshape(2, 12) + feeds["b"][:, None]])
+    convert_and_check(model, 7, feeds, [ONES.reshape(2, 12) + feeds["b"][:, None]])
 
 
 @pytest.mark.parametrize(("cleared", "name"), [(0, "'a'"), (1, "'b'")], ids=["first input", "second input"])
 @pytest.mark.parametrize("op", OPERATORS)
-def test_refuses_axis_without_both_ranks(op: str, cleared: int, name: str, refusal: Refusing) -> None:
+def test_refuses_axis_without_both_ranks(op: str, cleared: int, name: str) -> None:
     function, dtype = OPERATORS[op]
     first, second = _random((2, 3), dtype, 1), _random((2,), dtype, 2)
     result = np.asarray(function(first, second[:, None]))
     model = _model(op, first, second, result, broadcast=1, axis=0)
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
-    refused = refusal(model, 7)
+    refused = refusal_of(model, 7)
     assert refused.reason == f"the rank of {name} is unknown"
     assert refused.remedy == f"declare it: add a value_info for {name}"
 
@@ -170,29 +167,29 @@ def _prelu_model(case: SlopeCase) -> tuple[onnx.ModelProto, dict[str, Array], Ar
 
 
 @pytest.mark.parametrize("case", SLOPE_CASES.values(), ids=SLOPE_CASES)
-def test_aligns_slopes_with_channels(case: SlopeCase, converted: Converted) -> None:
+def test_aligns_slopes_with_channels(case: SlopeCase) -> None:
     model, feeds, expected = _prelu_model(case)
     for target in TARGETS:
-        result = converted(model, target, feeds, [expected])
+        result = convert_and_check(model, target, feeds, [expected])
         assert op_types(result) == [*filter(None, [case.added_node]), "PRelu"]
 
 
-def test_aligns_slopes_of_unknown_length_with_channels(converted: Converted) -> None:
+def test_aligns_slopes_of_unknown_length_with_channels() -> None:
     model, feeds, expected = _prelu_model(SLOPE_CASES["slope per channel of sequences"])
     model.graph.input[1].type.tensor_type.shape.dim[0].Clear()
-    converted(model, 7, feeds, [expected])
+    convert_and_check(model, 7, feeds, [expected])
 
 
-def test_needs_no_rank_for_single_slope(converted: Converted) -> None:
+def test_needs_no_rank_for_single_slope() -> None:
     model, feeds, expected = _prelu_model(SLOPE_CASES["single slope"])
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    converted(model, 7, feeds, [expected])
+    convert_and_check(model, 7, feeds, [expected])
 
 
 @pytest.mark.parametrize(("cleared", "name"), [(0, "'x'"), (1, "'slope'")], ids=["data", "slope"])
-def test_refuses_slopes_without_both_ranks(cleared: int, name: str, refusal: Refusing) -> None:
+def test_refuses_slopes_without_both_ranks(cleared: int, name: str) -> None:
     model = _prelu_model(SLOPE_CASES["slope per channel of images"])[0]
     model.graph.input[cleared].type.tensor_type.ClearField("shape")
-    refused = refusal(model, 7)
+    refused = refusal_of(model, 7)
     assert refused.reason == f"the rank of {name} is unknown"
     assert refused.remedy == f"declare it: add a value_info for {name}"

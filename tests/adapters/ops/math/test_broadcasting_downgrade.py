@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 Shape = tuple[int, ...]
 RANDOM = np.random.default_rng(0)
 
@@ -98,10 +96,10 @@ def test_needs_no_shapes_for_identical_inputs() -> None:
     assert not convert_version(model, 6).graph.node[0].attribute
 
 
-def test_refuses_unknown_shapes(refusal: Refusing) -> None:
+def test_refuses_unknown_shapes() -> None:
     data = {"x": _random((2, 3)), "z": _random((3,))}
     model = build([helper.make_node("Add", ["x", "z"], ["y"])], data, ["y"], 7, shapes=False)
-    assert refusal(model, 6).reason.startswith("the shapes of 'x', 'z' must be fully known")
+    assert refusal_of(model, 6).reason.startswith("the shapes of 'x', 'z' must be fully known")
 
 
 @pytest.mark.parametrize("op_type", ["Max", "Min", "Sum", "Mean"])
@@ -115,12 +113,10 @@ def test_refuses_unknown_shapes(refusal: Refusing) -> None:
     ],
 )
 @pytest.mark.parametrize("target", [7, 6])
-def test_broadcasts_inputs_of_variadic_operators(
-    op_type: str, shapes: Sequence[Shape], target: int, converted: Converted
-) -> None:
+def test_broadcasts_inputs_of_variadic_operators(op_type: str, shapes: Sequence[Shape], target: int) -> None:
     model, feeds = _model(op_type, shapes, 8)
     if target == 7:
-        converted(model, 7, feeds)
+        convert_and_check(model, 7, feeds)
     else:
         assert_round_trip(model, 6, feeds)
 
@@ -134,21 +130,19 @@ def test_broadcasts_inputs_of_variadic_operators(
         pytest.param(((0, 4), (1, 1)), id="no elements"),
     ],
 )
-def test_preserves_special_values_of_unknown_shapes(
-    op_type: str, shapes: Sequence[Shape], converted: Converted
-) -> None:
+def test_preserves_special_values_of_unknown_shapes(op_type: str, shapes: Sequence[Shape]) -> None:
     """The nodes added for broadcasting preserve NaN, infinity and the sign of zero."""
     special_values: Array = np.array([np.nan, np.inf, -np.inf, -0.0], np.float32)
     feeds = {f"x{i}": np.resize(special_values, shape) for i, shape in enumerate(shapes)}
     node = helper.make_node(op_type, list(feeds), ["y"], name="node")
     model = build([node], feeds, ["y"], 8, shapes=False)
-    result = converted(model, 7, feeds)
+    result = convert_and_check(model, 7, feeds)
     assert np.array_equal(np.signbit(run(result, feeds)[0]), np.signbit(run(model, feeds)[0]))
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int32, np.int8, np.uint64], ids=str)
 @pytest.mark.parametrize("op_type", ["Max", "Min"])
-def test_converts_max_and_min_of_integers(op_type: str, dtype: Any, converted: Converted) -> None:
+def test_converts_max_and_min_of_integers(op_type: str, dtype: Any) -> None:
     element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     model, feeds = _model(op_type, ((2, 3), (3,), ()), 12, dtype, element_type)
     if dtype is np.uint64:
@@ -157,7 +151,7 @@ def test_converts_max_and_min_of_integers(op_type: str, dtype: Any, converted: C
             "Where",
         ] * 2 + ["Identity"]
         return
-    converted(model, 11, feeds)
+    convert_and_check(model, 11, feeds)
 
 
 SLOPE_CASES = [
@@ -178,7 +172,7 @@ def test_converts_prelu_slopes(slope: Shape, expected_nodes: Sequence[str]) -> N
     assert sorted(op_types(assert_round_trip(model, 6, feeds))) == sorted(expected_nodes)
 
 
-def test_refuses_slope_of_unknown_rank(refusal: Refusing) -> None:
+def test_refuses_slope_of_unknown_rank() -> None:
     feeds = {"x": _random((2, 3)), "slope": _random((3,))}
     model = build([helper.make_node("PRelu", ["x", "slope"], ["y"])], feeds, ["y"], 7, shapes=False)
-    assert refusal(model, 6).reason == "the rank of 'slope' is unknown"
+    assert refusal_of(model, 6).reason == "the rank of 'slope' is unknown"

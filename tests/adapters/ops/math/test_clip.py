@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, run_reference
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DTYPES: dict[str, Any] = {"float": np.float32, "float16": np.float16, "double": np.float64}
 FLOAT_MAX = float(np.finfo(np.float32).max)
 INFINITY = float("inf")
@@ -54,18 +52,18 @@ def _model(data: Array, bounds: Mapping[str, float], opset: int = 6) -> onnx.Mod
 
 @pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
 @pytest.mark.parametrize("type_name", DTYPES)
-def test_preserves_outputs(type_name: str, bounds: Mapping[str, float], converted: Converted) -> None:
+def test_preserves_outputs(type_name: str, bounds: Mapping[str, float]) -> None:
     data = _data(DTYPES[type_name])
     model = _model(data, bounds)
     for target in (12, 13, 21):
-        converted(model, target, {"x": data}, [_expected_clip(data, bounds)])
+        convert_and_check(model, target, {"x": data}, [_expected_clip(data, bounds)])
 
 
 @pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
-def test_matches_onnxruntime_for_float(bounds: Mapping[str, float], converted: Converted) -> None:
+def test_matches_onnxruntime_for_float(bounds: Mapping[str, float]) -> None:
     data = _data(np.float32)
     for target in (11, 13):
-        converted(_model(data, bounds), target, {"x": data})
+        convert_and_check(_model(data, bounds), target, {"x": data})
 
 
 @pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
@@ -101,21 +99,21 @@ def test_moves_bounds_to_inputs(bounds: Mapping[str, float], inputs: list[str]) 
 
 
 @pytest.mark.parametrize("type_name", DTYPES)
-def test_adds_no_default_bounds_for_version_1(type_name: str, converted: Converted) -> None:
+def test_adds_no_default_bounds_for_version_1(type_name: str) -> None:
     data = _data(DTYPES[type_name])
     finite = data[np.isfinite(data)]
     model = _model(finite, {"min": 0.5}, opset=1)
     model.graph.node[0].attribute.append(helper.make_attribute("consumed_inputs", [0]))
-    converted(model, 13, {"x": finite}, [np.maximum(finite, finite.dtype.type(0.5))])
+    convert_and_check(model, 13, {"x": finite}, [np.maximum(finite, finite.dtype.type(0.5))])
 
 
 @pytest.mark.parametrize("bounds", [{}, {"min": 0.0}], ids=["no bounds", "one bound"])
-def test_refuses_unknown_element_type(bounds: Mapping[str, float], refusal: Refusing) -> None:
+def test_refuses_unknown_element_type(bounds: Mapping[str, float]) -> None:
     producer = helper.make_node("Anything", ["x"], ["h"], domain="com.acme")
     clip = helper.make_node("Clip", ["h"], ["y"], name="node", **bounds)
     model = build([producer, clip], {"x": _data(np.float32)}, ["y"], {"": 10, "com.acme": 1})
     model.graph.output[0].name = "z"
     model.graph.node.append(helper.make_node("Abs", ["y"], ["z"]))
-    refused = refusal(model, 11)
+    refused = refusal_of(model, 11)
     assert refused.reason == "the element type of 'h' is unknown"
     assert refused.remedy == "declare it: add a value_info for 'h'"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.array([-9, -2, 0, 1, 3, 9])
 BOUNDS = [("", ""), ("low", ""), ("", "high"), ("low", "high")]
 BOUND_IDS = ["no bounds", "lower bound", "upper bound", "both bounds"]
@@ -41,11 +38,9 @@ def _expected_clip(dtype: Any, bounds: Sequence[str]) -> Array:
 
 @pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
 @pytest.mark.parametrize("target", [10, 7])
-def test_moves_constant_bounds_to_attributes(
-    bounds: Sequence[str], target: int, converted: Converted
-) -> None:
+def test_moves_constant_bounds_to_attributes(bounds: Sequence[str], target: int) -> None:
     model, feeds = _model(11, np.float32, bounds)
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     assert op_types(result) == ["Clip"]
     expected_names = [{"low": "min", "high": "max"}[name] for name in bounds if name]
     assert [each.name for each in result.graph.node[0].attribute] == expected_names
@@ -53,28 +48,28 @@ def test_moves_constant_bounds_to_attributes(
 
 @pytest.mark.parametrize("bounds", BOUNDS[1:], ids=BOUND_IDS[1:])
 @pytest.mark.parametrize("target", [10, 8, 7])
-def test_applies_computed_bounds(bounds: Sequence[str], target: int, converted: Converted) -> None:
+def test_applies_computed_bounds(bounds: Sequence[str], target: int) -> None:
     model, feeds = _model(11, np.float32, bounds, computed=True)
-    assert "Clip" not in op_types(converted(model, target, feeds))
+    assert "Clip" not in op_types(convert_and_check(model, target, feeds))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float16], ids=["double", "float16"])
 @pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
-def test_clips_other_float_types(dtype: Any, bounds: Sequence[str], converted: Converted) -> None:
+def test_clips_other_float_types(dtype: Any, bounds: Sequence[str]) -> None:
     model, feeds = _model(12, dtype, bounds)
     expected = _expected_clip(dtype, bounds)
     if dtype is np.float64:
-        converted(model, 10, feeds, [expected])
+        convert_and_check(model, 10, feeds, [expected])
         return
-    converted(model, 12, feeds, [expected])
+    convert_and_check(model, 12, feeds, [expected])
 
 
-def test_clips_infinity_to_the_largest_double(converted: Converted) -> None:
+def test_clips_infinity_to_the_largest_double() -> None:
     """A 32-bit attribute cannot represent the default bound of double."""
     node = helper.make_node("Clip", ["x"], ["y"], name="node")
     feeds = {"x": np.array([np.inf, -np.inf, 1e300])}
     limit = np.finfo(np.float64).max
-    converted(build([node], feeds, {"y": 11}, 12), 10, feeds, [np.array([limit, -limit, 1e300])])
+    convert_and_check(build([node], feeds, {"y": 11}, 12), 10, feeds, [np.array([limit, -limit, 1e300])])
 
 
 INTEGER_DTYPES = {
@@ -90,35 +85,33 @@ INTEGER_DTYPES = {
 @pytest.mark.parametrize("bounds", BOUNDS, ids=BOUND_IDS)
 @pytest.mark.parametrize("computed", [False, True], ids=["constant", "computed"])
 @pytest.mark.parametrize("target", [11, 9])
-def test_clips_integers(
-    dtype: Any, bounds: Sequence[str], computed: bool, target: int, converted: Converted
-) -> None:
+def test_clips_integers(dtype: Any, bounds: Sequence[str], computed: bool, target: int) -> None:
     model, feeds = _model(12, dtype, bounds, computed=computed)
     expected = _expected_clip(dtype, bounds)
-    converted(model, target, feeds, [expected])
+    convert_and_check(model, target, feeds, [expected])
 
 
-def test_clips_small_integers_in_float_at_opset_7(converted: Converted) -> None:
+def test_clips_small_integers_in_float_at_opset_7() -> None:
     model, feeds = _model(12, np.int8, ("low", "high"))
-    assert op_types(converted(model, 7, feeds)) == ["Cast", "Clip", "Cast"]
+    assert op_types(convert_and_check(model, 7, feeds)) == ["Cast", "Clip", "Cast"]
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3)], ids=["scalar", "single element", "matrix"])
-def test_keeps_shape_of_constant_data(shape: tuple[int, ...], converted: Converted) -> None:
+def test_keeps_shape_of_constant_data(shape: tuple[int, ...]) -> None:
     node = helper.make_node("Clip", ["x", "low"], ["y"], name="node")
     elements: Array = np.arange(6, dtype=np.int8)[: math.prod(shape)]
     values = {"low": np.array(5, np.int8), "x": elements.reshape(shape)}
-    converted(build([node], {}, {"y": onnx.TensorProto.INT8}, 12, initializers=values), 11, {})
+    convert_and_check(build([node], {}, {"y": onnx.TensorProto.INT8}, 12, initializers=values), 11, {})
 
 
-def test_applies_the_upper_bound_last(converted: Converted) -> None:
+def test_applies_the_upper_bound_last() -> None:
     node = helper.make_node("Clip", ["x", "low", "high"], ["y"], name="node")
     values = {"low": np.array(5, np.int64), "high": np.array(1, np.int64)}
     feeds = {"x": DATA.astype(np.int64)}
-    converted(build([node], feeds, {"y": 7}, 13, initializers=values), 11, feeds)
+    convert_and_check(build([node], feeds, {"y": 7}, 13, initializers=values), 11, feeds)
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.float32, np.float64])
-def test_clips_without_broadcasting_at_opset_7(dtype: type, converted: Converted) -> None:
+def test_clips_without_broadcasting_at_opset_7(dtype: type) -> None:
     model, feeds = _model(12, dtype, ("low", "high"))
-    converted(model, 7, feeds)
+    convert_and_check(model, 7, feeds)

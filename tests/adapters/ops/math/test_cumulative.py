@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 
 
@@ -39,22 +35,22 @@ def _expected_totals(data: Array, axis: int, op_type: str, exclusive: int, rever
     ("op_type", "opset", "target"), [("CumSum", 11, 7), ("CumSum", 14, 10), ("CumProd", 26, 8)]
 )
 def test_expands_cumulative_operators(
-    op_type: str, opset: int, target: int, axis: int, exclusive: int, reverse: int, converted: Converted
+    op_type: str, opset: int, target: int, axis: int, exclusive: int, reverse: int
 ) -> None:
     """Infinity and NaN propagate to later positions only."""
     data: Array = _random(3, 7, 2)
     data[1, 3, 0], data[2, 5, 1] = math.inf, math.nan
     node = helper.make_node(op_type, ["x", "a"], ["y"], name="node", exclusive=exclusive, reverse=reverse)
     model = build([node], {"x": data}, ["y"], opset, initializers={"a": np.array(axis, np.int64)})
-    converted(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
+    convert_and_check(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
 
 
 @pytest.mark.parametrize("axis", [1, -2])
-def test_expands_cum_sum_along_a_computed_axis(axis: int, converted: Converted) -> None:
+def test_expands_cum_sum_along_a_computed_axis(axis: int) -> None:
     feeds: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (4, 5)), "a": np.array(axis, np.int32)}
     node = helper.make_node("CumSum", ["x", "a"], ["y"], name="node")
     model = build([node], feeds, {"y": onnx.TensorProto.INT64}, 11)
-    converted(model, 7, feeds, [np.cumsum(feeds["x"], axis)])
+    convert_and_check(model, 7, feeds, [np.cumsum(feeds["x"], axis)])
 
 
 @pytest.mark.parametrize("reverse", [0, 1])
@@ -66,14 +62,7 @@ def test_expands_cum_sum_along_a_computed_axis(axis: int, converted: Converted) 
     ("op_type", "opset", "target"), [("CumSum", 11, 7), ("CumSum", 14, 9), ("CumProd", 26, 25)]
 )
 def test_expands_cumulative_operators_of_unknown_sizes(
-    op_type: str,
-    opset: int,
-    target: int,
-    axis: int,
-    shape: tuple[int, ...],
-    exclusive: int,
-    reverse: int,
-    converted: Converted,
+    op_type: str, opset: int, target: int, axis: int, shape: tuple[int, ...], exclusive: int, reverse: int
 ) -> None:
     data: Array = RANDOM.integers(-9, 9, shape)
     node = helper.make_node(op_type, ["x", "a"], ["y"], name="node", exclusive=exclusive, reverse=reverse)
@@ -86,7 +75,7 @@ def test_expands_cumulative_operators_of_unknown_sizes(
     )
     for dim in model.graph.input[0].type.tensor_type.shape.dim:
         dim.Clear()
-    converted(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
+    convert_and_check(model, target, {"x": data}, [_expected_totals(data, axis, op_type, exclusive, reverse)])
 
 
 EQUATIONS = [
@@ -121,19 +110,15 @@ EQUATIONS = [
 
 @pytest.mark.parametrize("target", [7, 11])
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS)
-def test_expands_einsum(
-    equation: str, shapes: list[tuple[int, ...]], target: int, converted: Converted
-) -> None:
+def test_expands_einsum(equation: str, shapes: list[tuple[int, ...]], target: int) -> None:
     feeds: dict[str, Array] = {f"x{index}": _random(*shape) for index, shape in enumerate(shapes)}
     node = helper.make_node("Einsum", list(feeds), ["y"], name="node", equation=equation)
     expected = [np.einsum(equation.replace(" ", ""), *feeds.values())]
-    converted(build([node], feeds, ["y"], 12), target, feeds, expected)
+    convert_and_check(build([node], feeds, ["y"], 12), target, feeds, expected)
 
 
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS)
-def test_expands_einsum_of_unknown_sizes(
-    equation: str, shapes: list[tuple[int, ...]], converted: Converted, refusal: Refusing
-) -> None:
+def test_expands_einsum_of_unknown_sizes(equation: str, shapes: list[tuple[int, ...]]) -> None:
     feeds: dict[str, Array] = {f"x{index}": _random(*shape) for index, shape in enumerate(shapes)}
     node = helper.make_node("Einsum", list(feeds), ["y"], name="node", equation=equation)
     model = build([node], feeds, ["y"], 12)
@@ -141,22 +126,20 @@ def test_expands_einsum_of_unknown_sizes(
         for index, dim in enumerate(value.type.tensor_type.shape.dim):
             dim.dim_param = f"{value.name}_{index}"
     if "ii" in equation or "iji" in equation:
-        assert refusal(model, 11).reason.endswith("is repeated, and the size of its dimensions is unknown")
+        assert refusal_of(model, 11).reason.endswith("is repeated, and the size of its dimensions is unknown")
         return
-    converted(model, 9, feeds, [np.einsum(equation.replace(" ", ""), *feeds.values())])
+    convert_and_check(model, 9, feeds, [np.einsum(equation.replace(" ", ""), *feeds.values())])
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float64])
 @pytest.mark.parametrize(("equation", "shapes"), EQUATIONS[:5])
-def test_expands_einsum_of_other_types(
-    equation: str, shapes: list[tuple[int, ...]], dtype: type, converted: Converted
-) -> None:
+def test_expands_einsum_of_other_types(equation: str, shapes: list[tuple[int, ...]], dtype: type) -> None:
     feeds: dict[str, Array] = {
         f"x{index}": RANDOM.integers(-9, 9, shape).astype(dtype) for index, shape in enumerate(shapes)
     }
     node = helper.make_node("Einsum", list(feeds), ["y"], name="node", equation=equation)
     outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
-    converted(build([node], feeds, outputs, 12), 7, feeds, [np.einsum(equation, *feeds.values())])
+    convert_and_check(build([node], feeds, outputs, 12), 7, feeds, [np.einsum(equation, *feeds.values())])
 
 
 def _expected_dft(data: Array, length: int | None, axis: int, inverse: int, onesided: int) -> Array:
@@ -184,13 +167,7 @@ def _expected_dft(data: Array, length: int | None, axis: int, inverse: int, ones
     ],
 )
 def test_expands_dft(
-    components: int,
-    inverse: int,
-    onesided: int,
-    axis: int,
-    length: int | None,
-    dtype: type,
-    converted: Converted,
+    components: int, inverse: int, onesided: int, axis: int, length: int | None, dtype: type
 ) -> None:
     data: Array = _random(6, 7, 8, components, dtype=dtype)
     initializers: dict[str, Any] = {} if length is None else {"n": np.array(length, np.int64)}
@@ -198,7 +175,7 @@ def test_expands_dft(
     node = helper.make_node("DFT", ["x", *initializers], ["y"], name="node", **attributes)
     outputs = {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}
     model = build([node], {"x": data}, outputs, 17, initializers=initializers)
-    converted(model, 9, {"x": data}, [_expected_dft(data, length, axis, inverse, onesided)])
+    convert_and_check(model, 9, {"x": data}, [_expected_dft(data, length, axis, inverse, onesided)])
 
 
 @pytest.mark.parametrize(
@@ -210,9 +187,7 @@ def test_expands_dft(
     ],
 )
 @pytest.mark.parametrize("constant", [True, False], ids=["constant step", "computed step"])
-def test_expands_stft(
-    constant: bool, window: int | None, length: int | None, onesided: int, converted: Converted
-) -> None:
+def test_expands_stft(constant: bool, window: int | None, length: int | None, onesided: int) -> None:
     data: Array = _random(2, 33, 1)
     frame_step: dict[str, Array] = {"s": np.array(3, np.int64)}
     initializers: dict[str, Array] = dict(frame_step) if constant else {}
@@ -223,14 +198,14 @@ def test_expands_stft(
     node = helper.make_node("STFT", names, ["y"], name="node", onesided=onesided)
     model = build([node], feeds, ["y"], 17, initializers=initializers)
     for target in (13, 8):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize(
     "shape", [(2, 33), (2, 33, 1)], ids=["without a last dimension", "with a last dimension"]
 )
 @pytest.mark.parametrize("constant", [True, False], ids=["constant step", "computed step"])
-def test_expands_stft_of_unknown_length(shape: tuple[int, ...], constant: bool, converted: Converted) -> None:
+def test_expands_stft_of_unknown_length(shape: tuple[int, ...], constant: bool) -> None:
     feeds: dict[str, Array] = {"x": _random(*shape)}
     initializers: dict[str, Array] = {"w": np.hanning(8).astype(np.float32), "n": np.array(8, np.int64)}
     (initializers if constant else feeds)["s"] = np.array(3, np.int64)
@@ -238,11 +213,11 @@ def test_expands_stft_of_unknown_length(shape: tuple[int, ...], constant: bool, 
     model = build([node], feeds, ["y"], 17, initializers=initializers)
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "length"
     for target in (13, 8):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("edges", [(0.0, 4000.0), (125.0, 7600.0)])
-def test_downgrades_mel_weight_matrix(edges: tuple[float, float], converted: Converted) -> None:
+def test_downgrades_mel_weight_matrix(edges: tuple[float, float]) -> None:
     initializers: dict[str, Array] = {
         "b": np.array(8, np.int64),
         "n": np.array(64, np.int64),
@@ -251,4 +226,4 @@ def test_downgrades_mel_weight_matrix(edges: tuple[float, float], converted: Con
     initializers |= {name: np.array(edge, np.float32) for name, edge in zip("lu", edges, strict=True)}
     node = helper.make_node("MelWeightMatrix", list(initializers), ["y"], name="node")
     model = build([node], {}, ["y"], 17, initializers=initializers)
-    converted(model, 9, {})
+    convert_and_check(model, 9, {})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import ml_dtypes
@@ -10,12 +10,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 SIGNAL = np.random.default_rng(0).standard_normal((2, 6, 4, 1)).astype(np.float32)
 COMPLEX = np.random.default_rng(1).standard_normal((2, 6, 4, 2)).astype(np.float32)
 
@@ -41,12 +38,10 @@ def _model(data: Array, length: int | None, **attributes: Any) -> onnx.ModelProt
         pytest.param(SIGNAL, 8, {"axis": 2}, id="longer signal"),
     ],
 )
-def test_moves_axis_to_input(
-    data: Array, length: int | None, attributes: Mapping[str, int], converted: Converted
-) -> None:
+def test_moves_axis_to_input(data: Array, length: int | None, attributes: Mapping[str, int]) -> None:
     model = _model(data, length, **attributes)
     for target in (20, 21):
-        result = converted(model, target, {"x": data})
+        result = convert_and_check(model, target, {"x": data})
         node = result.graph.node[0]
         assert list(node.input[:2]) == ["x", "n" if length else ""]
         (axis,) = (each for each in result.graph.initializer if each.name == node.input[2])
@@ -63,16 +58,14 @@ def test_moves_axis_to_input(
         pytest.param(COMPLEX, {"inverse": 1}, id="inverse"),
     ],
 )
-def test_accepts_computed_axis(
-    data: Array, attributes: Mapping[str, int], target: int, axis: int, converted: Converted
-) -> None:
+def test_accepts_computed_axis(data: Array, attributes: Mapping[str, int], target: int, axis: int) -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node", **attributes)
     feeds = {"x": data, "axis": np.array(axis)}
-    converted(build([node], feeds, ["y"], 20), target, feeds)
+    convert_and_check(build([node], feeds, ["y"], 20), target, feeds)
 
 
-def test_refuses_bfloat16_below_opset_16(refusal: Refusing) -> None:
+def test_refuses_bfloat16_below_opset_16() -> None:
     node = helper.make_node("DFT", ["x", "", "axis"], ["y"], name="node")
     feeds = {"x": SIGNAL.astype(ml_dtypes.bfloat16), "axis": np.array(1)}
     model = build([node], feeds, {"y": TensorProto.BFLOAT16}, 20)
-    assert refusal(model, 15).reason == "'x' is tensor(bfloat16), which ai.onnx.Loop:13 does not support"
+    assert refusal_of(model, 15).reason == "'x' is tensor(bfloat16), which ai.onnx.Loop:13 does not support"

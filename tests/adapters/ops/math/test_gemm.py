@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 
 
@@ -40,14 +37,14 @@ def _model(
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float", "double"])
 @pytest.mark.parametrize("target", [10, 8, 7])
-def test_adds_zero_bias(dtype: Any, target: int, converted: Converted) -> None:
+def test_adds_zero_bias(dtype: Any, target: int) -> None:
     model, feeds = _model(11, None, dtype, alpha=0.5)
-    assert len(converted(model, target, feeds).graph.node[0].input) == 3
+    assert len(convert_and_check(model, target, feeds).graph.node[0].input) == 3
 
 
-def test_keeps_bias(converted: Converted) -> None:
+def test_keeps_bias() -> None:
     model, feeds = _model(11, (4,))
-    assert op_types(converted(model, 7, feeds)) == ["Gemm"]
+    assert op_types(convert_and_check(model, 7, feeds)) == ["Gemm"]
 
 
 BIAS_CASES = [
@@ -67,11 +64,11 @@ def test_broadcasts_bias(bias: tuple[int, ...], expected_nodes: Sequence[str], t
     assert op_types(assert_round_trip(model, target, feeds)) == expected_nodes
 
 
-def test_refuses_bias_of_unknown_shape(refusal: Refusing) -> None:
+def test_refuses_bias_of_unknown_shape() -> None:
     model, _ = _model(7, (2, 4), shapes=False)
-    assert refusal(model, 6).reason == "the shape of 'c' is unknown, and it decides whether to broadcast"
+    assert refusal_of(model, 6).reason == "the shape of 'c' is unknown, and it decides whether to broadcast"
 
 
-def test_refuses_integers_below_opset_9(refusal: Refusing) -> None:
+def test_refuses_integers_below_opset_9() -> None:
     model, _ = _model(11, (2, 4), np.int32)
-    assert refusal(model, 8).reason == "'a' is tensor(int32), which ai.onnx.Gemm:7 does not support"
+    assert refusal_of(model, 8).reason == "'a' is tensor(int32), which ai.onnx.Gemm:7 does not support"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -10,13 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 TARGETS = [9, 8, 7]
 
@@ -34,32 +31,34 @@ def _model(
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("terms", [5, 258, 259, 4112], ids=lambda n: f"{n} terms")
-def test_rewrites_matmul_integer(terms: int, target: int, converted: Converted) -> None:
+def test_rewrites_matmul_integer(terms: int, target: int) -> None:
     feeds = {"a": _integers(3, terms), "b": _integers(terms, 4)}
     feeds |= {"s": np.array(0, np.uint8), "t": np.array(255, np.uint8)}
-    result = converted(_model("MatMulInteger", feeds, TensorProto.INT32), target, feeds, tolerance=0)
+    result = convert_and_check(_model("MatMulInteger", feeds, TensorProto.INT32), target, feeds, tolerance=0)
     assert op_types(result).count("MatMul") == (1 if terms <= 258 else 2)
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_subtracts_zero_points_per_row_and_column(target: int, converted: Converted) -> None:
+def test_subtracts_zero_points_per_row_and_column(target: int) -> None:
     feeds = {"a": _integers(3, 5), "b": _integers(5, 4, low=-128, high=128, dtype=np.int8)}
     feeds |= {"s": np.array([7, 8, 9], np.uint8), "t": np.array([-3, 0, 1, 2], np.int8)}
     rows = feeds["a"].astype(np.int32) - feeds["s"][:, None]
     expected = rows @ (feeds["b"].astype(np.int32) - feeds["t"])
-    converted(_model("MatMulInteger", feeds, TensorProto.INT32), target, feeds, [expected], tolerance=0)
+    convert_and_check(
+        _model("MatMulInteger", feeds, TensorProto.INT32), target, feeds, [expected], tolerance=0
+    )
 
 
-def test_refuses_inexact_sums(refusal: Refusing) -> None:
+def test_refuses_inexact_sums() -> None:
     feeds = {"a": _integers(1, 4113), "b": _integers(4113, 1)}
-    refused = refusal(_model("MatMulInteger", feeds, TensorProto.INT32), 9)
+    refused = refusal_of(_model("MatMulInteger", feeds, TensorProto.INT32), 9)
     assert refused.reason == "each element is a sum of 4113 products, which float may not represent exactly"
 
 
-def test_refuses_sums_of_unknown_length(refusal: Refusing) -> None:
+def test_refuses_sums_of_unknown_length() -> None:
     node = helper.make_node("MatMulInteger", ["a", "b"], ["y"], name="node")
     feeds = {"a": _integers(2, 3), "b": _integers(3, 2)}
-    refused = refusal(build([node], feeds, {"y": TensorProto.INT32}, 10, shapes=False), 9)
+    refused = refusal_of(build([node], feeds, {"y": TensorProto.INT32}, 10, shapes=False), 9)
     assert refused.reason == "the number of summed products is unknown, so their sum in float may be inexact"
 
 
@@ -69,13 +68,13 @@ def _conv_integer_model(feeds: dict[str, Array]) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("channels", [2, 32], ids=["short sums", "long sums"])
-def test_rewrites_conv_integer(channels: int, target: int, converted: Converted) -> None:
+def test_rewrites_conv_integer(channels: int, target: int) -> None:
     feeds = {"x": _integers(2, channels, 6, 7), "w": _integers(3, channels, 3, 3)}
     feeds |= {"s": np.array(100, np.uint8), "t": np.array(7, np.uint8)}
-    converted(_conv_integer_model(feeds), target, feeds, tolerance=0)
+    convert_and_check(_conv_integer_model(feeds), target, feeds, tolerance=0)
 
 
-def test_subtracts_zero_points_per_filter(converted: Converted) -> None:
+def test_subtracts_zero_points_per_filter() -> None:
     data = {"x": _integers(2, 2, 6, 7)}
     kernel, zeros = _integers(3, 2, 3, 3), np.array([1, 2, 3], np.uint8)
     outputs_per_filter = []
@@ -88,7 +87,9 @@ def test_subtracts_zero_points_per_filter(converted: Converted) -> None:
         }
         outputs_per_filter += run(_conv_integer_model(feeds), feeds)
     feeds = {**data, "w": kernel, "s": np.array(100, np.uint8), "t": zeros}
-    converted(_conv_integer_model(feeds), 9, feeds, [np.concatenate(outputs_per_filter, axis=1)], tolerance=0)
+    convert_and_check(
+        _conv_integer_model(feeds), 9, feeds, [np.concatenate(outputs_per_filter, axis=1)], tolerance=0
+    )
 
 
 def _quantized_feeds(dtype: type, scale_dtype: type, per_channel: bool) -> dict[str, Array]:
@@ -102,29 +103,29 @@ def _quantized_feeds(dtype: type, scale_dtype: type, per_channel: bool) -> dict[
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8])
-def test_rewrites_qlinear_matmul(dtype: type, target: int, converted: Converted) -> None:
+def test_rewrites_qlinear_matmul(dtype: type, target: int) -> None:
     feeds = _quantized_feeds(dtype, np.float32, per_channel=dtype is np.int8)
     result = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    converted(_model("QLinearMatMul", feeds, result), target, feeds, tolerance=0)
+    convert_and_check(_model("QLinearMatMul", feeds, result), target, feeds, tolerance=0)
 
 
 @pytest.mark.parametrize("target", [20, 10, 9])
-def test_casts_float16_scales(target: int, converted: Converted) -> None:
+def test_casts_float16_scales(target: int) -> None:
     feeds = _quantized_feeds(np.uint8, np.float16, per_channel=False)
-    converted(_model("QLinearMatMul", feeds, TensorProto.UINT8, 21), target, feeds, tolerance=0)
+    convert_and_check(_model("QLinearMatMul", feeds, TensorProto.UINT8, 21), target, feeds, tolerance=0)
 
 
-def test_casts_bfloat16_scales_down_to_opset_13(refusal: Refusing) -> None:
+def test_casts_bfloat16_scales_down_to_opset_13() -> None:
     feeds = _quantized_feeds(np.uint8, ml_dtypes.bfloat16, per_channel=False)
     model = _model("QLinearMatMul", feeds, TensorProto.UINT8, 21)
     assert op_types(convert_version(model, 13)) == ["Cast", "Cast", "Cast", "QLinearMatMul"]
-    assert refusal(model, 12).reason == "'as' is tensor(bfloat16), which ai.onnx.Cast:9 does not support"
+    assert refusal_of(model, 12).reason == "'as' is tensor(bfloat16), which ai.onnx.Cast:9 does not support"
 
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("per_channel", [False, True], ids=["single scale", "scale per filter"])
-def test_rewrites_qlinear_conv(per_channel: bool, bias: bool, target: int, converted: Converted) -> None:
+def test_rewrites_qlinear_conv(per_channel: bool, bias: bool, target: int) -> None:
     feeds = {"x": _integers(1, 2, 6, 7), "xs": np.array(0.02, np.float32), "xz": np.array(100, np.uint8)}
     feeds |= {"w": _integers(3, 2, 3, 3, low=-128, high=128, dtype=np.int8)}
     feeds |= {"ws": np.array([0.01, 0.02, 0.03] if per_channel else 0.01, np.float32)}
@@ -132,4 +133,6 @@ def test_rewrites_qlinear_conv(per_channel: bool, bias: bool, target: int, conve
     feeds |= {"ys": np.array(0.05, np.float32), "yz": np.array(128, np.uint8)}
     if bias:
         feeds |= {"b": np.array([1000, -2000, 30], np.int32)}
-    converted(_model("QLinearConv", feeds, TensorProto.UINT8, pads=[1, 1, 1, 1]), target, feeds, tolerance=0)
+    convert_and_check(
+        _model("QLinearConv", feeds, TensorProto.UINT8, pads=[1, 1, 1, 1]), target, feeds, tolerance=0
+    )

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
 from support.running import Array, assert_equal, build, run
 
 from opshift import convert_version
 
-Converted = Callable[..., onnx.ModelProto]
 Case = tuple[tuple[int, ...], dict[str, Any], bool]
 CLASSES = 5
 RANDOM = np.random.default_rng(12)
@@ -53,36 +52,36 @@ CASES = [
 
 @pytest.mark.parametrize(("shape", "attributes", "weighted"), CASES)
 def test_expands_negative_log_likelihood_loss(
-    shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool, converted: Converted
+    shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool
 ) -> None:
     feeds = _feeds(shape, attributes, weighted)
     model = _model("NegativeLogLikelihoodLoss", feeds, ["loss"], **attributes)
     for target in (9, 11):
-        converted(model, target, feeds)
-        converted(with_symbolic_dims(convert_version(model, 13)), target, feeds)
+        convert_and_check(model, target, feeds)
+        convert_and_check(with_symbolic_dims(convert_version(model, 13)), target, feeds)
 
 
 @pytest.mark.parametrize(("shape", "attributes", "weighted"), CASES)
 def test_expands_softmax_cross_entropy_loss(
-    shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool, converted: Converted
+    shape: tuple[int, ...], attributes: dict[str, Any], weighted: bool
 ) -> None:
     feeds = _feeds(shape, attributes, weighted)
     model = _model("SoftmaxCrossEntropyLoss", feeds, ["loss", "log_prob"], **attributes)
     for target in (9, 11):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_ignores_scores_of_other_classes(converted: Converted) -> None:
+def test_ignores_scores_of_other_classes() -> None:
     """Infinite and NaN scores of classes other than the label do not affect the loss."""
     scores = np.array([[-1.0, -np.inf, np.nan], [-np.inf, -2.0, np.inf]], np.float32)
     feeds = {"scores": scores, "labels": np.array([0, 1])}
-    converted(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds, [np.float32(1.5)])
+    convert_and_check(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds, [np.float32(1.5)])
 
 
-def test_accepts_int32_labels(converted: Converted) -> None:
+def test_accepts_int32_labels() -> None:
     feeds = _feeds((3, 2), {}, True)
     feeds["labels"] = feeds["labels"].astype(np.int32)
-    converted(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds)
+    convert_and_check(_model("NegativeLogLikelihoodLoss", feeds, ["loss"]), 11, feeds)
 
 
 def test_returns_nan_if_all_labels_are_ignored() -> None:

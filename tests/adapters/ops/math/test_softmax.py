@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 OPERATORS = ("Softmax", "LogSoftmax", "Hardmax")
 SHAPES: tuple[tuple[int, ...], ...] = ((5,), (3, 4), (2, 3, 4), (2, 3, 2, 4))
 EXPANDED_OP_TYPES = ["Shape", "Flatten", "", "Reshape"]
@@ -48,12 +47,12 @@ def _data(shape: tuple[int, ...]) -> Array:
 @pytest.mark.parametrize(("shape", "axis"), _cases())
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_preserves_results(
-    op_type: str, shape: tuple[int, ...], axis: int | None, is_rank_known: bool, converted: Converted
+    op_type: str, shape: tuple[int, ...], axis: int | None, is_rank_known: bool
 ) -> None:
     model = _model(op_type, _data(shape), axis, shapes=is_rank_known)
     is_last = axis == -1 or (is_rank_known and (1 if axis is None else axis) == len(shape) - 1)
     for target in (13, 21):
-        result = converted(model, target, {"x": _data(shape)})
+        result = convert_and_check(model, target, {"x": _data(shape)})
         assert op_types(result) == ([op_type] if is_last else [each or op_type for each in EXPANDED_OP_TYPES])
         (node,) = (each for each in result.graph.node if each.name == "node")
         assert helper.get_node_attr_value(node, "axis") == -1
@@ -62,39 +61,37 @@ def test_preserves_results(
 @pytest.mark.parametrize(
     ("op_type", "value"), [("Softmax", 1), ("LogSoftmax", 0), ("Hardmax", 1)], ids=OPERATORS
 )
-def test_flattens_1d_data_with_the_default_axis_to_a_column(
-    op_type: str, value: float, converted: Converted
-) -> None:
+def test_flattens_1d_data_with_the_default_axis_to_a_column(op_type: str, value: float) -> None:
     """Runtimes refuse axis 1 of 1-D data; by the definition every element forms its own row."""
     feeds = {"x": _data((5,))}
-    converted(_model(op_type, feeds["x"], None), 13, feeds, [np.full(5, value, np.float32)])
+    convert_and_check(_model(op_type, feeds["x"], None), 13, feeds, [np.full(5, value, np.float32)])
 
 
 @pytest.mark.parametrize("op_type", OPERATORS)
-def test_upgrades_empty_batches(op_type: str, converted: Converted) -> None:
+def test_upgrades_empty_batches(op_type: str) -> None:
     feeds = {"x": np.zeros((0, 3, 4), np.float32)}
-    converted(_model(op_type, feeds["x"], None, shapes=False), 13, feeds)
+    convert_and_check(_model(op_type, feeds["x"], None, shapes=False), 13, feeds)
 
 
 @pytest.mark.parametrize(("is_rank_known", "target"), [(True, 13), (True, 14), (False, 14)])
 @pytest.mark.parametrize("shape", [(2, 3, 0), (2, 0, 3)])
 @pytest.mark.parametrize("op_type", OPERATORS)
 def test_upgrades_empty_samples(
-    op_type: str, shape: tuple[int, ...], is_rank_known: bool, target: int, converted: Converted
+    op_type: str, shape: tuple[int, ...], is_rank_known: bool, target: int
 ) -> None:
     feeds = {"x": np.zeros(shape, np.float32)}
-    converted(_model(op_type, feeds["x"], None, shapes=is_rank_known), target, feeds, [feeds["x"]])
+    convert_and_check(_model(op_type, feeds["x"], None, shapes=is_rank_known), target, feeds, [feeds["x"]])
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64], ids=["float16", "double"])
-def test_upgrades_other_float_types(dtype: type[np.generic], converted: Converted) -> None:
+def test_upgrades_other_float_types(dtype: type[np.generic]) -> None:
     feeds = {"x": _data((2, 3, 4)).astype(dtype)}
     model = _model("Softmax", feeds["x"], 1)
     model.graph.output[0].type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    converted(model, 13, feeds, tolerance=1e-3)
+    convert_and_check(model, 13, feeds, tolerance=1e-3)
 
 
-def test_avoids_names_that_the_model_uses(converted: Converted) -> None:
+def test_avoids_names_that_the_model_uses() -> None:
     """New values get names that do not occur in the model."""
     nodes = [
         helper.make_node("Softmax", ["x"], ["softmax"], name="first", axis=1),
@@ -102,4 +99,4 @@ def test_avoids_names_that_the_model_uses(converted: Converted) -> None:
         helper.make_node("Add", ["softmax", "flatten"], ["shape"], name="sum"),
     ]
     feeds = {"x": _data((2, 3, 4))}
-    converted(build(nodes, feeds, ["shape"], 11), 13, feeds)
+    convert_and_check(build(nodes, feeds, ["shape"], 11), 13, feeds)

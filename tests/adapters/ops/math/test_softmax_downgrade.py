@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 OPERATORS = pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax", "Hardmax"])
 AXES = [
     pytest.param(shape, axis, id=f"rank {len(shape)}, axis {axis}")
@@ -37,18 +32,18 @@ def _data(shape: tuple[int, ...]) -> Array:
 @pytest.mark.parametrize(("shape", "axis"), AXES)
 @OPERATORS
 def test_transposes_unless_the_axis_is_last(
-    op_type: str, shape: tuple[int, ...], axis: int | None, target: int, converted: Converted
+    op_type: str, shape: tuple[int, ...], axis: int | None, target: int
 ) -> None:
-    result = converted(_model(op_type, _data(shape), axis), target, {"x": _data(shape)})
+    result = convert_and_check(_model(op_type, _data(shape), axis), target, {"x": _data(shape)})
     is_last = axis in (None, -1, len(shape) - 1)
     assert op_types(result) == ([op_type] if is_last else ["Transpose", op_type, "Transpose"])
 
 
 @OPERATORS
-def test_unknown_rank_requires_the_last_axis(op_type: str, converted: Converted, refusal: Refusing) -> None:
+def test_unknown_rank_requires_the_last_axis(op_type: str) -> None:
     data = _data((2, 3, 4))
     for axis in (None, -1):
-        converted(_model(op_type, data, axis, shapes=False), 11, {"x": data})
+        convert_and_check(_model(op_type, data, axis, shapes=False), 11, {"x": data})
     for target, axis in ((10, -1), (11, -2), (11, 1)):
-        refused = refusal(_model(op_type, data, axis, shapes=False), target)
+        refused = refusal_of(_model(op_type, data, axis, shapes=False), target)
         assert refused.reason == "the rank of 'x' is unknown"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
 INPUTS = ("Q", "K", "V", "attn_mask", "past_key", "past_value", "nonpad_kv_seqlen")
 OUTPUTS = ("Y", "present_key", "present_value", "qk_matmul_output")
 BATCH, HEADS, QUERIES, KEYS, HEAD_SIZE, VALUE_SIZE = 2, 4, 3, 5, 8, 6
@@ -116,24 +114,22 @@ CASES = [
 
 @pytest.mark.parametrize(("feeds", "attributes", "outputs"), CASES)
 def test_expands_into_two_matrix_products(
-    feeds: dict[str, Array], attributes: dict[str, Any], outputs: int, converted: Converted
+    feeds: dict[str, Array], attributes: dict[str, Any], outputs: int
 ) -> None:
     model = _model(feeds, 23, outputs, **attributes)
     for target in (7, 13, 22):
-        result = converted(model, target, feeds, _expected(model, feeds))
+        result = convert_and_check(model, target, feeds, _expected(model, feeds))
         assert op_types(result).count("MatMul") == 2
 
 
 @pytest.mark.parametrize(("feeds", "attributes", "outputs"), CASES)
-def test_needs_no_sequence_lengths(
-    feeds: dict[str, Array], attributes: dict[str, Any], outputs: int, converted: Converted
-) -> None:
+def test_needs_no_sequence_lengths(feeds: dict[str, Array], attributes: dict[str, Any], outputs: int) -> None:
     model = with_symbolic_dims(_model(feeds, 23, outputs, **attributes))
     for value in model.graph.input:
         if len(value.type.tensor_type.shape.dim) == 4 and value.name in ("Q", "K", "V"):
             value.type.tensor_type.shape.dim[1].dim_value = feeds[value.name].shape[1]
     for target in (9, 22):
-        converted(model, target, feeds, _expected(model, feeds))
+        convert_and_check(model, target, feeds, _expected(model, feeds))
 
 
 def test_emits_only_softmax_without_mask() -> None:
@@ -142,13 +138,13 @@ def test_emits_only_softmax_without_mask() -> None:
     ]
 
 
-def test_preserves_float16(converted: Converted) -> None:
+def test_preserves_float16() -> None:
     feeds = {name: array.astype(np.float16) for name, array in _inputs_4d().items()} | _boolean_mask(
         QUERIES, KEYS
     )
     model = _model(feeds, element_type=TensorProto.FLOAT16)
     for target in (9, 22):
-        converted(model, target, feeds, _expected(model, feeds), tolerance=5e-3)
+        convert_and_check(model, target, feeds, _expected(model, feeds), tolerance=5e-3)
 
 
 PADDING = {"nonpad_kv_seqlen": np.array([2, 5], np.int64)}
@@ -181,11 +177,7 @@ NEWER_FEATURES = [
 @pytest.mark.parametrize("lengths_known", [True, False], ids=["known lengths", "unknown lengths"])
 @pytest.mark.parametrize(("opset", "extra_inputs", "attributes"), NEWER_FEATURES)
 def test_converts_padding_and_windows_to_mask(
-    opset: int,
-    extra_inputs: dict[str, Array],
-    attributes: dict[str, Any],
-    lengths_known: bool,
-    converted: Converted,
+    opset: int, extra_inputs: dict[str, Array], attributes: dict[str, Any], lengths_known: bool
 ) -> None:
     feeds = _inputs_4d() | extra_inputs
     outputs = 3 if "past_key" in feeds else 1
@@ -198,7 +190,7 @@ def test_converts_padding_and_windows_to_mask(
     for target in range(23, opset):
         assert "Attention" in op_types(convert_version(model, target))
     for target in (11, 22) if not lengths_known else (7, 22):
-        converted(model, target, feeds, expected)
+        convert_and_check(model, target, feeds, expected)
 
 
 def test_drops_disabled_windows() -> None:
@@ -240,7 +232,5 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("model", "target", "reason"), REFUSED)
-def test_refuses_unsupported_inputs(
-    model: onnx.ModelProto, target: int, reason: str, refusal: Callable[..., Refusal]
-) -> None:
-    assert refusal(model, target).reason == reason
+def test_refuses_unsupported_inputs(model: onnx.ModelProto, target: int, reason: str) -> None:
+    assert refusal_of(model, target).reason == reason

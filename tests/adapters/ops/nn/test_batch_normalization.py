@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 NAMES = ("x", "scale", "bias", "mean", "var")
 SHAPES = {"rank 2": (4, 3), "rank 3": (2, 3, 5), "rank 4": (2, 3, 4, 5), "rank 5": (1, 2, 2, 3, 2)}
 
@@ -50,23 +48,21 @@ def _expected_inference(feeds: Mapping[str, Array], epsilon: float = 1e-5) -> Ar
 @pytest.mark.parametrize(
     "attributes", [{}, {"epsilon": 0.1, "momentum": 0.5, "spatial": 1}], ids=["default", "explicit"]
 )
-def test_upgrades_inference_of_version_6(
-    shape: tuple[int, ...], attributes: Mapping[str, Any], converted: Converted
-) -> None:
+def test_upgrades_inference_of_version_6(shape: tuple[int, ...], attributes: Mapping[str, Any]) -> None:
     feeds = _feeds(shape)
     model = _batch_model(6, feeds, is_test=1, **attributes)
     for target in (7, 9, 14, 15):
-        result = converted(
+        result = convert_and_check(
             model, target, feeds, [_expected_inference(feeds, attributes.get("epsilon", 1e-5))]
         )
         assert op_types(result) == ["BatchNormalization"]
         assert "is_test" not in {each.name for each in result.graph.node[0].attribute}
 
 
-def test_drops_consumed_inputs_of_version_1(converted: Converted) -> None:
+def test_drops_consumed_inputs_of_version_1() -> None:
     feeds = _feeds((2, 3, 4))
     model = _batch_model(1, feeds, is_test=1, consumed_inputs=[0, 0, 0, 1, 1])
-    converted(model, 9, feeds, [_expected_inference(feeds)])
+    convert_and_check(model, 9, feeds, [_expected_inference(feeds)])
 
 
 @pytest.mark.parametrize(
@@ -78,10 +74,10 @@ def test_drops_consumed_inputs_of_version_1(converted: Converted) -> None:
     ],
 )
 def test_refuses_outputs_that_contradict_is_test(
-    outputs: Sequence[str], is_test: int | None, remedy: str, refusal: Refusing
+    outputs: Sequence[str], is_test: int | None, remedy: str
 ) -> None:
     attributes = {} if is_test is None else {"is_test": is_test}
-    refused = refusal(_batch_model(6, _feeds((2, 3, 4)), outputs, **attributes), 7)
+    refused = refusal_of(_batch_model(6, _feeds((2, 3, 4)), outputs, **attributes), 7)
     assert f"is_test is {is_test or 0} with {len(outputs)} outputs" in refused.reason
     assert remedy in refused.remedy
 
@@ -90,33 +86,33 @@ def test_refuses_outputs_that_contradict_is_test(
 @pytest.mark.parametrize("attributes", [{}, {"epsilon": 0.1}], ids=["default epsilon", "explicit epsilon"])
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 def test_expands_statistics_per_element(
-    shape: tuple[int, ...], attributes: Mapping[str, Any], dtype: Any, converted: Converted
+    shape: tuple[int, ...], attributes: Mapping[str, Any], dtype: Any
 ) -> None:
     feeds = _feeds(shape, dtype, per_element=True)
     model = _batch_model(7, feeds, spatial=0, **attributes)
     for target in (9, 14):
-        result = converted(
+        result = convert_and_check(
             model, target, feeds, [_expected_inference(feeds, attributes.get("epsilon", 1e-5))]
         )
         assert op_types(result) == ["Add", "Sqrt", "Sub", "Div", "Mul", "Add"]
 
 
-def test_matches_onnxruntime_for_statistics_per_element(converted: Converted) -> None:
+def test_matches_onnxruntime_for_statistics_per_element() -> None:
     feeds = _feeds((2, 3, 4), per_element=True)
-    converted(_batch_model(7, feeds, spatial=0), 9, feeds)
+    convert_and_check(_batch_model(7, feeds, spatial=0), 9, feeds)
 
 
 @pytest.mark.parametrize("attributes", [{}, {"spatial": 1}], ids=["default", "explicit"])
-def test_keeps_statistics_per_channel(attributes: Mapping[str, Any], converted: Converted) -> None:
+def test_keeps_statistics_per_channel(attributes: Mapping[str, Any]) -> None:
     feeds = _feeds((2, 3, 4))
-    result = converted(_batch_model(7, feeds, **attributes), 9, feeds)
+    result = convert_and_check(_batch_model(7, feeds, **attributes), 9, feeds)
     assert op_types(result) == ["BatchNormalization"]
     assert not result.graph.node[0].attribute
 
 
-def test_refuses_training_with_statistics_per_element(refusal: Refusing) -> None:
+def test_refuses_training_with_statistics_per_element() -> None:
     model = _batch_model(7, _feeds((2, 3), per_element=True), ["y", "m", "v"], spatial=0)
-    assert refusal(model, 9).reason == "the node trains with spatial 0, which no later version supports"
+    assert refusal_of(model, 9).reason == "the node trains with spatial 0, which no later version supports"
 
 
 def _expected_training(feeds: Mapping[str, Array], momentum: float = 0.9) -> list[Array]:
@@ -140,46 +136,44 @@ def _expected_training(feeds: Mapping[str, Array], momentum: float = 0.9) -> lis
         pytest.param(6, ["y", "m", "v"], {"is_test": 0}, id="version 6"),
     ],
 )
-def test_sets_training_mode(
-    opset: int, outputs: Sequence[str], attributes: Mapping[str, Any], converted: Converted
-) -> None:
+def test_sets_training_mode(opset: int, outputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
     feeds = _feeds((4, 3, 5))
     model = _batch_model(opset, feeds, outputs, **attributes)
     expected = _expected_training(feeds, attributes.get("momentum", 0.9))
     for target in (14, 15):
-        result = converted(model, target, feeds, expected)
+        result = convert_and_check(model, target, feeds, expected)
         assert helper.get_node_attr_value(result.graph.node[0], "training_mode") == 1
 
 
-def test_drops_unused_batch_statistics(converted: Converted) -> None:
+def test_drops_unused_batch_statistics() -> None:
     feeds = _feeds((4, 3, 5))
     model = _batch_model(9, feeds, ["y", "m", "v", "batch_mean", "batch_var"])
     del model.graph.output[3:]
-    result = converted(model, 14, feeds, _expected_training(feeds))
+    result = convert_and_check(model, 14, feeds, _expected_training(feeds))
     assert list(result.graph.node[0].output) == ["y", "m", "v"]
 
 
 @pytest.mark.parametrize("used_output", ["batch_mean", "batch_var"])
-def test_refuses_used_batch_statistics(used_output: str, refusal: Refusing) -> None:
+def test_refuses_used_batch_statistics(used_output: str) -> None:
     model = _batch_model(9, _feeds((4, 3)), ["y", "m", "v", "batch_mean", "batch_var"])
     del model.graph.output[3:]
     model.graph.output.append(helper.make_tensor_value_info(used_output, 1, None))
-    assert refusal(model, 14).reason.startswith("the statistics of the batch (outputs 4 and 5) are used")
+    assert refusal_of(model, 14).reason.startswith("the statistics of the batch (outputs 4 and 5) are used")
 
 
 @pytest.mark.parametrize("outputs", [["y", "m"], ["y", "", "v"]], ids=["no variance", "no mean"])
-def test_names_missing_training_outputs(outputs: Sequence[str], converted: Converted) -> None:
+def test_names_missing_training_outputs(outputs: Sequence[str]) -> None:
     """Training requires three outputs since opset 14."""
     feeds = _feeds((4, 3, 5))
     output_of = dict(zip(["y", "m", "v"], _expected_training(feeds), strict=True))
     expected = [output_of[name] for name in outputs if name]
-    result = converted(_batch_model(9, feeds, outputs), 14, feeds, expected)
+    result = convert_and_check(_batch_model(9, feeds, outputs), 14, feeds, expected)
     assert len(list(filter(None, result.graph.node[0].output))) == 3
 
 
-def test_treats_unnamed_outputs_as_inference(converted: Converted) -> None:
+def test_treats_unnamed_outputs_as_inference() -> None:
     feeds = _feeds((4, 3, 5))
-    result = converted(_batch_model(9, feeds, ["y", "", ""]), 14, feeds, [_expected_inference(feeds)])
+    result = convert_and_check(_batch_model(9, feeds, ["y", "", ""]), 14, feeds, [_expected_inference(feeds)])
     assert [each.name for each in result.graph.node[0].attribute] == []
 
 
@@ -224,7 +218,7 @@ def _expected_groups(feeds: Mapping[str, Array], epsilon: float) -> Array:
 @pytest.mark.parametrize("constant", [True, False], ids=["constant scale", "computed scale"])
 @pytest.mark.parametrize("precision", PRECISIONS)
 def test_repeats_scale_and_bias(
-    precision: str, constant: bool, channels_known: bool, epsilon: float | None, converted: Converted
+    precision: str, constant: bool, channels_known: bool, epsilon: float | None
 ) -> None:
     dtype, stash_type, tolerance = PRECISIONS[precision]
     feeds = _group_feeds(dtype)
@@ -232,7 +226,7 @@ def test_repeats_scale_and_bias(
     if not channels_known:
         model.graph.input[0].type.tensor_type.shape.dim[1].Clear()
     computed = {each.name: feeds[each.name] for each in model.graph.input}
-    result = converted(model, 21, computed, [_expected_groups(feeds, epsilon or 1e-5)], tolerance)
+    result = convert_and_check(model, 21, computed, [_expected_groups(feeds, epsilon or 1e-5)], tolerance)
     node = result.graph.node[-1]
     attributes = {each.name: helper.get_attribute_value(each) for each in node.attribute}
     assert attributes["num_groups"] == GROUPS
@@ -241,22 +235,22 @@ def test_repeats_scale_and_bias(
     assert (len(result.graph.node) == 1) == (constant and channels_known)
 
 
-def test_matches_onnxruntime_for_groups(converted: Converted) -> None:
+def test_matches_onnxruntime_for_groups() -> None:
     feeds = _group_feeds(np.float32)
     model = _group_model(feeds, constant=False, epsilon=None)
     np.testing.assert_allclose(run(model, feeds)[0], _expected_groups(feeds, 1e-5), rtol=1e-5, atol=1e-5)
-    converted(model, 21, feeds)
+    convert_and_check(model, 21, feeds)
 
 
-def test_repeats_computed_scale_of_unknown_rank(converted: Converted) -> None:
+def test_repeats_computed_scale_of_unknown_rank() -> None:
     feeds = _group_feeds(np.float32)
     model = _group_model(feeds, constant=False, epsilon=None)
     for value in model.graph.input:
         value.type.tensor_type.ClearField("shape")
-    converted(model, 21, feeds)
+    convert_and_check(model, 21, feeds)
 
 
-def test_refuses_unknown_element_type(refusal: Refusing) -> None:
+def test_refuses_unknown_element_type() -> None:
     producer = helper.make_node("Anything", ["a"], ["x"], domain="com.acme")
     model = _group_model(_group_feeds(np.float32), constant=False, epsilon=None)
     model.graph.input[0].name = "a"
@@ -264,7 +258,7 @@ def test_refuses_unknown_element_type(refusal: Refusing) -> None:
     model.graph.node.append(helper.make_node("Abs", ["y"], ["z"]))
     model.graph.output[0].name = "z"
     model.opset_import.append(helper.make_opsetid("com.acme", 1))
-    assert refusal(model, 21).reason == "the element type of 'x' is unknown"
+    assert refusal_of(model, 21).reason == "the element type of 'x' is unknown"
 
 
 def test_keeps_nodes_of_the_same_version() -> None:

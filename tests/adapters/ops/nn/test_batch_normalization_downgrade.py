@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 RANDOM = np.random.default_rng(0)
 CHANNELS = ("scale", "bias", "mean", "variance")
 
@@ -55,25 +55,25 @@ SHAPES = [(2, 3), (2, 3, 4), (2, 3, 4, 5)]
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("target", [14, 13, 8, 7])
-def test_preserves_inference(shape: Sequence[int], target: int, converted: Converted) -> None:
+def test_preserves_inference(shape: Sequence[int], target: int) -> None:
     feeds = _feeds(shape)
-    result = converted(_model(15, feeds), target, feeds, [_expected(feeds, False)[0]])
+    result = convert_and_check(_model(15, feeds), target, feeds, [_expected(feeds, False)[0]])
     assert op_types(result) == ["BatchNormalization"]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("momentum", [0.9, 0.25])
 @pytest.mark.parametrize("target", [13, 9, 7])
-def test_expands_training(shape: Sequence[int], momentum: float, target: int, converted: Converted) -> None:
+def test_expands_training(shape: Sequence[int], momentum: float, target: int) -> None:
     feeds = _feeds(shape)
     model = _model(15, feeds, ["y", "m", "v"], training_mode=1, momentum=momentum)
-    result = converted(model, target, feeds, _expected(feeds, True, momentum))
+    result = convert_and_check(model, target, feeds, _expected(feeds, True, momentum))
     assert list(result.graph.output[0].name) == ["y"]
 
 
-def test_expands_training_without_statistics(converted: Converted) -> None:
+def test_expands_training_without_statistics() -> None:
     feeds = _feeds((2, 3, 4))
-    converted(_model(14, feeds, training_mode=1), 13, feeds, _expected(feeds, True)[:1])
+    convert_and_check(_model(14, feeds, training_mode=1), 13, feeds, _expected(feeds, True)[:1])
 
 
 DTYPE_CASES = [
@@ -87,18 +87,18 @@ DTYPE_CASES = [
 @pytest.mark.parametrize("dtypes", DTYPE_CASES)
 @pytest.mark.parametrize("target", [13, 7])
 @pytest.mark.parametrize("training", [False, True], ids=["inference", "training"])
-def test_casts_mixed_types(dtypes: Sequence[Any], target: int, training: bool, converted: Converted) -> None:
+def test_casts_mixed_types(dtypes: Sequence[Any], target: int, training: bool) -> None:
     feeds = _feeds((2, 3, 4), dtypes)
     outputs = ["y", "m", "v"] if training else ["y"]
     model = _model(15, feeds, outputs, training_mode=int(training))
     expected = _expected(feeds, training)[: len(outputs)]
-    assert "Cast" in op_types(converted(model, target, feeds, expected, tolerance=2e-3))
+    assert "Cast" in op_types(convert_and_check(model, target, feeds, expected, tolerance=2e-3))
 
 
-def test_trains_float16_in_float(converted: Converted) -> None:
+def test_trains_float16_in_float() -> None:
     feeds = _feeds((2, 3, 4), (np.float16,) * 3)
     model = _model(15, feeds, ["y", "m", "v"], training_mode=1)
-    result = converted(model, 13, feeds, _expected(feeds, True), tolerance=2e-3)
+    result = convert_and_check(model, 13, feeds, _expected(feeds, True), tolerance=2e-3)
     assert "Cast" in op_types(result)
 
 

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
 BATCH, CHANNELS, LENGTH = 2, 3, 5
 RANDOM = np.random.default_rng(27)
 
@@ -45,17 +41,15 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_prepends_the_past_state(
-    case: tuple[onnx.ModelProto, dict[str, Array]], converted: Converted
-) -> None:
+def test_prepends_the_past_state(case: tuple[onnx.ModelProto, dict[str, Array]]) -> None:
     model, feeds = case
     for target in (7, 13, 26):
-        assert "Conv" in op_types(converted(model, target, feeds))
+        assert "Conv" in op_types(convert_and_check(model, target, feeds))
 
 
-def test_refuses_unknown_kernel_size(refusal: Callable[..., Refusal]) -> None:
+def test_refuses_unknown_kernel_size() -> None:
     model, _ = _case()
     assert (
-        refusal(with_symbolic_dims(model), 26).reason
+        refusal_of(with_symbolic_dims(model), 26).reason
         == "the number of channels and the kernel width are unknown"
     )

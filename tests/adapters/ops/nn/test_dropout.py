@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
 
 
@@ -39,11 +37,11 @@ def _model(opset: int, outputs: Sequence[str], element_type: int = 1, **attribut
 )
 @pytest.mark.parametrize("target", [7, 10, 12, 13, 22])
 def test_preserves_data_in_inference(
-    opset: int, outputs: Sequence[str], attributes: Mapping[str, Any], target: int, converted: Converted
+    opset: int, outputs: Sequence[str], attributes: Mapping[str, Any], target: int
 ) -> None:
     if target <= opset:
         return
-    result = converted(_model(opset, outputs, **attributes), target, {"x": DATA}, [DATA])
+    result = convert_and_check(_model(opset, outputs, **attributes), target, {"x": DATA}, [DATA])
     assert op_types(result) == ["Dropout"]
     attribute_names = [each.name for each in result.graph.node[0].attribute]
     assert attribute_names == (["ratio"] if "ratio" in attributes and target < 12 else [])
@@ -51,8 +49,8 @@ def test_preserves_data_in_inference(
 
 @pytest.mark.parametrize("opset", [1, 6])
 @pytest.mark.parametrize("attributes", [{}, {"is_test": 0}], ids=["default", "explicit"])
-def test_refuses_training(opset: int, attributes: Mapping[str, int], refusal: Refusing) -> None:
-    refused = refusal(_model(opset, ["y"], **attributes), 7)
+def test_refuses_training(opset: int, attributes: Mapping[str, int]) -> None:
+    refused = refusal_of(_model(opset, ["y"], **attributes), 7)
     assert refused.reason.startswith("is_test is 0, which drops elements at random")
     assert refused.remedy == "set is_test to 1 if the model is for inference"
 
@@ -72,51 +70,51 @@ DTYPES = {"float": np.float32, "float16": np.float16, "double": np.float64}
 
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-def test_casts_mask_read_by_a_node(dtype: Any, converted: Converted) -> None:
+def test_casts_mask_read_by_a_node(dtype: Any) -> None:
     model = _model_with_mask(dtype, [helper.make_node("Sub", ["x", "mask"], ["z"], name="last")], "z")
     feeds = {"x": DATA.astype(dtype)}
-    assert op_types(converted(model, 10, feeds, tolerance=1e-3)) == ["Dropout", "Cast", "Sub"]
+    assert op_types(convert_and_check(model, 10, feeds, tolerance=1e-3)) == ["Dropout", "Cast", "Sub"]
     ones = feeds["x"] - dtype(1)
-    converted(model, 13, feeds, [feeds["x"], ones])
+    convert_and_check(model, 13, feeds, [feeds["x"], ones])
 
 
 @pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
-def test_casts_mask_returned_by_the_graph(dtype: Any, converted: Converted) -> None:
+def test_casts_mask_returned_by_the_graph(dtype: Any) -> None:
     model, feeds = _model_with_mask(dtype, [], "mask"), {"x": DATA.astype(dtype)}
-    result = converted(model, 10, feeds)
+    result = convert_and_check(model, 10, feeds)
     assert op_types(result) == ["Dropout", "Cast"]
     assert [value.name for value in result.graph.output] == ["y", "mask"]
-    converted(model, 13, feeds, [feeds["x"], np.ones_like(feeds["x"])])
+    convert_and_check(model, 13, feeds, [feeds["x"], np.ones_like(feeds["x"])])
 
 
-def test_casts_mask_read_in_a_subgraph(converted: Converted) -> None:
+def test_casts_mask_read_in_a_subgraph() -> None:
     """A node in a subgraph counts as a consumer."""
     value = helper.make_tensor_value_info("z", TensorProto.FLOAT, None)
     branch = helper.make_graph([helper.make_node("Neg", ["mask"], ["z"])], "branch", [], [value])
     if_node = helper.make_node("If", ["c"], ["z"], name="last", then_branch=branch, else_branch=branch)
     feeds: dict[str, Array] = {"x": DATA, "c": np.array(True)}
     model = build([_dropout_node(["y", "mask"]), if_node], feeds, ["y", "z"], 7)
-    assert "Cast" in op_types(converted(model, 10, feeds))
+    assert "Cast" in op_types(convert_and_check(model, 10, feeds))
 
 
-def test_drops_unused_mask(converted: Converted) -> None:
+def test_drops_unused_mask() -> None:
     model = _model(7, ["y", "mask"])
     model.graph.value_info.append(helper.make_tensor_value_info("mask", TensorProto.FLOAT, DATA.shape))
-    assert list(converted(model, 10, {"x": DATA}).graph.node[0].output) == ["y"]
+    assert list(convert_and_check(model, 10, {"x": DATA}).graph.node[0].output) == ["y"]
 
 
-def test_keeps_boolean_mask(converted: Converted) -> None:
+def test_keeps_boolean_mask() -> None:
     model = build([_dropout_node(["y", "mask"])], {"x": DATA}, {"y": 1, "mask": TensorProto.BOOL}, 10)
-    result = converted(model, 13, {"x": DATA}, [DATA, np.ones(DATA.shape, np.bool_)])
+    result = convert_and_check(model, 13, {"x": DATA}, [DATA, np.ones(DATA.shape, np.bool_)])
     assert op_types(result) == ["Dropout"]
 
 
-def test_refuses_mask_of_unknown_type(refusal: Refusing) -> None:
+def test_refuses_mask_of_unknown_type() -> None:
     producer = helper.make_node("Anything", ["x"], ["h"], domain="com.acme")
     dropout = helper.make_node("Dropout", ["h"], ["y", "mask"], name="node")
     consumer = helper.make_node("Sub", ["y", "mask"], ["z"])
     model = build([producer, dropout, consumer], {"x": DATA}, ["z"], {"": 7, "com.acme": 1})
-    assert refusal(model, 10).reason == "the element type of 'h' is unknown"
+    assert refusal_of(model, 10).reason == "the element type of 'h' is unknown"
 
 
 @pytest.mark.parametrize(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.array([[1, 0, np.nan], [np.inf, -2, 3]], np.float32)
 RATIO = {"r": np.array(0.25, np.float32)}
 INFERENCE_MODE, TRAINING_MODE = {"t": np.array(False)}, {"t": np.array(True)}
@@ -57,30 +55,29 @@ def test_preserves_inference(
     attributes: Mapping[str, Any],
     attribute_names: Sequence[str],
     target: int,
-    converted: Converted,
 ) -> None:
     model, feeds = _model(inputs, constants, **attributes)
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     assert op_types(result) == ["Dropout"]
     assert [each.name for each in result.graph.node[0].attribute] == attribute_names
 
 
 @pytest.mark.parametrize("target", [11, 9, 7])
-def test_computes_all_true_mask(target: int, converted: Converted) -> None:
+def test_computes_all_true_mask(target: int) -> None:
     model, feeds = _model([], {}, ["y", "mask"])
-    result = converted(model, target, feeds, [DATA, np.ones(DATA.shape, np.bool_)])
+    result = convert_and_check(model, target, feeds, [DATA, np.ones(DATA.shape, np.bool_)])
     assert op_types(result) == ["Dropout", "Cast", "Not", "Or"]
 
 
-def test_casts_mask_of_version_10_to_bool(converted: Converted) -> None:
+def test_casts_mask_of_version_10_to_bool() -> None:
     model, feeds = _model([], {}, ["y", "mask"], 10)
-    assert op_types(converted(model, 7, feeds)) == ["Dropout", "Cast"]
+    assert op_types(convert_and_check(model, 7, feeds)) == ["Dropout", "Cast"]
 
 
-def test_drops_unused_mask(converted: Converted) -> None:
+def test_drops_unused_mask() -> None:
     model, feeds = _model([], {}, ["y", "mask"], 10)
     del model.graph.output[1]
-    assert list(converted(model, 9, feeds).graph.node[0].output) == ["y"]
+    assert list(convert_and_check(model, 9, feeds).graph.node[0].output) == ["y"]
 
 
 def test_sets_is_test_at_opset_6() -> None:
@@ -90,9 +87,9 @@ def test_sets_is_test_at_opset_6() -> None:
 
 
 @pytest.mark.parametrize("constants", [{**RATIO, **TRAINING_MODE}, RATIO], ids=["true", "computed"])
-def test_refuses_training(constants: Mapping[str, Array], refusal: Refusing) -> None:
+def test_refuses_training(constants: Mapping[str, Array]) -> None:
     model, _ = _model(["r", "t"], constants)
-    refused = refusal(model, 11)
+    refused = refusal_of(model, 11)
     assert refused.reason == "training_mode may be true; Dropout-10 never drops elements"
 
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
-
-Converted = Callable[..., onnx.ModelProto]
 
 
 @pytest.mark.parametrize("shapes", [True, False], ids=["known shape", "unknown dimensions"])
@@ -19,9 +16,7 @@ Converted = Callable[..., onnx.ModelProto]
 @pytest.mark.parametrize(
     ("shape", "axis"), [((2, 3, 4), 0), ((2, 3, 4), 1), ((2, 3, 4), 2), ((2, 3), 2), ((0, 3), 1), ((3,), -1)]
 )
-def test_flattens_every_type(
-    shape: tuple[int, ...], axis: int, dtype: Any, shapes: bool, converted: Converted
-) -> None:
+def test_flattens_every_type(shape: tuple[int, ...], axis: int, dtype: Any, shapes: bool) -> None:
     """Flatten remains except for int64, which no float type represents exactly."""
     data: Array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     node = helper.make_node("Flatten", ["x"], ["y"], name="node", axis=axis)
@@ -30,5 +25,5 @@ def test_flattens_every_type(
     if not shapes:
         for dim in model.graph.input[0].type.tensor_type.shape.dim:
             dim.Clear()
-    result = converted(model, 7, {"x": data})
+    result = convert_and_check(model, 7, {"x": data})
     assert ("Flatten" in op_types(result)) == (dtype is not np.int64)

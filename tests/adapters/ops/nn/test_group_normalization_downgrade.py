@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -10,11 +9,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import Array, assert_equal, build, run, run_reference
 
 from opshift import convert_version
 
-Converted = Callable[..., onnx.ModelProto]
 RANDOM = np.random.default_rng(0)
 DATA = RANDOM.standard_normal((2, 6, 3, 4)).astype(np.float32)
 SCALE, BIAS = RANDOM.standard_normal((2, 6)).astype(np.float32)
@@ -40,14 +39,12 @@ def _expected(data: Array, scale: Array, bias: Array, epsilon: float) -> Array:
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("epsilon", [None, 0.1], ids=["default epsilon", "explicit epsilon"])
 @pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6, 12), (2, 6)], ids=["2-D", "1-D", "0-D"])
-def test_applies_scale_per_channel(
-    shape: tuple[int, ...], epsilon: float | None, target: int, converted: Converted
-) -> None:
+def test_applies_scale_per_channel(shape: tuple[int, ...], epsilon: float | None, target: int) -> None:
     data = DATA.reshape(-1)[: np.prod(shape)].reshape(shape)
     attributes = {"epsilon": epsilon} if epsilon else {}
     feeds = {"x": data, "s": SCALE, "b": BIAS}
     expected = _expected(data, SCALE, BIAS, epsilon or 1e-5)
-    converted(_model(data, SCALE, BIAS, 21, **attributes), target, feeds, [expected], tolerance=1e-4)
+    convert_and_check(_model(data, SCALE, BIAS, 21, **attributes), target, feeds, [expected], tolerance=1e-4)
 
 
 @pytest.mark.parametrize("target", [17, 12, 9, 7])

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
 SHAPE = (2, 3, 4, 5)
 RANDOM = np.random.default_rng(17)
 
@@ -58,56 +55,54 @@ LAYER_CASES = [
 
 
 @pytest.mark.parametrize("case", LAYER_CASES)
-def test_expands_layer_normalization(
-    case: tuple[onnx.ModelProto, dict[str, Array]], converted: Converted
-) -> None:
+def test_expands_layer_normalization(case: tuple[onnx.ModelProto, dict[str, Array]]) -> None:
     model, feeds = case
     for target in (7, 11, 16):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_computes_float16_layer_normalization_in_float(converted: Converted) -> None:
+def test_computes_float16_layer_normalization_in_float() -> None:
     model, feeds = _layer_case(None, 1, np.float16)
-    result = converted(model, 16, feeds, tolerance=5e-3)
+    result = convert_and_check(model, 16, feeds, tolerance=5e-3)
     assert op_types(result)[0] == "Cast"
     assert op_types(result)[-3:] == ["Cast", "Mul", "Add"]
 
 
-def test_needs_no_rank_for_negative_axis(converted: Converted) -> None:
+def test_needs_no_rank_for_negative_axis() -> None:
     model, feeds = _layer_case(-2, 1)
     for value in model.graph.input:
         value.type.tensor_type.ClearField("shape")
     for target in (11, 16):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_refuses_nonnegative_axis_of_unknown_rank(refusal: Callable[..., Refusal]) -> None:
+def test_refuses_nonnegative_axis_of_unknown_rank() -> None:
     model, _ = _layer_case(2, 1)
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert refusal(model, 16).reason == "the rank of 'x' is unknown"
+    assert refusal_of(model, 16).reason == "the rank of 'x' is unknown"
 
 
 @pytest.mark.parametrize("axis", [-1, 1, -3], ids=["last axis", "axis 1", "negative axis"])
-def test_expands_rms_normalization(axis: int, converted: Converted) -> None:
+def test_expands_rms_normalization(axis: int) -> None:
     feeds = {"x": _random(*SHAPE), "scale": _random(*SHAPE[axis:])}
     node = helper.make_node("RMSNormalization", list(feeds), ["y"], name="node", axis=axis, epsilon=0.01)
     model = with_symbolic_dims(build([node], feeds, ["y"], 23, ir_version=10))
     for target in (7, 17, 22):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_returns_the_scale_type_of_rms_normalization(converted: Converted) -> None:
+def test_returns_the_scale_type_of_rms_normalization() -> None:
     feeds = {"x": _random(2, 8, dtype=np.float16), "scale": _random(8)}
     node = helper.make_node("RMSNormalization", list(feeds), ["y"], name="node")
     model = build([node], feeds, ["y"], 23, ir_version=10)
     widened = feeds["x"].astype(np.float32)
     normalized = widened / np.sqrt(np.mean(widened * widened, -1, keepdims=True) + 1e-5)
-    converted(
+    convert_and_check(
         model, 22, feeds, [normalized.astype(np.float16).astype(np.float32) * feeds["scale"]], tolerance=1e-3
     )
 
 
-def test_computes_rms_normalization_in_double(converted: Converted) -> None:
+def test_computes_rms_normalization_in_double() -> None:
     feeds = {"x": _random(2, 8), "scale": _random(8)}
     node = helper.make_node(
         "RMSNormalization", list(feeds), ["y"], name="node", stash_type=TensorProto.DOUBLE
@@ -115,7 +110,7 @@ def test_computes_rms_normalization_in_double(converted: Converted) -> None:
     model = build([node], feeds, ["y"], 23, ir_version=10)
     widened = feeds["x"].astype(np.float64)
     normalized = (widened / np.sqrt(np.mean(widened * widened, -1, keepdims=True) + 1e-5)).astype(np.float32)
-    converted(model, 22, feeds, [normalized * feeds["scale"]])
+    convert_and_check(model, 22, feeds, [normalized * feeds["scale"]])
 
 
 @pytest.mark.parametrize(
@@ -123,9 +118,7 @@ def test_computes_rms_normalization_in_double(converted: Converted) -> None:
     [({}, 9), ({"axes": [1, 2]}, 9), ({"axes": [-1]}, 13)],
     ids=["default axes", "explicit axes", "negative axes"],
 )
-def test_expands_mean_variance_normalization(
-    attributes: dict[str, Any], since: int, converted: Converted
-) -> None:
+def test_expands_mean_variance_normalization(attributes: dict[str, Any], since: int) -> None:
     feeds = {"x": _random(*SHAPE)}
     node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], name="node", **attributes)
     model = build([node], feeds, ["y"], since)
@@ -133,11 +126,11 @@ def test_expands_mean_variance_normalization(
     centered = feeds["x"] - feeds["x"].mean(axes, keepdims=True)
     expected = [centered / np.sqrt((centered * centered).mean(axes, keepdims=True))]
     for target in (7, 8):
-        converted(model, target, feeds, expected, tolerance=1e-4)
+        convert_and_check(model, target, feeds, expected, tolerance=1e-4)
 
 
-def test_returns_zero_for_constant_channel(converted: Converted) -> None:
+def test_returns_zero_for_constant_channel() -> None:
     """Version 9 adds a small constant to the standard deviation, which is 0 here."""
     feeds = {"x": np.full(SHAPE, 2.0, np.float32)}
     node = helper.make_node("MeanVarianceNormalization", ["x"], ["y"], name="node")
-    converted(build([node], feeds, ["y"], 9), 8, feeds, [np.zeros(SHAPE, np.float32)])
+    convert_and_check(build([node], feeds, ["y"], 9), 8, feeds, [np.zeros(SHAPE, np.float32)])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 BATCH, TOKENS, HEADS, KV_HEADS, KEY_SIZE, VALUE_SIZE = 2, 3, 4, 2, 3, 5
 INPUTS = ("query", "key", "value", "past_state", "decay", "beta")
 RANDOM = np.random.default_rng(27)
@@ -57,23 +56,21 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_expands_into_loop_over_tokens(
-    case: tuple[onnx.ModelProto, dict[str, Array]], converted: Converted
-) -> None:
+def test_expands_into_loop_over_tokens(case: tuple[onnx.ModelProto, dict[str, Array]]) -> None:
     model, feeds = case
     for target in (8, 9, 13, 26):
-        result = converted(model, target, feeds)
+        result = convert_and_check(model, target, feeds)
         assert op_types(result).count("Loop") == 1
     unknown_sizes = onnx.ModelProto()
     unknown_sizes.CopyFrom(model)
     for target in (9, 26):
-        converted(with_symbolic_dims(unknown_sizes), target, feeds)
+        convert_and_check(with_symbolic_dims(unknown_sizes), target, feeds)
 
 
-def test_accepts_float_state_with_float16_tokens(converted: Converted) -> None:
+def test_accepts_float_state_with_float16_tokens() -> None:
     model, feeds = _case("gated_delta", past=True)
     half_precision = {name: feeds[name].astype(np.float16) for name in feeds if name != "past_state"}
     for value in (*model.graph.input, model.graph.output[0]):
         if value.name != "past_state":
             value.type.tensor_type.elem_type = TensorProto.FLOAT16
-    converted(model, 26, {**feeds, **half_precision}, tolerance=1e-3)
+    convert_and_check(model, 26, {**feeds, **half_precision}, tolerance=1e-3)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 FEEDS = {"x": np.random.default_rng(0).standard_normal((2, 3, 6, 4)).astype(np.float32)}
 
 
@@ -42,9 +39,7 @@ EXPONENTS: Mapping[str, tuple[Mapping[str, float], int]] = {
 
 @pytest.mark.parametrize(("attributes", "exponent"), EXPONENTS.values(), ids=EXPONENTS)
 @pytest.mark.parametrize("op_type", ["LpPool", "GlobalLpPool"])
-def test_converts_integral_exponents(
-    op_type: str, attributes: Mapping[str, float], exponent: int, converted: Converted
-) -> None:
+def test_converts_integral_exponents(op_type: str, attributes: Mapping[str, float], exponent: int) -> None:
     expected = (
         _window_norms(exponent)
         if op_type == "LpPool"
@@ -52,19 +47,19 @@ def test_converts_integral_exponents(
     )
     model = _model(op_type, **attributes, **(WINDOW if op_type == "LpPool" else {}))
     for target in (2, 11, 18):
-        (node,) = converted(model, target, FEEDS, [expected]).graph.node
+        (node,) = convert_and_check(model, target, FEEDS, [expected]).graph.node
         (attribute,) = (each for each in node.attribute if each.name == "p")
         assert (attribute.type, attribute.i) == (AttributeProto.INT, exponent)
 
 
 @pytest.mark.parametrize("exponent", [1.5, float("inf"), float("nan")], ids=str)
 @pytest.mark.parametrize("op_type", ["LpPool", "GlobalLpPool"])
-def test_refuses_non_integral_exponents(op_type: str, exponent: float, refusal: Refusing) -> None:
+def test_refuses_non_integral_exponents(op_type: str, exponent: float) -> None:
     model = _model(op_type, p=exponent, **(WINDOW if op_type == "LpPool" else {}))
-    assert refusal(model, 2).reason == f"p is {exponent}; since version 2 it must be an integer"
+    assert refusal_of(model, 2).reason == f"p is {exponent}; since version 2 it must be an integer"
 
 
-def test_refuses_lp_pool_without_kernel_shape(refusal: Refusing) -> None:
-    refused = refusal(_model("LpPool"), 2)
+def test_refuses_lp_pool_without_kernel_shape() -> None:
+    refused = refusal_of(_model("LpPool"), 2)
     assert refused.reason == "kernel_shape is missing, but LpPool-2 requires it"
     assert refused.remedy == "set kernel_shape"

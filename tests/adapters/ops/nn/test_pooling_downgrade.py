@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import AttributeProto, TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 IMAGE = np.random.default_rng(0).standard_normal((2, 3, 7, 10)).astype(np.float32)
 FEEDS = {"x": IMAGE}
 WINDOW: dict[str, Any] = {"kernel_shape": [3, 3], "strides": [2, 2]}
@@ -48,9 +46,9 @@ POOL_CASES: dict[str, tuple[Mapping[str, Any], Sequence[str]]] = {
 @pytest.mark.parametrize(("attributes", "expected"), POOL_CASES.values(), ids=POOL_CASES)
 @pytest.mark.parametrize("op_type", ["AveragePool", "MaxPool", "LpPool"])
 def test_downgrades_pooling(
-    op_type: str, attributes: Mapping[str, Any], expected: Sequence[str], target: int, converted: Converted
+    op_type: str, attributes: Mapping[str, Any], expected: Sequence[str], target: int
 ) -> None:
-    result = converted(_model(op_type, 22, **attributes), target, FEEDS)
+    result = convert_and_check(_model(op_type, 22, **attributes), target, FEEDS)
     if expected:
         assert op_types(result) == [each.format(op=op_type) for each in expected]
 
@@ -58,9 +56,9 @@ def test_downgrades_pooling(
 @pytest.mark.parametrize("target", [18, 9, 7])
 @pytest.mark.parametrize(("attributes", "expected"), POOL_CASES.values(), ids=POOL_CASES)
 def test_downgrades_average_pool_that_counts_padding(
-    attributes: Mapping[str, Any], expected: Sequence[str], target: int, converted: Converted
+    attributes: Mapping[str, Any], expected: Sequence[str], target: int
 ) -> None:
-    converted(_model("AveragePool", 22, count_include_pad=1, **attributes), target, FEEDS)
+    convert_and_check(_model("AveragePool", 22, count_include_pad=1, **attributes), target, FEEDS)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +84,10 @@ def test_replaces_count_include_pad_at_average_pool_1(
         assert attribute_names == {"kernel_shape", "strides"}
 
 
-def test_average_pool_1_after_pad_returns_the_same_average(converted: Converted) -> None:
+def test_average_pool_1_after_pad_returns_the_same_average() -> None:
     model = _model("AveragePool", 7, **WINDOW, count_include_pad=1, pads=[1, 1, 0, 1])
     older = convert_version(model, 6)
-    converted(convert_version(older, 7), 8, FEEDS, [_expected_average()])
+    convert_and_check(convert_version(older, 7), 8, FEEDS, [_expected_average()])
 
 
 def _expected_average() -> Array:
@@ -109,32 +107,34 @@ def test_converts_exponents_to_float_before_opset_2(op_type: str, exponent: int 
 
 
 @pytest.mark.parametrize("target", [11, 9, 8])
-def test_keeps_the_indices_of_max_pool(target: int, converted: Converted) -> None:
+def test_keeps_the_indices_of_max_pool(target: int) -> None:
     model = _model("MaxPool", 22, ["y", "i"], **WINDOW, ceil_mode=1, storage_order=1)
-    converted(model, target, FEEDS)
+    convert_and_check(model, target, FEEDS)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8])
-def test_downgrades_max_pool_of_8_bit_integers(dtype: type, converted: Converted) -> None:
+def test_downgrades_max_pool_of_8_bit_integers(dtype: type) -> None:
     feeds: dict[str, Array] = {"x": (IMAGE * 40 + 60).astype(dtype)}
     node = helper.make_node("MaxPool", ["x"], ["y"], name="node", **WINDOW, pads=[1, 1, 1, 1])
     model = build([node], feeds, {"y": helper.np_dtype_to_tensor_dtype(np.dtype(dtype))}, 12)
-    converted(model, 8, feeds)
+    convert_and_check(model, 8, feeds)
 
 
-def test_refuses_the_indices_of_dilated_max_pool(refusal: Refusing) -> None:
+def test_refuses_the_indices_of_dilated_max_pool() -> None:
     model = _model("MaxPool", 12, ["y", "i"], **WINDOW, dilations=[2, 2])
-    assert refusal(model, 9).reason == "output Indices is used, but dilated windows are rewritten without it"
+    assert (
+        refusal_of(model, 9).reason == "output Indices is used, but dilated windows are rewritten without it"
+    )
 
 
-def test_refuses_the_indices_of_max_pool_before_opset_8(refusal: Refusing) -> None:
+def test_refuses_the_indices_of_max_pool_before_opset_8() -> None:
     model = _model("MaxPool", 8, ["y", "i"], **WINDOW)
-    assert refusal(model, 7).reason == "output Indices is used, but MaxPool-1 does not have it"
+    assert refusal_of(model, 7).reason == "output Indices is used, but MaxPool-1 does not have it"
 
 
-def test_refuses_windows_longer_than_the_data(refusal: Refusing) -> None:
+def test_refuses_windows_longer_than_the_data() -> None:
     model = _model("MaxPool", 10, kernel_shape=[2, 2], dilations=[40, 1])
-    refused = refusal(model, 9)
+    refused = refusal_of(model, 9)
     assert refused.reason.startswith("a window of 41 elements is longer than ")
 
 
@@ -156,19 +156,19 @@ def test_refuses_windows_longer_than_the_data(refusal: Refusing) -> None:
     ],
 )
 def test_rewrites_ceil_mode_for_unknown_sizes(
-    op_type: str, attributes: Mapping[str, Any], target: int, size: int, converted: Converted
+    op_type: str, attributes: Mapping[str, Any], target: int, size: int
 ) -> None:
     node = helper.make_node(op_type, ["x"], ["y"], name="node", ceil_mode=1, **attributes)
     feeds = {"x": IMAGE[:, :, :size, :size]}
     model = build([node], feeds, ["y"], 18 if op_type == "LpPool" else 11, shapes=False)
-    assert op_types(converted(model, target, feeds)) == [op_type]
+    assert op_types(convert_and_check(model, target, feeds)) == [op_type]
 
 
-def test_refuses_unknown_sizes_if_a_window_may_start_in_padding(refusal: Refusing) -> None:
+def test_refuses_unknown_sizes_if_a_window_may_start_in_padding() -> None:
     """The last window might start after the end of the data, in padding only."""
     node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2, 2], strides=[3, 3], ceil_mode=1)
     model = build([node], FEEDS, ["y"], 10, shapes=False)
-    assert refusal(model, 9).reason == "the windows depend on the spatial size of 'x', which is unknown"
+    assert refusal_of(model, 9).reason == "the windows depend on the spatial size of 'x', which is unknown"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,5 @@ def test_refuses_unknown_sizes_if_a_window_may_start_in_padding(refusal: Refusin
         ),
     ],
 )
-def test_refuses_padding_on_which_runtimes_differ(
-    attributes: Mapping[str, Any], reason: str, refusal: Refusing
-) -> None:
-    assert refusal(_model("AveragePool", 19, **attributes), 18).reason == reason
+def test_refuses_padding_on_which_runtimes_differ(attributes: Mapping[str, Any], reason: str) -> None:
+    assert refusal_of(_model("AveragePool", 19, **attributes), 18).reason == reason

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
 BATCH, HEADS, TOKENS, HEAD_SIZE = 2, 3, 4, 8
 RANDOM = np.random.default_rng(1)
 
@@ -56,19 +53,17 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_expands_rotary_embedding(
-    case: tuple[onnx.ModelProto, dict[str, Array]], converted: Converted
-) -> None:
+def test_expands_rotary_embedding(case: tuple[onnx.ModelProto, dict[str, Array]]) -> None:
     model, feeds = case
     for target in (7, 15, 22):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
     symbolic_model = onnx.ModelProto()
     symbolic_model.CopyFrom(model)
     for target in (10, 22):
-        converted(with_symbolic_dims(symbolic_model), target, feeds)
+        convert_and_check(with_symbolic_dims(symbolic_model), target, feeds)
 
 
-def test_refuses_3d_data_without_num_heads(refusal: Callable[..., Refusal]) -> None:
+def test_refuses_3d_data_without_num_heads() -> None:
     model, _ = _case(packed=True)
     del model.graph.node[0].attribute[:]
-    assert refusal(model, 22).reason == "num_heads is missing, but 3-D data requires it"
+    assert refusal_of(model, 22).reason == "num_heads is missing, but 3-D data requires it"

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
 
-Converted = Callable[..., onnx.ModelProto]
 INPUTS = ("boxes", "scores", "max_boxes", "iou_threshold", "score_threshold")
 RANDOM = np.random.default_rng(10)
 CORNERS = RANDOM.random((2, 12, 4)).astype(np.float32)
@@ -81,15 +80,10 @@ def _model(
     ],
 )
 def test_selects_the_same_boxes(
-    boxes: Array,
-    scores: Array,
-    limits: dict[str, float],
-    attributes: dict[str, int],
-    target: int,
-    converted: Converted,
+    boxes: Array, scores: Array, limits: dict[str, float], attributes: dict[str, int], target: int
 ) -> None:
     model, feeds = _model(boxes, scores, limits, **attributes)
-    assert op_types(converted(model, target, feeds)).count("Loop") == 1
+    assert op_types(convert_and_check(model, target, feeds)).count("Loop") == 1
 
 
 @pytest.mark.parametrize("target", [9, 8])

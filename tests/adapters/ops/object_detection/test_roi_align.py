@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 IMAGE = np.random.default_rng(0).random((1, 2, 9, 8)).astype(np.float32)
 BOXES = np.array([[0, 0, 7, 6], [2, 1, 6, 8], [3, 3, 4.5, 4.5]], np.float32)
 BATCH_INDICES = {"b": np.zeros(3, np.int64)}
@@ -42,20 +39,20 @@ def _roi_align_model(
     ],
 )
 @pytest.mark.parametrize("target", [15, 10])
-def test_shifts_constant_boxes(attributes: Mapping[str, Any], target: int, converted: Converted) -> None:
+def test_shifts_constant_boxes(attributes: Mapping[str, Any], target: int) -> None:
     model, feeds = _roi_align_model(BOXES, **attributes)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
-def test_refuses_computed_boxes(refusal: Refusing) -> None:
+def test_refuses_computed_boxes() -> None:
     model, _ = _roi_align_model(BOXES, constant=False)
-    assert refusal(model, 15).reason.endswith("('rois') is not a constant")
+    assert refusal_of(model, 15).reason.endswith("('rois') is not a constant")
 
 
-def test_refuses_boxes_smaller_than_a_pixel(refusal: Refusing) -> None:
+def test_refuses_boxes_smaller_than_a_pixel() -> None:
     model, _ = _roi_align_model(BOXES, spatial_scale=0.5)
     assert (
-        refusal(model, 15).reason
+        refusal_of(model, 15).reason
         == "a box is smaller than a pixel, and RoiAlign-10 enlarges such boxes to a pixel"
     )
 
@@ -81,7 +78,7 @@ def _dft_model(inputs: list[str], initializers: Mapping[str, Array], **attribute
     "attributes", [{}, {"onesided": 1}, {"inverse": 1}], ids=["forward", "onesided", "inverse"]
 )
 def test_moves_the_dft_axis_to_an_attribute(
-    inputs: list[str], initializers: Mapping[str, Array], attributes: Mapping[str, int], converted: Converted
+    inputs: list[str], initializers: Mapping[str, Array], attributes: Mapping[str, int]
 ) -> None:
-    result = converted(_dft_model(inputs, initializers, **attributes), 19, {"x": SIGNAL})
+    result = convert_and_check(_dft_model(inputs, initializers, **attributes), 19, {"x": SIGNAL})
     assert "axis" in {each.name for each in result.graph.node[0].attribute}

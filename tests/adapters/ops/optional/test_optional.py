@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 FEEDS = {"x": np.ones(2, np.float32)}
 
 
@@ -28,17 +23,17 @@ FEEDS = {"x": np.ones(2, np.float32)}
 )
 @pytest.mark.parametrize("target", [17, 15, 13, 7])
 def test_optional_has_element_of_a_tensor_becomes_a_constant(
-    inputs: list[str], expected: bool, target: int, converted: Converted
+    inputs: list[str], expected: bool, target: int
 ) -> None:
     node = helper.make_node("OptionalHasElement", inputs, ["y"], name="node")
     model = build([node], FEEDS, {"y": TensorProto.BOOL}, 18)
-    assert op_types(converted(model, target, FEEDS, [np.array(expected)])) == ["Identity"]
+    assert op_types(convert_and_check(model, target, FEEDS, [np.array(expected)])) == ["Identity"]
 
 
 @pytest.mark.parametrize("target", [17, 13, 7])
-def test_optional_get_element_of_a_tensor_becomes_identity(target: int, converted: Converted) -> None:
+def test_optional_get_element_of_a_tensor_becomes_identity(target: int) -> None:
     node = helper.make_node("OptionalGetElement", ["x"], ["y"], name="node")
-    assert op_types(converted(build([node], FEEDS, ["y"], 18), target, FEEDS)) == ["Identity"]
+    assert op_types(convert_and_check(build([node], FEEDS, ["y"], 18), target, FEEDS)) == ["Identity"]
 
 
 @pytest.mark.parametrize("op_type", ["OptionalHasElement", "OptionalGetElement"])
@@ -54,10 +49,10 @@ def test_keeps_nodes_with_optional_inputs(op_type: str) -> None:
     assert op_types(convert_version(model, 15)) == ["Optional", op_type]
 
 
-def test_refuses_inputs_of_unknown_type(refusal: Refusing) -> None:
+def test_refuses_inputs_of_unknown_type() -> None:
     nodes = [
         helper.make_node("Anything", ["x"], ["o"], domain="com.acme"),
         helper.make_node("OptionalHasElement", ["o"], ["y"], name="node"),
     ]
     model = build(nodes, FEEDS, {"y": TensorProto.BOOL}, {"": 18, "com.acme": 1})
-    assert refusal(model, 17).reason == "the type of 'o' is unknown, so it may be optional or not"
+    assert refusal_of(model, 17).reason == "the type of 'o' is unknown, so it may be optional or not"

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 EXPECTED: Array = np.array([0, 1, 255], np.uint8)
 """Results for -3, 2 and 700 with scale 1.75; no available runtime quantizes integers before opset 19."""
 
@@ -24,18 +22,18 @@ def _model(data: Array, opset: int, *, shapes: bool = True) -> tuple[onnx.ModelP
 
 @pytest.mark.parametrize("target", [19, 21, 23, 25])
 @pytest.mark.parametrize("opset", [10, 13, 18])
-def test_casts_integers_to_the_type_of_the_scale(opset: int, target: int, converted: Converted) -> None:
+def test_casts_integers_to_the_type_of_the_scale(opset: int, target: int) -> None:
     model, feeds = _model(np.array([-3, 2, 700], np.int32), opset)
-    assert op_types(converted(model, target, feeds, [EXPECTED])) == ["Cast", "QuantizeLinear"]
+    assert op_types(convert_and_check(model, target, feeds, [EXPECTED])) == ["Cast", "QuantizeLinear"]
 
 
 @pytest.mark.parametrize("target", [18, 19, 25])
-def test_keeps_quantize_linear_of_floats(target: int, converted: Converted) -> None:
+def test_keeps_quantize_linear_of_floats(target: int) -> None:
     model, feeds = _model(np.array([-3, 2, 700], np.float32), 10)
-    assert op_types(converted(model, target, feeds)) == ["QuantizeLinear"]
+    assert op_types(convert_and_check(model, target, feeds)) == ["QuantizeLinear"]
 
 
-def test_casts_data_of_unknown_type(converted: Converted) -> None:
+def test_casts_data_of_unknown_type() -> None:
     """A cast to float is safe for unknown types, because it does not change float data."""
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node")
     imports = [helper.make_opsetid("", 13)]
@@ -44,5 +42,5 @@ def test_casts_data_of_unknown_type(converted: Converted) -> None:
     call = helper.make_node("F", ["x", "s"], ["y"], domain="local")
     model = build([call], feeds, {"y": TensorProto.UINT8}, {"": 13, "local": 1})
     model.functions.append(function)
-    result = converted(model, 19, feeds, [EXPECTED])
+    result = convert_and_check(model, 19, feeds, [EXPECTED])
     assert [each.op_type for each in result.functions[0].node] == ["Cast", "QuantizeLinear"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -10,13 +10,11 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 DATA = (RANDOM.standard_normal((3, 4, 6)) * 20).astype(np.float32)
 SCALE = np.array(0.3, np.float32)
@@ -88,15 +86,14 @@ def test_downgrades_quantize_linear(
     attributes: Mapping[str, Any],
     target: int,
     constant: bool,
-    converted: Converted,
 ) -> None:
     model, feeds = _model("QuantizeLinear", DATA, parameters, opset, result_dtype, constant, **attributes)
-    converted(model, target, feeds, tolerance=0)
+    convert_and_check(model, target, feeds, tolerance=0)
 
 
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])
 @pytest.mark.parametrize("shapes", [True, False], ids=["known rank", "unknown rank"])
-def test_keeps_a_scalar_with_a_scale_of_shape_1(op_type: str, shapes: bool, converted: Converted) -> None:
+def test_keeps_a_scalar_with_a_scale_of_shape_1(op_type: str, shapes: bool) -> None:
     dtype = np.dtype(np.float32 if op_type == "QuantizeLinear" else np.int16)
     feeds: dict[str, Array] = {"x": np.array(3, dtype)}
     initializers: dict[str, Array] = {"s": SCALE[None], "z": np.array([5], np.int16)}
@@ -105,16 +102,16 @@ def test_keeps_a_scalar_with_a_scale_of_shape_1(op_type: str, shapes: bool, conv
     model = build([node], feeds, {"y": element_type}, 21, initializers=initializers, ir_version=10)
     if not shapes:
         model.graph.input[0].type.tensor_type.ClearField("shape")
-    converted(model, 20, feeds)
+    convert_and_check(model, 20, feeds)
 
 
 @pytest.mark.parametrize("target", [22, 18, 10, 9])
 @pytest.mark.parametrize("precision", [{}, {"precision": TensorProto.FLOAT}], ids=["default", "float"])
-def test_quantizes_float16_in_float(precision: Mapping[str, Any], target: int, converted: Converted) -> None:
+def test_quantizes_float16_in_float(precision: Mapping[str, Any], target: int) -> None:
     parameters: Parameters = {"s": SCALE.astype(np.float16), "z": np.array(9, np.uint8)}
     data = DATA.astype(np.float16)
     model, feeds = _model("QuantizeLinear", data, parameters, 25, np.uint8, True, **precision)
-    converted(model, target, feeds, tolerance=0)
+    convert_and_check(model, target, feeds, tolerance=0)
 
 
 DEQUANTIZE_CASES: dict[str, tuple[type, Parameters, type, dict[str, Any]]] = {
@@ -145,17 +142,12 @@ DEQUANTIZE_CASES: dict[str, tuple[type, Parameters, type, dict[str, Any]]] = {
     ("dtype", "parameters", "result_dtype", "attributes"), DEQUANTIZE_CASES.values(), ids=DEQUANTIZE_CASES
 )
 def test_downgrades_dequantize_linear(
-    dtype: type,
-    parameters: Parameters,
-    result_dtype: type,
-    attributes: Mapping[str, Any],
-    target: int,
-    converted: Converted,
+    dtype: type, parameters: Parameters, result_dtype: type, attributes: Mapping[str, Any], target: int
 ) -> None:
     low = 0 if np.iinfo(dtype).min == 0 else -100
     data: Array = RANDOM.integers(low, 120, (3, 4, 6)).astype(dtype)
     model, feeds = _model("DequantizeLinear", data, parameters, 25, result_dtype, True, **attributes)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +171,11 @@ def test_downgrades_dequantize_linear(
     ],
 )
 def test_keeps_one_node_if_an_older_version_suffices(
-    parameters: Parameters,
-    attributes: Mapping[str, Any],
-    target: int,
-    expected: Sequence[str],
-    converted: Converted,
+    parameters: Parameters, attributes: Mapping[str, Any], target: int, expected: Sequence[str]
 ) -> None:
     result = np.int8 if attributes.get("output_dtype") else np.uint8
     model, feeds = _model("QuantizeLinear", DATA, parameters, 25, result, True, **attributes)
-    assert op_types(converted(model, target, feeds, tolerance=0)) == expected
+    assert op_types(convert_and_check(model, target, feeds, tolerance=0)) == expected
 
 
 UNSUPPORTED_OUTPUT_TYPES = {
@@ -201,12 +189,10 @@ UNSUPPORTED_OUTPUT_TYPES = {
 @pytest.mark.parametrize(
     ("element_type", "target", "type_name"), UNSUPPORTED_OUTPUT_TYPES.values(), ids=UNSUPPORTED_OUTPUT_TYPES
 )
-def test_refuses_output_types_unknown_to_the_target(
-    element_type: int, target: int, type_name: str, refusal: Refusing
-) -> None:
+def test_refuses_output_types_unknown_to_the_target(element_type: int, target: int, type_name: str) -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=element_type)
     model = build([node], {"x": DATA}, {"y": element_type}, 25, initializers={"s": SCALE}, ir_version=13)
-    assert f"is tensor({type_name}), which " in refusal(model, target).reason
+    assert f"is tensor({type_name}), which " in refusal_of(model, target).reason
 
 
 NARROW_INTEGERS = {
@@ -221,12 +207,7 @@ NARROW_INTEGERS = {
 @pytest.mark.parametrize("target", [20, 18, 12, 9])
 @pytest.mark.parametrize(("element_type", "opset", "values"), NARROW_INTEGERS.values(), ids=NARROW_INTEGERS)
 def test_widens_narrow_integer_constants_to_8_bits(
-    element_type: int,
-    opset: int,
-    values: list[int],
-    target: int,
-    zero_point: int | None,
-    converted: Converted,
+    element_type: int, opset: int, values: list[int], target: int, zero_point: int | None
 ) -> None:
     scale = np.array([0.5, 0.25, 2.0], np.float32)
     inputs = ["w", "s", *(["z"] if zero_point else [])]
@@ -240,27 +221,27 @@ def test_widens_narrow_integer_constants_to_8_bits(
     if zero_point:
         model.graph.initializer.append(helper.make_tensor("z", element_type, [3], [zero_point] * 3))
     expected = (np.array(values, np.float32).reshape(2, 3) - (zero_point or 0)) * scale
-    converted(model, target, feeds, [expected])
+    convert_and_check(model, target, feeds, [expected])
 
 
-def test_refuses_computed_narrow_integers(refusal: Refusing) -> None:
+def test_refuses_computed_narrow_integers() -> None:
     node = helper.make_node("DequantizeLinear", ["w", "s"], ["y"])
     model = build([node], {}, ["y"], 21, initializers={"s": SCALE}, ir_version=10)
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.INT4, [2]))
-    assert refusal(model, 20).reason == "'w' is tensor(int4), which opset 21 introduced"
+    assert refusal_of(model, 20).reason == "'w' is tensor(int4), which opset 21 introduced"
 
 
-def test_refuses_blocks_of_unknown_size(refusal: Refusing) -> None:
+def test_refuses_blocks_of_unknown_size() -> None:
     model, _ = _model("QuantizeLinear", DATA, {"s": BLOCK_SCALES}, 21, np.uint8, True, axis=1, block_size=2)
     model.graph.input[0].type.tensor_type.shape.dim[1].dim_param = "n"
-    assert refusal(model, 20).reason == ("the number of elements in the last block of 'x' is unknown")
+    assert refusal_of(model, 20).reason == ("the number of elements in the last block of 'x' is unknown")
 
 
-def test_refuses_output_dtype_with_a_scale_of_unknown_shape(refusal: Refusing) -> None:
+def test_refuses_output_dtype_with_a_scale_of_unknown_shape() -> None:
     node = helper.make_node("QuantizeLinear", ["x", "s"], ["y"], name="node", output_dtype=TensorProto.INT8)
     feeds = {"x": DATA, "s": SCALE}
     model = build([node], feeds, {"y": TensorProto.INT8}, 21, shapes=False)
-    assert "output_dtype int8 needs a zero point here" in refusal(model, 20).reason
+    assert "output_dtype int8 needs a zero point here" in refusal_of(model, 20).reason
 
 
 @pytest.mark.parametrize(
@@ -273,18 +254,16 @@ def test_refuses_output_dtype_with_a_scale_of_unknown_shape(refusal: Refusing) -
     ],
 )
 @pytest.mark.parametrize("target", [10, 9, 7])
-def test_downgrades_dynamic_quantize_linear(data: Array, target: int, converted: Converted) -> None:
+def test_downgrades_dynamic_quantize_linear(data: Array, target: int) -> None:
     node = helper.make_node("DynamicQuantizeLinear", ["x"], ["y", "s", "z"], name="node")
     element_types = {"y": TensorProto.UINT8, "s": TensorProto.FLOAT, "z": TensorProto.UINT8}
     model = build([node], {"x": data}, element_types, 11)
-    converted(model, target, {"x": data}, tolerance=1e-6)
+    convert_and_check(model, target, {"x": data}, tolerance=1e-6)
 
 
 @pytest.mark.parametrize("target", [18, 12, 10, 9])
 @pytest.mark.parametrize("opset", [13, 19, 21])
-def test_downgrades_nodes_between_onnxruntime_operators(
-    opset: int, target: int, converted: Converted
-) -> None:
+def test_downgrades_nodes_between_onnxruntime_operators(opset: int, target: int) -> None:
     """Outputs of com.microsoft have an unknown type: data are cast, and the zero point provides the type."""
     initializers: dict[str, Array] = {"s": SCALE, "z": np.array(3, np.uint8)}
     nodes = [
@@ -294,7 +273,9 @@ def test_downgrades_nodes_between_onnxruntime_operators(
         helper.make_node("DequantizeLinear", ["p", "s", "z"], ["y"], name="second"),
     ]
     opsets = {"": opset, "com.microsoft": 1}
-    converted(build(nodes, {"x": DATA}, ["y"], opsets, initializers=initializers), target, {"x": DATA})
+    convert_and_check(
+        build(nodes, {"x": DATA}, ["y"], opsets, initializers=initializers), target, {"x": DATA}
+    )
 
 
 @pytest.mark.parametrize("op_type", ["QuantizeLinear", "DequantizeLinear"])

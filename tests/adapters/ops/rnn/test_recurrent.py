@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 OUTPUTS = {"RNN": ["y", "last"], "GRU": ["y", "last"], "LSTM": ["y", "last", "cell"]}
@@ -53,16 +51,16 @@ def _model(
 
 @pytest.mark.parametrize("op_type", GATES)
 @pytest.mark.parametrize("states", [True, False], ids=["states", "no states"])
-def test_transposes_batchwise_layout(op_type: str, states: bool, converted: Converted) -> None:
+def test_transposes_batchwise_layout(op_type: str, states: bool) -> None:
     """Expect transposed outputs of the default layout, because onnxruntime lacks the batchwise layout."""
     sequence_major, feeds = _model(op_type, 14, OUTPUTS[op_type], states=states)
     batch_major, _ = _model(op_type, 14, OUTPUTS[op_type], states=states, layout=1)
     batch_major_feeds = {
         name: value.swapaxes(0, 1) if name in ("x", "h", "c") else value for name, value in feeds.items()
     }
-    expected = run(converted(sequence_major, 13, feeds), feeds)
+    expected = run(convert_and_check(sequence_major, 13, feeds), feeds)
     batch_major_outputs = [expected[0].transpose(2, 0, 1, 3), *(each.swapaxes(0, 1) for each in expected[1:])]
-    result = converted(batch_major, 13, batch_major_feeds, batch_major_outputs)
+    result = convert_and_check(batch_major, 13, batch_major_feeds, batch_major_outputs)
     assert "Transpose" in op_types(result)
 
 
@@ -89,12 +87,12 @@ def test_gru_1_has_both_outputs() -> None:
     assert {each.name: each.s for each in node.attribute}["direction"] == b"forward"
 
 
-def test_refuses_linear_before_reset_at_gru_1(refusal: Refusing) -> None:
+def test_refuses_linear_before_reset_at_gru_1() -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, linear_before_reset=1)
-    assert refusal(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not support"
+    assert refusal_of(model, 2).reason == "linear_before_reset is 1, which GRU-1 does not support"
     assert convert_version(model, 3)
 
 
-def test_refuses_default_activation_parameters_at_gru_1(refusal: Refusing) -> None:
+def test_refuses_default_activation_parameters_at_gru_1() -> None:
     model, _ = _model("GRU", 7, ["y"], states=False, activations=["HardSigmoid", "Tanh"])
-    assert refusal(model, 2).reason.startswith("activation 'hardsigmoid' relies on default parameters")
+    assert refusal_of(model, 2).reason.startswith("activation 'hardsigmoid' relies on default parameters")

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
 SHAPES = {"2-D": (2, 3, 4, 5), "3-D": (2, 3, 4, 5, 6)}
 
 
@@ -31,25 +27,23 @@ def _case(
 @pytest.mark.parametrize("constant", [True, False], ids=["constant size", "computed size"])
 @pytest.mark.parametrize("align_corners", [0, 1], ids=["align_corners=0", "align_corners=1"])
 @pytest.mark.parametrize("size", SHAPES.values(), ids=SHAPES)
-def test_preserves_grid(
-    size: tuple[int, ...], align_corners: int, constant: bool, converted: Converted
-) -> None:
+def test_preserves_grid(size: tuple[int, ...], align_corners: int, constant: bool) -> None:
     model, feeds = _case(size, align_corners, constant=constant)
     for target in (7 if constant else 9, 19):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("size", [(2, 3, 1, 5), (2, 3, 1, 1), (2, 3, 1, 5, 1)])
-def test_places_single_point_at_last_corner(size: tuple[int, ...], converted: Converted) -> None:
+def test_places_single_point_at_last_corner(size: tuple[int, ...]) -> None:
     """The rewrite cannot refuse a computed number of points; onnxruntime uses the last corner too."""
     model, feeds = _case(size, 1, constant=False)
     for target in (8, 9, 12, 19):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_refuses_single_point_between_corners(refusal: Callable[..., Refusal]) -> None:
+def test_refuses_single_point_between_corners() -> None:
     model, _ = _case((2, 3, 1, 5), 1, constant=True)
     assert (
-        refusal(model, 19).reason
+        refusal_of(model, 19).reason
         == "align_corners is 1, but one point between two corners has no defined position"
     )

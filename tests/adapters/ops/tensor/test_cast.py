@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.array([0, 1, 2.75, 100], np.float32)
 DTYPES = {
     "FLOAT": np.float32,
@@ -39,18 +34,20 @@ def _model(data: Array, **attributes: str) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("source", [np.float32, np.int64, np.bool_], ids=["float", "int64", "bool"])
 @pytest.mark.parametrize("name", DTYPES)
-def test_converts_every_type_name(name: str, source: type[np.generic], converted: Converted) -> None:
+def test_converts_every_type_name(name: str, source: type[np.generic]) -> None:
     feeds = {"x": DATA.astype(source)}
     for target in (6, 13, 24):
-        result = converted(_model(feeds["x"], to=name), target, feeds, [feeds["x"].astype(DTYPES[name])])
+        result = convert_and_check(
+            _model(feeds["x"], to=name), target, feeds, [feeds["x"].astype(DTYPES[name])]
+        )
         (attribute,) = result.graph.node[0].attribute
         assert (attribute.name, attribute.i) == ("to", TensorProto.DataType.Value(name))
         assert attribute.type == onnx.AttributeProto.INT
 
 
 @pytest.mark.parametrize("name", ["float", "Float", "int64"])
-def test_ignores_case_of_type_names(name: str, converted: Converted) -> None:
-    converted(_model(DATA, to=name), 6, {"x": DATA}, [DATA.astype(DTYPES[name.upper()])])
+def test_ignores_case_of_type_names(name: str) -> None:
+    convert_and_check(_model(DATA, to=name), 6, {"x": DATA}, [DATA.astype(DTYPES[name.upper()])])
 
 
 @pytest.mark.parametrize(
@@ -60,13 +57,13 @@ def test_ignores_case_of_type_names(name: str, converted: Converted) -> None:
         pytest.param("", "''", id="empty name"),
     ],
 )
-def test_refuses_unknown_type_names(name: str, quoted_name: str, refusal: Refusing) -> None:
+def test_refuses_unknown_type_names(name: str, quoted_name: str) -> None:
     node = helper.make_node("Cast", ["x"], ["y"], name="node", to=name)
-    refused = refusal(build([node], {"x": DATA}, ["y"], 1), 6)
+    refused = refusal_of(build([node], {"x": DATA}, ["y"], 1), 6)
     assert refused.reason == f"attribute 'to' is {quoted_name}, which is not an element type"
     assert refused.remedy == "use the name of a TensorProto.DataType, such as FLOAT"
 
 
-def test_refuses_missing_type(refusal: Refusing) -> None:
+def test_refuses_missing_type() -> None:
     node = helper.make_node("Cast", ["x"], ["y"], name="node")
-    assert "'to'" in refusal(build([node], {"x": DATA}, ["y"], 1), 6).reason
+    assert "'to'" in refusal_of(build([node], {"x": DATA}, ["y"], 1), 6).reason

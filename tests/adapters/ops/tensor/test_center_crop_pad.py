@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 DATA = np.random.default_rng(18).standard_normal((5, 4, 3)).astype(np.float32)
 CASES = [
     pytest.param((3, 4, 3), {}, ["Slice"], id="even crop"),
@@ -38,22 +37,18 @@ def _model(
 
 @pytest.mark.parametrize(("shape", "attributes", "expected_nodes"), CASES)
 def test_emits_expected_nodes_for_known_sizes(
-    shape: tuple[int, ...], attributes: dict[str, Any], expected_nodes: list[str], converted: Converted
+    shape: tuple[int, ...], attributes: dict[str, Any], expected_nodes: list[str]
 ) -> None:
     model, feeds = _model(shape, attributes, constant=True)
-    assert op_types(converted(model, 17, feeds)) == expected_nodes
-    converted(model, 7, feeds)
+    assert op_types(convert_and_check(model, 17, feeds)) == expected_nodes
+    convert_and_check(model, 7, feeds)
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["constant shape", "computed shape"])
 @pytest.mark.parametrize(("shape", "attributes", "expected_nodes"), CASES)
 def test_needs_no_sizes(
-    shape: tuple[int, ...],
-    attributes: dict[str, Any],
-    expected_nodes: list[str],
-    constant: bool,
-    converted: Converted,
+    shape: tuple[int, ...], attributes: dict[str, Any], expected_nodes: list[str], constant: bool
 ) -> None:
     model, feeds = _model(shape, attributes, constant=constant)
     for target in (11, 17):
-        converted(with_symbolic_dims(model), target, feeds)
+        convert_and_check(with_symbolic_dims(model), target, feeds)

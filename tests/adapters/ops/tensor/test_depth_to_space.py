@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 DEEP = np.arange(2 * 8 * 2 * 3, dtype=np.float32).reshape(2, 8, 2, 3)
 WIDE = np.arange(2 * 3 * 4 * 6, dtype=np.float32).reshape(2, 3, 4, 6)
 
@@ -43,16 +43,10 @@ CASES = [
 @pytest.mark.parametrize(("op_type", "data", "opset", "expected", "target"), CASES)
 @pytest.mark.parametrize("shapes", [True, False], ids=["known sizes", "unknown sizes"])
 def test_rewrites_crd_mode(
-    op_type: str,
-    data: Array,
-    opset: int,
-    expected: Callable[[Array], Array],
-    target: int,
-    shapes: bool,
-    converted: Converted,
+    op_type: str, data: Array, opset: int, expected: Callable[[Array], Array], target: int, shapes: bool
 ) -> None:
     model = _model(op_type, data, opset, shapes, mode="CRD")
-    result = converted(model, target, {"x": data}, [expected(data)])
+    result = convert_and_check(model, target, {"x": data}, [expected(data)])
     assert (op_type in op_types(result)) != shapes
 
 
@@ -60,17 +54,15 @@ def test_rewrites_crd_mode(
     ("op_type", "data", "opset"), [("DepthToSpace", DEEP, 13), ("SpaceToDepth", WIDE, 28)]
 )
 @pytest.mark.parametrize("attributes", [{}, {"mode": "DCR"}], ids=["default", "explicit"])
-def test_drops_dcr_mode(
-    op_type: str, data: Array, opset: int, attributes: dict[str, str], converted: Converted
-) -> None:
+def test_drops_dcr_mode(op_type: str, data: Array, opset: int, attributes: dict[str, str]) -> None:
     model = _model(op_type, data, opset, True, **attributes)
-    result = converted(model, 7, {"x": data})
+    result = convert_and_check(model, 7, {"x": data})
     assert [each.name for each in result.graph.node[0].attribute] == ["blocksize"]
     assert op_types(result) == [op_type]
 
 
-def test_preserves_empty_images(converted: Converted) -> None:
+def test_preserves_empty_images() -> None:
     """Reshape would copy a dimension of 0 from its input."""
     data = np.zeros((2, 8, 0, 3), np.float32)
     expected: Sequence[Array] = [np.zeros((2, 2, 0, 6), np.float32)]
-    converted(_model("DepthToSpace", data, 13, True, mode="CRD"), 10, {"x": data}, expected)
+    convert_and_check(_model("DepthToSpace", data, 13, True, mode="CRD"), 10, {"x": data}, expected)

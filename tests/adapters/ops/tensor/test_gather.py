@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["known sizes", "unknown sizes"])
 Feeds = dict[str, Array]
@@ -45,20 +42,18 @@ def _model(
         pytest.param(2, [[[1], [0], [3]], [[2], [-1], [0]]], id="elements per two batch dimensions"),
     ],
 )
-def test_rewrites_gather_nd(
-    batch_dims: int, indices: list[object], target: int, converted: Converted
-) -> None:
+def test_rewrites_gather_nd(batch_dims: int, indices: list[object], target: int) -> None:
     feeds = {"x": DATA, "i": np.array(indices)}
     for shapes in (True, False):
         model = _model("GatherND", feeds, 12, shapes=shapes, known=["i"], batch_dims=batch_dims)
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
     model = _model("GatherND", feeds, 12, shapes=False, batch_dims=batch_dims)
-    converted(model, 11, feeds)
+    convert_and_check(model, 11, feeds)
 
 
-def test_refuses_tuples_of_unknown_length(refusal: Refusing) -> None:
+def test_refuses_tuples_of_unknown_length() -> None:
     feeds = {"x": DATA, "i": np.array([[0, 1]])}
-    refused = refusal(_model("GatherND", feeds, 11, shapes=False), 10)
+    refused = refusal_of(_model("GatherND", feeds, 11, shapes=False), 10)
     assert refused.reason == "the last dimension of the index tuples 'i' is unknown"
 
 
@@ -66,25 +61,23 @@ def test_refuses_tuples_of_unknown_length(refusal: Refusing) -> None:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @pytest.mark.parametrize("dtype", [np.int64, np.int32], ids=["int64", "int32"])
 @SIZES
-def test_rewrites_gather_elements(
-    shapes: bool, dtype: type[np.generic], axis: int, target: int, converted: Converted
-) -> None:
+def test_rewrites_gather_elements(shapes: bool, dtype: type[np.generic], axis: int, target: int) -> None:
     feeds = {"x": DATA, "i": np.array([[[1, 0], [-1, 1]]], dtype)}
-    converted(_model("GatherElements", feeds, 13, shapes=shapes, axis=axis), target, feeds)
+    convert_and_check(_model("GatherElements", feeds, 13, shapes=shapes, axis=axis), target, feeds)
 
 
-def test_gathers_elements_of_a_vector(converted: Converted) -> None:
+def test_gathers_elements_of_a_vector() -> None:
     feeds = {"x": DATA[0, 0], "i": np.array([1, -1, 1])}
-    result = converted(_model("GatherElements", feeds, 13), 10, feeds)
+    result = convert_and_check(_model("GatherElements", feeds, 13), 10, feeds)
     assert op_types(result)[-1] == "Gather"
 
 
 @pytest.mark.parametrize("target", [13, 10, 9])
 @SIZES
-def test_rewrites_scatter_nd(shapes: bool, target: int, converted: Converted) -> None:
+def test_rewrites_scatter_nd(shapes: bool, target: int) -> None:
     updates = np.array([[9, 8, 7, 6], [5, 4, 3, 2]], np.float32)
     feeds = {"x": DATA, "i": np.array([[1, 0], [0, -1]]), "u": updates}
-    converted(_model("ScatterND", feeds, 18, shapes=shapes, known=["i"]), target, feeds)
+    convert_and_check(_model("ScatterND", feeds, 18, shapes=shapes, known=["i"]), target, feeds)
 
 
 REDUCTIONS = pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
@@ -94,53 +87,49 @@ DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.
 @pytest.mark.parametrize("target", [17, 15, 13, 12, 11, 10])
 @REDUCTIONS
 @DTYPES
-def test_rewrites_reductions_of_scatter_nd(
-    dtype: type[np.generic], reduction: str, target: int, converted: Converted
-) -> None:
+def test_rewrites_reductions_of_scatter_nd(dtype: type[np.generic], reduction: str, target: int) -> None:
     updates = np.array([[9, -8, 7, 0], [5, 4, -3, 2], [1, 20, 3, -40]], dtype)
     feeds: Feeds = {"x": DATA.astype(dtype), "i": np.array([[1, 0], [0, -1], [1, 0]]), "u": updates}
     model = _model("ScatterND", feeds, 18, reduction=reduction)
     expected = feeds["x"].copy()
     function = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
     function.at(expected, tuple(feeds["i"].T), updates)
-    converted(model, target, feeds, [expected])
+    convert_and_check(model, target, feeds, [expected])
 
 
 @pytest.mark.parametrize("target", [17, 15, 13, 10])
 @pytest.mark.parametrize("axis", [0, 1, -1])
 @REDUCTIONS
-def test_rewrites_reductions_of_scatter_elements(
-    reduction: str, axis: int, target: int, converted: Converted
-) -> None:
+def test_rewrites_reductions_of_scatter_elements(reduction: str, axis: int, target: int) -> None:
     indices = np.array([[[1, 0, 1], [-1, 1, 0], [0, 0, -1]]])
     feeds = {"x": DATA, "i": indices, "u": np.linspace(-9, 9, 9, dtype=np.float32).reshape(1, 3, 3)}
-    converted(_model("ScatterElements", feeds, 18, axis=axis, reduction=reduction), target, feeds)
+    convert_and_check(_model("ScatterElements", feeds, 18, axis=axis, reduction=reduction), target, feeds)
 
 
 NO_REDUCTION: tuple[dict[str, Any], ...] = ({}, {"reduction": "none"})
 
 
 @pytest.mark.parametrize("op", ["ScatterND", "ScatterElements"])
-def test_drops_reduction_none(op: str, converted: Converted) -> None:
+def test_drops_reduction_none(op: str) -> None:
     indices = np.array([[[0, 1, 2]]]) if op == "ScatterND" else np.zeros((1, 1, 1), np.int64)
     updates = np.ones((1, 1) if op == "ScatterND" else (1, 1, 1), np.float32)
     feeds = {"x": DATA, "i": indices, "u": updates}
     for attributes in NO_REDUCTION:
-        result = converted(_model(op, feeds, 18, **attributes), 13, feeds)
+        result = convert_and_check(_model(op, feeds, 18, **attributes), 13, feeds)
         assert op_types(result) == [op]
         assert "reduction" not in [each.name for each in result.graph.node[0].attribute]
 
 
-def test_refuses_reductions_of_unknown_sizes(refusal: Refusing) -> None:
+def test_refuses_reductions_of_unknown_sizes() -> None:
     feeds = {"x": DATA, "i": np.array([[0]]), "u": DATA[:1]}
-    refused = refusal(_model("ScatterND", feeds, 18, shapes=False, reduction="add"), 15)
+    refused = refusal_of(_model("ScatterND", feeds, 18, shapes=False, reduction="add"), 15)
     assert refused.reason == "its reduction requires known shapes without empty dimensions"
 
 
-def test_refuses_large_reductions(refusal: Refusing) -> None:
+def test_refuses_large_reductions() -> None:
     data, updates = np.zeros((4096, 8), np.float32), np.zeros((64, 8), np.float32)
     feeds: Feeds = {"x": data, "i": np.zeros((64, 1), np.int64), "u": updates}
-    refused = refusal(_model("ScatterND", feeds, 18, reduction="max"), 17)
+    refused = refusal_of(_model("ScatterND", feeds, 18, reduction="max"), 17)
     assert refused.reason == (
         "its reduction combines 64 updates with 32768 elements, more than a table of 1048576 holds"
     )

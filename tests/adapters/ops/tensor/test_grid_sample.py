@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 IMAGES = RANDOM.standard_normal((2, 3, 4, 5)).astype(np.float32)
 GRID = RANDOM.uniform(-1.7, 1.7, (2, 3, 6, 2)).astype(np.float32)
@@ -40,44 +37,40 @@ GRID_SAMPLE_CASES = [
 
 @pytest.mark.parametrize("align_corners", [0, 1], ids=["edges", "corners"])
 @pytest.mark.parametrize(("mode", "padding", "target"), GRID_SAMPLE_CASES)
-def test_downgrades_grid_sample(
-    mode: str, padding: str, align_corners: int, target: int, converted: Converted
-) -> None:
+def test_downgrades_grid_sample(mode: str, padding: str, align_corners: int, target: int) -> None:
     model = _grid_sample_model(20, mode, padding, align_corners=align_corners)
-    result = converted(model, target, {"x": IMAGES, "g": GRID}, tolerance=1e-4)
+    result = convert_and_check(model, target, {"x": IMAGES, "g": GRID}, tolerance=1e-4)
     assert (op_types(result) == ["GridSample"]) == (target >= 16)
 
 
 @pytest.mark.parametrize("target", [19, 15, 9])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_downgrades_grid_sample_of_volumes(
-    mode: str, padding: str, target: int, converted: Converted
-) -> None:
+def test_downgrades_grid_sample_of_volumes(mode: str, padding: str, target: int) -> None:
     feeds = {
         "x": RANDOM.standard_normal((2, 3, 3, 4, 5)).astype(np.float32),
         "g": RANDOM.uniform(-1.5, 1.5, (2, 2, 3, 4, 3)).astype(np.float32),
     }
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node", mode=mode, padding_mode=padding)
-    converted(build([node], feeds, ["y"], 20), target, feeds, tolerance=1e-4)
+    convert_and_check(build([node], feeds, ["y"], 20), target, feeds, tolerance=1e-4)
 
 
-def test_an_infinite_pixel_does_not_spread(converted: Converted) -> None:
+def test_an_infinite_pixel_does_not_spread() -> None:
     data = IMAGES.copy()
     data[0, 0, 0, 0] = np.inf
     feeds = {"x": data, "g": np.full((2, 1, 2, 2), [[0.1, 0.2], [3, 3]], np.float32)}
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
-    converted(build([node], feeds, ["y"], 16), 15, feeds)
+    convert_and_check(build([node], feeds, ["y"], 16), 15, feeds)
 
 
-def test_refuses_cubic_grid_sample_with_border_padding(refusal: Refusing) -> None:
-    refused = refusal(_grid_sample_model(16, "bicubic", "border"), 15)
+def test_refuses_cubic_grid_sample_with_border_padding() -> None:
+    refused = refusal_of(_grid_sample_model(16, "bicubic", "border"), 15)
     assert refused.reason.startswith("onnxruntime clamps the pixels of cubic interpolation to the border")
 
 
 @pytest.mark.parametrize("target", [15, 11, 9, 7])
 @pytest.mark.parametrize("dynamic", ["batch", "grid", "both"])
-def test_downgrades_grid_sample_of_dynamic_sizes(dynamic: str, target: int, converted: Converted) -> None:
+def test_downgrades_grid_sample_of_dynamic_sizes(dynamic: str, target: int) -> None:
     for batch, grid_height in ((1, 2), (3, 1)):
         feeds = {
             "x": RANDOM.standard_normal((batch, 2, 3, 4)).astype(np.float32),
@@ -90,13 +83,13 @@ def test_downgrades_grid_sample_of_dynamic_sizes(dynamic: str, target: int, conv
             data[0].dim_param = grid[0].dim_param = "batch"
         if dynamic != "batch":
             grid[1].dim_param, grid[2].dim_param = "height", "width"
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
-def test_refuses_grid_sample_of_unknown_shape(refusal: Refusing) -> None:
+def test_refuses_grid_sample_of_unknown_shape() -> None:
     node = helper.make_node("GridSample", ["x", "g"], ["y"], name="node")
     model = build([node], {"x": IMAGES, "g": GRID}, ["y"], 16, shapes=False)
-    assert refusal(model, 15).reason == "the shape of 'x', which pixel positions depend on, is unknown"
+    assert refusal_of(model, 15).reason == "the shape of 'x', which pixel positions depend on, is unknown"
 
 
 DEFORM_CONV_CASES: dict[str, tuple[dict[str, Any], int, int, bool]] = {
@@ -116,12 +109,7 @@ DEFORM_CONV_CASES: dict[str, tuple[dict[str, Any], int, int, bool]] = {
     ids=DEFORM_CONV_CASES,
 )
 def test_downgrades_deform_conv(
-    attributes: dict[str, Any],
-    group: int,
-    offset_groups: int,
-    with_mask_and_bias: bool,
-    target: int,
-    converted: Converted,
+    attributes: dict[str, Any], group: int, offset_groups: int, with_mask_and_bias: bool, target: int
 ) -> None:
     data = RANDOM.standard_normal((2, 4, 6, 7)).astype(np.float32)
     weight = RANDOM.standard_normal((6, 4 // group, 2, 3)).astype(np.float32)
@@ -142,7 +130,7 @@ def test_downgrades_deform_conv(
         inputs += ["b", "m"]
     attributes = {**attributes, "group": group, "offset_group": offset_groups}
     node = helper.make_node("DeformConv", inputs, ["y"], name="node", **attributes)
-    converted(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
+    convert_and_check(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
 
 
 COL2IM_CASES: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
@@ -159,12 +147,7 @@ COL2IM_CASES: dict[str, tuple[list[int], list[int], dict[str, Any]]] = {
 @pytest.mark.parametrize("constant", [True, False], ids=["constant sizes", "computed sizes"])
 @pytest.mark.parametrize(("image", "block", "attributes"), COL2IM_CASES.values(), ids=COL2IM_CASES)
 def test_downgrades_col2im(
-    image: list[int],
-    block: list[int],
-    attributes: dict[str, Any],
-    constant: bool,
-    target: int,
-    converted: Converted,
+    image: list[int], block: list[int], attributes: dict[str, Any], constant: bool, target: int
 ) -> None:
     rank = len(image)
     pads, strides = attributes.get("pads", [0] * 2 * rank), attributes.get("strides", [1] * rank)
@@ -178,14 +161,16 @@ def test_downgrades_col2im(
     size_inputs = {"i": np.array(image, np.int64), "b": np.array(block, np.int64)}
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node", **attributes)
     feeds = data if constant else data | size_inputs
-    converted(build([node], feeds, ["y"], 18, initializers=size_inputs if constant else None), target, feeds)
+    convert_and_check(
+        build([node], feeds, ["y"], 18, initializers=size_inputs if constant else None), target, feeds
+    )
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64], ids=["int32", "int64"])
 @pytest.mark.parametrize("target", [17, 13, 10])
-def test_downgrades_col2im_of_integers(target: int, dtype: type, converted: Converted) -> None:
+def test_downgrades_col2im_of_integers(target: int, dtype: type) -> None:
     data: dict[str, Array] = {"x": RANDOM.integers(-9, 9, (1, 8, 4)).astype(dtype)}
-    result = converted(_col2im_model(data["x"]), target, data, [_expected_image(data["x"])])
+    result = convert_and_check(_col2im_model(data["x"]), target, data, [_expected_image(data["x"])])
     assert "Add" in op_types(result)
 
 
@@ -215,14 +200,14 @@ def _expected_image(values: Array) -> Array:
     return image
 
 
-def test_refuses_col2im_of_booleans(refusal: Refusing) -> None:
+def test_refuses_col2im_of_booleans() -> None:
     model = _col2im_model(np.zeros((1, 8, 4), bool))
-    assert refusal(model, 17).reason == "the columns are bool or string, which no operator can add"
+    assert refusal_of(model, 17).reason == "the columns are bool or string, which no operator can add"
 
 
-def test_refuses_col2im_of_unknown_rank(refusal: Refusing) -> None:
+def test_refuses_col2im_of_unknown_rank() -> None:
     node = helper.make_node("Col2Im", ["x", "i", "b"], ["y"], name="node")
     sizes: Array = np.array([2, 2], np.int64)
     feeds: dict[str, Array] = {"x": np.zeros((1, 4, 4), np.float32), "i": sizes, "b": sizes}
     model = build([node], feeds, {"y": TensorProto.FLOAT}, 18, shapes=False)
-    assert refusal(model, 17).reason == "the number of dimensions of the image is unknown"
+    assert refusal_of(model, 17).reason == "the number of dimensions of the image is unknown"

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
 REDUCTIONS = ("L1", "L2", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 OPERATORS = [
@@ -50,14 +47,9 @@ def _attributes(model: onnx.ModelProto) -> dict[str, Any]:
     [pytest.param(*each, id=each[0]) for each in OPERATORS],
 )
 def test_makes_axes_nonnegative(
-    op: str,
-    attributes: dict[str, Any],
-    nonnegative: dict[str, Any],
-    element_type: int,
-    target: int,
-    converted: Converted,
+    op: str, attributes: dict[str, Any], nonnegative: dict[str, Any], element_type: int, target: int
 ) -> None:
-    result = converted(_model(op, attributes, element_type), target, {"x": DATA})
+    result = convert_and_check(_model(op, attributes, element_type), target, {"x": DATA})
     assert _attributes(result) == nonnegative
     assert op_types(result) == [op]
 
@@ -67,32 +59,27 @@ def test_makes_axes_nonnegative(
     [pytest.param(*each, id=each[0]) for each in OPERATORS],
 )
 def test_refuses_negative_axes_of_unknown_rank(
-    op: str,
-    attributes: dict[str, Any],
-    nonnegative: dict[str, Any],
-    element_type: int,
-    converted: Converted,
-    refusal: Refusing,
+    op: str, attributes: dict[str, Any], nonnegative: dict[str, Any], element_type: int
 ) -> None:
-    refused = refusal(_model(op, attributes, element_type, rank_known=False), 10)
+    refused = refusal_of(_model(op, attributes, element_type, rank_known=False), 10)
     assert refused.reason == "the rank of 'x' is unknown"
-    result = converted(_model(op, nonnegative, element_type, rank_known=False), 10, {"x": DATA})
+    result = convert_and_check(_model(op, nonnegative, element_type, rank_known=False), 10, {"x": DATA})
     assert _attributes(result) == nonnegative
 
 
-def test_makes_squeeze_axes_nonnegative(converted: Converted) -> None:
+def test_makes_squeeze_axes_nonnegative() -> None:
     feeds = {"x": DATA.reshape(2, 1, 3, 1, 4)}
     node = helper.make_node("Squeeze", ["x"], ["y"], name="node", axes=[-2, 1])
-    result = converted(build([node], feeds, ["y"], 11), 10, feeds)
+    result = convert_and_check(build([node], feeds, ["y"], 11), 10, feeds)
     assert _attributes(result) == {"axes": [1, 3]}
 
 
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("axis", [-1, 1])
-def test_makes_compress_axis_nonnegative(axis: int, target: int, converted: Converted) -> None:
+def test_makes_compress_axis_nonnegative(axis: int, target: int) -> None:
     feeds = {"x": DATA, "kept": np.array([True, False, True])}
     node = helper.make_node("Compress", ["x", "kept"], ["y"], name="node", axis=axis)
-    converted(build([node], feeds, ["y"], 11), target, feeds)
+    convert_and_check(build([node], feeds, ["y"], 11), target, feeds)
 
 
 SIZES = pytest.mark.parametrize("shapes", [True, False], ids=["known size", "unknown size"])
@@ -109,12 +96,14 @@ INDICES = pytest.mark.parametrize(
 @SIZES
 @INDICES
 def test_makes_gather_indices_nonnegative(
-    indices: Array, shapes: bool, axis: int, constant: bool, target: int, converted: Converted
+    indices: Array, shapes: bool, axis: int, constant: bool, target: int
 ) -> None:
     feeds = {"x": DATA} | ({} if constant else {"i": indices})
     node = helper.make_node("Gather", ["x", "i"], ["y"], name="node", axis=axis)
     constants = {"i": indices} if constant else None
-    result = converted(build([node], feeds, ["y"], 11, initializers=constants, shapes=shapes), target, feeds)
+    result = convert_and_check(
+        build([node], feeds, ["y"], 11, initializers=constants, shapes=shapes), target, feeds
+    )
     if constant and (shapes or indices.min() >= 0):
         assert op_types(result) == ["Gather"]
 
@@ -130,12 +119,10 @@ def test_assumes_nonnegative_indices_if_allowed() -> None:
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("axis", [1, -2])
 @SIZES
-def test_makes_scatter_indices_nonnegative(
-    axis: int, shapes: bool, target: int, converted: Converted
-) -> None:
+def test_makes_scatter_indices_nonnegative(axis: int, shapes: bool, target: int) -> None:
     feeds = {"x": DATA, "i": np.array([[[-1, 0, 1, 2]]]), "u": np.full((1, 1, 4), 9, np.float32)}
     node = helper.make_node("ScatterElements", ["x", "i", "u"], ["y"], name="node", axis=axis)
-    result = converted(build([node], feeds, ["y"], 11, shapes=shapes), target, feeds)
+    result = convert_and_check(build([node], feeds, ["y"], 11, shapes=shapes), target, feeds)
     assert op_types(result)[-1] == "Scatter"
 
 
@@ -147,9 +134,7 @@ def test_makes_scatter_indices_nonnegative(
     [np.array([0, 2, 5]), np.array([-1, -3, -4, 3, -5]), np.array([-1.0, 2.0], np.float32)],
     ids=["none negative", "in and out of range", "floats"],
 )
-def test_makes_one_hot_indices_nonnegative(
-    indices: Array, constant: bool, axis: int, target: int, converted: Converted
-) -> None:
+def test_makes_one_hot_indices_nonnegative(indices: Array, constant: bool, axis: int, target: int) -> None:
     constants = {"d": np.array([3]), "v": np.array([-1, 7], np.float32)} | (
         {"i": indices} if constant else {}
     )
@@ -157,11 +142,11 @@ def test_makes_one_hot_indices_nonnegative(
     node = helper.make_node("OneHot", ["i", "d", "v"], ["y"], name="node", axis=axis)
     if indices.dtype == np.float32:
         constants["d"] = constants["d"].astype(np.float32)
-    converted(build([node], feeds, ["y"], 11, initializers=constants), target, feeds)
+    convert_and_check(build([node], feeds, ["y"], 11, initializers=constants), target, feeds)
 
 
-def test_makes_one_hot_indices_of_computed_depth_nonnegative(converted: Converted) -> None:
+def test_makes_one_hot_indices_of_computed_depth_nonnegative() -> None:
     feeds = {"i": np.array([[-1, -3], [-4, 2]]), "d": np.array(3)}
     node = helper.make_node("OneHot", ["i", "d", "v"], ["y"], name="node", axis=1)
     model = build([node], feeds, ["y"], 11, initializers={"v": np.array([0, 1], np.float32)})
-    converted(model, 9, feeds)
+    convert_and_check(model, 9, feeds)

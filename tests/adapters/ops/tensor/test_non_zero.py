@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
-
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 
 
 @pytest.mark.parametrize("target", [8, 7])
@@ -32,7 +25,7 @@ Refusing = Callable[..., Refusal]
 )
 @pytest.mark.parametrize("sizes_known", [True, False], ids=["known sizes", "unknown sizes"])
 def test_collects_positions(
-    sizes_known: bool, data: list[object], dtype: type[np.generic], target: int, converted: Converted
+    sizes_known: bool, data: list[object], dtype: type[np.generic], target: int
 ) -> None:
     feeds: dict[str, Array] = {"x": np.abs(np.array(data, np.int64)).astype(dtype)}
     node = helper.make_node("NonZero", ["x"], ["y"], name="node")
@@ -40,11 +33,11 @@ def test_collects_positions(
     if not sizes_known:
         for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
             dim.dim_param = f"d{axis}"
-    result = converted(model, target, feeds, [np.array(np.nonzero(feeds["x"]))])
+    result = convert_and_check(model, target, feeds, [np.array(np.nonzero(feeds["x"]))])
     assert op_types(result).count("Loop") == 1
 
 
-def test_refuses_scalar(refusal: Refusing) -> None:
+def test_refuses_scalar() -> None:
     node = helper.make_node("NonZero", ["x"], ["y"])
-    refused = refusal(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
+    refused = refusal_of(build([node], {"x": np.array(1, np.float32)}, {"y": TensorProto.INT64}, 9), 8)
     assert refused.reason == "'x' is a scalar; NonZero can be rewritten only for rank 1 or higher"

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.old_operators import assert_round_trip
 from support.running import Array, build, op_types
 
 from opshift import ConversionRefused, convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
@@ -67,56 +65,54 @@ def _expected_wrap(pads: Sequence[int]) -> Array:
 
 @pytest.mark.parametrize("pads", WRAP_PADS)
 @pytest.mark.parametrize("target", [18, 13])
-def test_rewrites_wrap_with_constant_pads_to_gather(
-    pads: Sequence[int], target: int, converted: Converted
-) -> None:
+def test_rewrites_wrap_with_constant_pads_to_gather(pads: Sequence[int], target: int) -> None:
     model = _model(19, pads, mode="wrap")
-    result = converted(model, target, {"x": DATA}, [_expected_wrap(pads)])
+    result = convert_and_check(model, target, {"x": DATA}, [_expected_wrap(pads)])
     assert set(op_types(result)) == {"Gather", "Identity"}
 
 
 @pytest.mark.parametrize("pads", WRAP_PADS)
-def test_expands_wrap_with_computed_pads(pads: Sequence[int], converted: Converted) -> None:
+def test_expands_wrap_with_computed_pads(pads: Sequence[int]) -> None:
     feeds = {"pads": np.array(pads, np.int64)}
     model = _model(19, pads, feeds=feeds, mode="wrap")
-    converted(model, 18, {"x": DATA, **feeds}, [_expected_wrap(pads)])
+    convert_and_check(model, 18, {"x": DATA, **feeds}, [_expected_wrap(pads)])
 
 
-def test_expands_wrap_with_pads_of_unknown_length(converted: Converted) -> None:
+def test_expands_wrap_with_pads_of_unknown_length() -> None:
     """The rank of the data determines the length of the pads."""
     feeds = {"pads": np.array([1, 0, 2, 0, 0, 1], np.int64)}
     model = _model(19, [], feeds=feeds, mode="wrap")
     model.graph.input[1].type.tensor_type.ClearField("shape")
-    converted(model, 18, {"x": DATA, **feeds}, [_expected_wrap([1, 0, 2, 0, 0, 1])])
+    convert_and_check(model, 18, {"x": DATA, **feeds}, [_expected_wrap([1, 0, 2, 0, 0, 1])])
 
 
-def test_expands_wrap_of_unknown_shape(converted: Converted) -> None:
+def test_expands_wrap_of_unknown_shape() -> None:
     pads = [1, 0, 2, 0, 0, 1]
-    converted(_model(19, pads, shapes=False, mode="wrap"), 18, {"x": DATA}, [_expected_wrap(pads)])
+    convert_and_check(_model(19, pads, shapes=False, mode="wrap"), 18, {"x": DATA}, [_expected_wrap(pads)])
 
 
-def test_expands_wrap_with_axes(converted: Converted) -> None:
+def test_expands_wrap_with_axes() -> None:
     constants = {"axes": np.array([-1, 0], np.int64)}
     model = _model(19, [2, 1, 1, 0], constants, inputs=["x", "pads", "", "axes"], mode="wrap")
-    converted(model, 18, {"x": DATA}, [_expected_wrap([1, 0, 2, 0, 0, 1])])
+    convert_and_check(model, 18, {"x": DATA}, [_expected_wrap([1, 0, 2, 0, 0, 1])])
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
 @pytest.mark.parametrize("computed", [(), ("axes",), ("axes", "pads")], ids=["constants", "axes", "both"])
 @pytest.mark.parametrize("shapes", [True, False], ids=["rank known", "rank unknown"])
 def test_extends_pads_of_some_axes_to_all_dimensions(
-    mode: str, computed: Sequence[str], shapes: bool, converted: Converted
+    mode: str, computed: Sequence[str], shapes: bool
 ) -> None:
     axes, pads = np.array([-1, 0], np.int64), np.array([2, 1, 1, 0], np.int64)
     feeds = {name: value for name, value in (("axes", axes), ("pads", pads)) if name in computed}
     constants = {} if "axes" in computed else {"axes": axes}
     inputs = ["x", "pads", "", "axes"]
     model = _model(18, [2, 1, 1, 0], constants, inputs=inputs, feeds=feeds, shapes=shapes, mode=mode)
-    converted(model, 13, {"x": DATA, **feeds})
+    convert_and_check(model, 13, {"x": DATA, **feeds})
 
 
-def test_keeps_pads_without_axes(converted: Converted) -> None:
-    result = converted(_model(18, [0, 1, 0, 0, 0, 2]), 13, {"x": DATA})
+def test_keeps_pads_without_axes() -> None:
+    result = convert_and_check(_model(18, [0, 1, 0, 0, 0, 2]), 13, {"x": DATA})
     assert op_types(result) == ["Pad"]
 
 
@@ -129,17 +125,17 @@ PAD_VALUES = [
 
 
 @pytest.mark.parametrize(("dtype", "value"), PAD_VALUES)
-def test_moves_pads_and_value_to_attributes(dtype: Any, value: float, converted: Converted) -> None:
+def test_moves_pads_and_value_to_attributes(dtype: Any, value: float) -> None:
     data = DATA.astype(dtype)
     constants = {"value": np.array(value, dtype)}
     model = _model(13, [0, 1, 0, 0, 0, 2], constants, data=data, inputs=["x", "pads", "value"])
-    assert "Pad" in op_types(converted(model, 10, {"x": data}))
+    assert "Pad" in op_types(convert_and_check(model, 10, {"x": data}))
 
 
-def test_drops_the_unused_value_in_edge_mode(converted: Converted) -> None:
+def test_drops_the_unused_value_in_edge_mode() -> None:
     feeds = {"value": np.array(1, np.float32)}
     model = _model(13, [0, 1, 0, 0, 0, 2], inputs=["x", "pads", "value"], feeds=feeds, mode="edge")
-    assert list(converted(model, 10, {"x": DATA, **feeds}).graph.node[0].input) == ["x"]
+    assert list(convert_and_check(model, 10, {"x": DATA, **feeds}).graph.node[0].input) == ["x"]
 
 
 def test_renames_pads_to_paddings_at_version_1() -> None:
@@ -153,19 +149,19 @@ COMPUTED_PADS = [0, -1, 2, 0, 1, 0]
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge"])
 @pytest.mark.parametrize("target", [10, 9])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64], ids=["float", "int64"])
-def test_expands_computed_pads(mode: str, target: int, dtype: Any, converted: Converted) -> None:
+def test_expands_computed_pads(mode: str, target: int, dtype: Any) -> None:
     data = DATA.astype(dtype)
     feeds = {"pads": np.array(COMPUTED_PADS, np.int64)}
     model = _model(11, COMPUTED_PADS, data=data, feeds=feeds, mode=mode)
-    assert "Pad" not in op_types(converted(model, target, {"x": data, **feeds}))
+    assert "Pad" not in op_types(convert_and_check(model, target, {"x": data, **feeds}))
 
 
-def test_reflect_leaves_an_unpadded_dimension_of_size_one(converted: Converted) -> None:
+def test_reflect_leaves_an_unpadded_dimension_of_size_one() -> None:
     """A dimension of size 1 has no elements to reflect, so only zero pads are valid for it."""
     data = DATA.reshape(1, 4, 6)
     feeds = {"pads": np.array([0, 2, 0, 0, 1, 5], np.int64)}
     model = _model(11, [], data=data, feeds=feeds, mode="reflect")
-    converted(model, 10, {"x": data, **feeds})
+    convert_and_check(model, 10, {"x": data, **feeds})
 
 
 FILL_VALUES = [
@@ -178,30 +174,28 @@ FILL_VALUES = [
 
 
 @pytest.mark.parametrize(("dtype", "value", "computed"), FILL_VALUES)
-def test_expands_computed_pads_with_a_fill_value(
-    dtype: Any, value: float, computed: bool, converted: Converted
-) -> None:
+def test_expands_computed_pads_with_a_fill_value(dtype: Any, value: float, computed: bool) -> None:
     data, constants = DATA.astype(dtype), {"v": np.array(value, dtype)}
     feeds = constants if computed else {}
     inputs = ["x", "pads", "v"]
     model = _model(11, COMPUTED_PADS, {} if computed else constants, data=data, inputs=inputs, feeds=feeds)
-    assert "Pad" not in op_types(converted(model, 10, {"x": data, **feeds}))
+    assert "Pad" not in op_types(convert_and_check(model, 10, {"x": data, **feeds}))
 
 
-def test_moves_an_infinite_value_to_an_attribute(converted: Converted) -> None:
+def test_moves_an_infinite_value_to_an_attribute() -> None:
     model = _model(11, [1] * 6, {"v": np.array(np.inf, np.float32)}, inputs=["x", "pads", "v"])
-    assert op_types(converted(model, 10, {"x": DATA})) == ["Pad"]
+    assert op_types(convert_and_check(model, 10, {"x": DATA})) == ["Pad"]
 
 
 @pytest.mark.parametrize("target", [7, 8])
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect"])
-def test_expands_computed_pads_before_opset_9(mode: str, target: int, converted: Converted) -> None:
+def test_expands_computed_pads_before_opset_9(mode: str, target: int) -> None:
     feeds = {"pads": np.array([1, 0, 2, 0, 1, -1])}
-    converted(_model(11, [0] * 6, feeds=feeds, mode=mode), target, {"x": DATA, **feeds})
+    convert_and_check(_model(11, [0] * 6, feeds=feeds, mode=mode), target, {"x": DATA, **feeds})
 
 
-def test_refuses_negative_pads_at_version_1(refusal: Refusing) -> None:
-    refused = refusal(_model(11, [0, -1, 0, 0, 0, 0]), 1)
+def test_refuses_negative_pads_at_version_1() -> None:
+    refused = refusal_of(_model(11, [0, -1, 0, 0, 0, 0]), 1)
     assert refused.reason == "pads is [0, -1, 0, 0, 0, 0]; Pad-1 does not support negative pads"
 
 

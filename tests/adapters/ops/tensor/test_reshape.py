@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(24, dtype=np.float32).reshape(2, 1, 3, 1, 4)
 
 
@@ -47,37 +44,35 @@ AXES = pytest.mark.parametrize(
 
 @pytest.mark.parametrize("target", [13, 12, 11, 10, 9, 7])
 @AXES
-def test_moves_constant_axes_to_an_attribute(
-    op_type: str, axes: list[int], target: int, converted: Converted
-) -> None:
+def test_moves_constant_axes_to_an_attribute(op_type: str, axes: list[int], target: int) -> None:
     model, feeds = _model(op_type, DATA, axes, constant=True)
-    assert op_types(converted(model, target, feeds)) == [op_type]
+    assert op_types(convert_and_check(model, target, feeds)) == [op_type]
 
 
 @pytest.mark.parametrize("target", [13, 12, 11, 10, 9])
 @AXES
-def test_rewrites_computed_axes(op_type: str, axes: list[int], target: int, converted: Converted) -> None:
+def test_rewrites_computed_axes(op_type: str, axes: list[int], target: int) -> None:
     model, feeds = _model(op_type, DATA, axes, constant=False)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("target", [12, 9])
-def test_unsqueezes_a_scalar_by_computed_axes(target: int, converted: Converted) -> None:
+def test_unsqueezes_a_scalar_by_computed_axes(target: int) -> None:
     model, feeds = _model("Unsqueeze", np.array(3, np.float32), [0, 1], constant=False)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("op_type", ["Squeeze", "Unsqueeze"])
-def test_refuses_computed_axes_if_the_data_may_be_empty(op_type: str, refusal: Refusing) -> None:
+def test_refuses_computed_axes_if_the_data_may_be_empty(op_type: str) -> None:
     model, _ = _model(op_type, np.zeros((0, 1), np.float32), [1], constant=False)
-    refused = refusal(model, 12)
+    refused = refusal_of(model, 12)
     assert refused.reason == "the axes 's' are not constant, and a dimension of 'x' is 0 or unknown"
 
 
 @pytest.mark.parametrize("target", [13, 9, 7])
-def test_keeps_squeeze_without_axes(target: int, converted: Converted) -> None:
+def test_keeps_squeeze_without_axes(target: int) -> None:
     node = helper.make_node("Squeeze", ["x"], ["y"], name="node")
-    result = converted(build([node], {"x": DATA}, ["y"], 13), target, {"x": DATA})
+    result = convert_and_check(build([node], {"x": DATA}, ["y"], 13), target, {"x": DATA})
     assert op_types(result) == ["Squeeze"]
 
 
@@ -97,19 +92,17 @@ NONEMPTY, EMPTY = np.arange(24, dtype=np.float32).reshape(4, 6), np.zeros((0, 3,
         pytest.param(EMPTY, [3, -1], id="inferred zero"),
     ],
 )
-def test_rewrites_allowzero(
-    data: Array, shape: list[int], shapes: bool, constant: bool, target: int, converted: Converted
-) -> None:
+def test_rewrites_allowzero(data: Array, shape: list[int], shapes: bool, constant: bool, target: int) -> None:
     model, feeds = _model("Reshape", data, shape, constant=constant, opset=14, allowzero=1)
     model.graph.node[0].name = ""
     if not shapes:
         for each in model.graph.input[0].type.tensor_type.shape.dim:
             each.ClearField("dim_value")
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
-def test_keeps_one_reshape_if_allowzero_has_no_effect(converted: Converted) -> None:
+def test_keeps_one_reshape_if_allowzero_has_no_effect() -> None:
     model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=True, opset=14, allowzero=1)
-    assert op_types(converted(model, 13, feeds)) == ["Reshape"]
+    assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]
     model, feeds = _model("Reshape", NONEMPTY, [2, -1], constant=False, opset=14, allowzero=1)
-    assert op_types(converted(model, 13, feeds)) == ["Reshape"]
+    assert op_types(convert_and_check(model, 13, feeds)) == ["Reshape"]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check
 from support.running import build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 FEEDS = {"x": np.zeros((2, 3, 4, 5), np.float32)}
 
 
@@ -33,10 +31,8 @@ def _model(shapes: bool, **attributes: int) -> onnx.ModelProto:
         pytest.param({"start": 2, "end": 9}, id="end out of range"),
     ],
 )
-def test_slices_the_shape(
-    attributes: dict[str, int], shapes: bool, target: int, converted: Converted
-) -> None:
-    result = converted(_model(shapes, **attributes), target, FEEDS)
+def test_slices_the_shape(attributes: dict[str, int], shapes: bool, target: int) -> None:
+    result = convert_and_check(_model(shapes, **attributes), target, FEEDS)
     assert op_types(result) == (["Shape", "Slice"] if target < 15 else ["Shape"])
 
 
@@ -45,5 +41,5 @@ def test_slices_the_shape(
     [{}, {"start": 0}, {"start": 0, "end": 4}, {"start": -4}],
     ids=["no attributes", "0", "0:4", "-4:"],
 )
-def test_keeps_the_whole_shape_without_slice(attributes: dict[str, int], converted: Converted) -> None:
-    assert op_types(converted(_model(True, **attributes), 13, FEEDS)) == ["Shape"]
+def test_keeps_the_whole_shape_without_slice(attributes: dict[str, int]) -> None:
+    assert op_types(convert_and_check(_model(True, **attributes), 13, FEEDS)) == ["Shape"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types, run
 
 from opshift import convert_version
 
-Converted = Callable[..., onnx.ModelProto]
 DATA = np.arange(4 * 7 * 5, dtype=np.float32).reshape(4, 7, 5)
 INT64_MAX = 2**63 - 1
 BOUNDS = [
@@ -59,10 +59,10 @@ def _slice_model(
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_downgrades_slice_with_constant_bounds(
-    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int
 ) -> None:
     model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=True)
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     if steps in (None, [1]):
         assert op_types(result) == ["Slice"]
 
@@ -70,42 +70,36 @@ def test_downgrades_slice_with_constant_bounds(
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_downgrades_slice_of_unknown_sizes(
-    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int
 ) -> None:
     model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=True, shapes=False)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("target", [11, 10, 9, 8, 7])
 @pytest.mark.parametrize("shapes", [True, False], ids=["sizes known", "sizes unknown"])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_downgrades_slice_with_computed_bounds(
-    starts: Ints,
-    ends: Ints,
-    axes: Ints,
-    steps: Ints | None,
-    shapes: bool,
-    target: int,
-    converted: Converted,
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, shapes: bool, target: int
 ) -> None:
     model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=False, shapes=shapes)
-    converted(model, target, feeds)
+    convert_and_check(model, target, feeds)
 
 
-def test_downgrades_slice_with_int32_bounds(converted: Converted) -> None:
+def test_downgrades_slice_with_int32_bounds() -> None:
     model, feeds = _slice_model(13, ([1], [-1], [-2], [2]), constant=False, dtype=np.int32)
-    converted(model, 9, feeds)
+    convert_and_check(model, 9, feeds)
 
 
-def test_bounds_without_axes_apply_to_the_first_axes(converted: Converted) -> None:
+def test_bounds_without_axes_apply_to_the_first_axes() -> None:
     model, feeds = _slice_model(13, ([1, 2], [3, 9], None, None), constant=False)
-    converted(model, 9, feeds)
+    convert_and_check(model, 9, feeds)
 
 
 @pytest.mark.parametrize("target", [9, 7])
 @pytest.mark.parametrize(("starts", "ends", "axes", "steps"), BOUNDS)
 def test_downgrades_slice_with_computed_axes_and_steps(
-    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int, converted: Converted
+    starts: Ints, ends: Ints, axes: Ints, steps: Ints | None, target: int
 ) -> None:
     model, feeds = _slice_model(13, (starts, ends, axes, steps), constant=False)
     initializers = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
@@ -113,7 +107,7 @@ def test_downgrades_slice_with_computed_axes_and_steps(
         helper.make_tensor_value_info(name, 7, array.shape) for name, array in initializers.items()
     )
     del model.graph.initializer[:]
-    converted(model, target, feeds | initializers)
+    convert_and_check(model, target, feeds | initializers)
 
 
 def test_makes_computed_axes_nonnegative_at_opset_10() -> None:

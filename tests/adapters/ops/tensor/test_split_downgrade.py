@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(4 * 7 * 5, dtype=np.float32).reshape(4, 7, 5)
 
 
@@ -31,38 +26,36 @@ def _split_model(
 
 @pytest.mark.parametrize("target", [17, 13, 12, 11, 10, 9, 7])
 @pytest.mark.parametrize(("axis", "parts"), [(1, 7), (0, 2), (1, 2), (-2, 3), (2, 1), (-1, 2)])
-def test_replaces_num_outputs(axis: int, parts: int, target: int, converted: Converted) -> None:
+def test_replaces_num_outputs(axis: int, parts: int, target: int) -> None:
     model, feeds = _split_model(18, parts, axis=axis, num_outputs=parts)
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     assert op_types(result) == ["Split"]
 
 
 @pytest.mark.parametrize("target", [17, 13, 12, 10])
 @pytest.mark.parametrize(("axis", "parts"), [(1, 2), (0, 2), (-1, 3)])
-def test_replaces_num_outputs_of_unknown_sizes(
-    axis: int, parts: int, target: int, converted: Converted
-) -> None:
+def test_replaces_num_outputs_of_unknown_sizes(axis: int, parts: int, target: int) -> None:
     model, feeds = _split_model(18, parts, axis=axis, num_outputs=parts, shapes=False)
     if target > 10 or axis >= 0:
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("target", [17, 13, 12, 11, 10, 9, 8, 7])
 @pytest.mark.parametrize("axis", [1, -2])
-def test_moves_constant_sizes_to_an_attribute(axis: int, target: int, converted: Converted) -> None:
+def test_moves_constant_sizes_to_an_attribute(axis: int, target: int) -> None:
     model, feeds = _split_model(18, 3, sizes="constant", axis=axis)
-    assert op_types(converted(model, target, feeds)) == ["Split"]
+    assert op_types(convert_and_check(model, target, feeds)) == ["Split"]
 
 
 @pytest.mark.parametrize("target", [17, 13, 12, 11, 10, 9, 8, 7])
 @pytest.mark.parametrize("axis", [1, -2])
-def test_rewrites_computed_sizes(axis: int, target: int, converted: Converted) -> None:
+def test_rewrites_computed_sizes(axis: int, target: int) -> None:
     model, feeds = _split_model(18, 3, sizes="computed", axis=axis)
     model.graph.node[0].name = ""
-    result = converted(model, target, feeds)
+    result = convert_and_check(model, target, feeds)
     assert ("Split" in op_types(result)) == (target > 12)
 
 
-def test_refuses_more_outputs_than_parts(refusal: Refusing) -> None:
-    refused = refusal(_split_model(18, 5, num_outputs=5)[0], 13)
+def test_refuses_more_outputs_than_parts() -> None:
+    refused = refusal_of(_split_model(18, 5, num_outputs=5)[0], 13)
     assert refused.reason == "7 elements in parts of 2 fill fewer than 5 outputs"

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 DATA = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 
 
@@ -33,33 +28,33 @@ def _expected_tile(axis: int, count: int) -> Array:
 @pytest.mark.parametrize("target", [6, 13])
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("axis", [0, 1, 2, -1, -3])
-def test_upgrades_a_constant_count(axis: int, count: int, target: int, converted: Converted) -> None:
+def test_upgrades_a_constant_count(axis: int, count: int, target: int) -> None:
     model, feeds = _model(axis, count, "ta")
-    assert op_types(converted(model, target, feeds, [_expected_tile(axis, count)])) == ["Tile"]
+    assert op_types(convert_and_check(model, target, feeds, [_expected_tile(axis, count)])) == ["Tile"]
 
 
 @pytest.mark.parametrize("target", [6, 13])
 @pytest.mark.parametrize("axis", [0, 1, 2, -2])
-def test_upgrades_a_computed_count(axis: int, target: int, converted: Converted) -> None:
+def test_upgrades_a_computed_count(axis: int, target: int) -> None:
     model, feeds = _model(axis, 2, "a")
-    result = converted(model, target, feeds, [_expected_tile(axis, 2)])
+    result = convert_and_check(model, target, feeds, [_expected_tile(axis, 2)])
     assert op_types(result) == ["Cast", "Reshape", "Concat", "Tile"]
 
 
-def test_upgrades_a_scalar_count(converted: Converted) -> None:
+def test_upgrades_a_scalar_count() -> None:
     model, feeds = _model(1, 2, "a")
     feeds["t"] = np.array(2, np.float32)
     model.graph.input[1].type.tensor_type.shape.Clear()
-    converted(model, 6, feeds, [_expected_tile(1, 2)])
+    convert_and_check(model, 6, feeds, [_expected_tile(1, 2)])
 
 
-def test_refuses_a_computed_axis(refusal: Refusing) -> None:
-    refused = refusal(_model(1, 2, "t")[0], 6)
+def test_refuses_a_computed_axis() -> None:
+    refused = refusal_of(_model(1, 2, "t")[0], 6)
     assert refused.reason == "input axis ('a') is not a constant"
     assert refused.remedy == "make it an initializer that is not a graph input"
 
 
-def test_refuses_unknown_rank(refusal: Refusing) -> None:
+def test_refuses_unknown_rank() -> None:
     model = _model(1, 2, "ta")[0]
     model.graph.input[0].type.tensor_type.ClearField("shape")
-    assert refusal(model, 6).reason == "the rank of 'x' is unknown"
+    assert refusal_of(model, 6).reason == "the rank of 'x' is unknown"

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import pytest
 from onnx import helper, numpy_helper
+from support.conversion import refusal_of
 from support.running import build
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
-
-Refusing = Callable[..., Refusal]
 
 
 @pytest.mark.parametrize("counts", [[2, 1, 3], [1, 1, 1], [1, 2, 1]], ids=["two", "none", "one"])
@@ -30,10 +26,10 @@ def test_tiles_one_dimension_per_node_before_opset_6(counts: list[int]) -> None:
     assert tile_inputs == (expected or [()])
 
 
-def test_refuses_integer_data_before_opset_6(refusal: Refusing) -> None:
+def test_refuses_integer_data_before_opset_6() -> None:
     data = np.zeros((2, 3), np.int64)
     node = helper.make_node("Tile", ["x", "n"], ["y"])
     model = build([node], {"x": data}, {"y": 7}, 6, initializers={"n": np.array([2, 2])})
-    assert refusal(model, 5).reason == (
+    assert refusal_of(model, 5).reason == (
         "'x' has element type int64; Tile supports only floating point before opset 6"
     )

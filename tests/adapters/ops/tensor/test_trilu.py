@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
-import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build, op_types
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 RANDOM = np.random.default_rng(0)
 
 
@@ -35,13 +30,7 @@ def _element_type(array: Array) -> int:
     ],
 )
 def test_expands_trilu(
-    k: int | None,
-    upper: int,
-    dtype: type,
-    target: int,
-    is_k_constant: bool,
-    is_shape_static: bool,
-    converted: Converted,
+    k: int | None, upper: int, dtype: type, target: int, is_k_constant: bool, is_shape_static: bool
 ) -> None:
     data: Array = (
         RANDOM.integers(0, 2, (2, 3, 5)).astype(dtype) if dtype is np.bool_ else np.ones((2, 3, 5), dtype)
@@ -58,7 +47,7 @@ def test_expands_trilu(
         for axis, dim in enumerate(model.graph.input[0].type.tensor_type.shape.dim):
             dim.dim_param = f"n{axis}"
     expected = (np.triu if upper else np.tril)(data, k or 0)
-    converted(model, target, feeds, [expected])
+    convert_and_check(model, target, feeds, [expected])
 
 
 @pytest.mark.parametrize(
@@ -69,19 +58,17 @@ def test_expands_trilu(
         pytest.param({"k": -1, "dtype": TensorProto.BOOL}, np.eye(2, 3, -1, np.bool_), id="lower diagonal"),
     ],
 )
-def test_folds_eye_like_of_known_shape(
-    attributes: dict[str, int], expected: Array, converted: Converted
-) -> None:
+def test_folds_eye_like_of_known_shape(attributes: dict[str, int], expected: Array) -> None:
     data: Array = np.zeros((2, 3), np.int32)
     node = helper.make_node("EyeLike", ["x"], ["y"], name="node", **attributes)
     model = build([node], {"x": data}, {"y": _element_type(expected)}, 9)
-    assert op_types(converted(model, 8, {"x": data}, [expected])) == ["Identity"]
+    assert op_types(convert_and_check(model, 8, {"x": data}, [expected])) == ["Identity"]
 
 
-def test_refuses_eye_like_of_unknown_shape(refusal: Refusing) -> None:
+def test_refuses_eye_like_of_unknown_shape() -> None:
     model = build([helper.make_node("EyeLike", ["x"], ["y"])], {"x": np.ones((2, 2), np.float32)}, ["y"], 9)
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "n"
-    assert refusal(model, 8).reason == "the shape of 'x' is unknown"
+    assert refusal_of(model, 8).reason == "the shape of 'x' is unknown"
 
 
 @pytest.mark.parametrize("target", [7, 9])
@@ -89,7 +76,7 @@ def test_refuses_eye_like_of_unknown_shape(refusal: Refusing) -> None:
 @pytest.mark.parametrize("is_constant", [True, False])
 @pytest.mark.parametrize("trailing_shape", [(), (2, 3)])
 def test_expands_reverse_sequence(
-    trailing_shape: tuple[int, ...], is_constant: bool, time_axis: int, target: int, converted: Converted
+    trailing_shape: tuple[int, ...], is_constant: bool, time_axis: int, target: int
 ) -> None:
     data: Array = RANDOM.standard_normal((5, 4, *trailing_shape)).astype(np.float32)
     data = data if time_axis == 0 else data.swapaxes(0, 1).copy()
@@ -101,7 +88,7 @@ def test_expands_reverse_sequence(
     expected = data.copy() if time_axis == 0 else data.swapaxes(0, 1).copy()
     for batch, length in enumerate(lengths["n"]):
         expected[:length, batch] = expected[:length, batch][::-1]
-    converted(model, target, feeds, [expected if time_axis == 0 else expected.swapaxes(0, 1)])
+    convert_and_check(model, target, feeds, [expected if time_axis == 0 else expected.swapaxes(0, 1)])
 
 
 @pytest.mark.parametrize("shapes", [True, False])
@@ -114,9 +101,7 @@ def test_expands_reverse_sequence(
         pytest.param(-2, "linear", None, id="no write indices"),
     ],
 )
-def test_expands_tensor_scatter(
-    axis: int, mode: str, write_indices: list[int] | None, shapes: bool, converted: Converted
-) -> None:
+def test_expands_tensor_scatter(axis: int, mode: str, write_indices: list[int] | None, shapes: bool) -> None:
     cache: Array = RANDOM.standard_normal((2, 6, 6, 6)).astype(np.float32)
     positive_axis = axis % 4
     update: Array = np.take(-cache, range(3), positive_axis)
@@ -135,4 +120,4 @@ def test_expands_tensor_scatter(
         np.moveaxis(expected[batch], positive_axis - 1, 0)[positions] = np.moveaxis(
             update[batch], positive_axis - 1, 0
         )
-    converted(model, 11, feeds, [expected])
+    convert_and_check(model, 11, feeds, [expected])

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.conversion import convert_and_check, refusal_of
 from support.dynamic import with_symbolic_dims
 from support.running import Array, build
 
-from opshift.converter.errors import Refusal
-
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 INT64 = TensorProto.INT64
 NUMBERS = np.array([2, 1, 1, -3, 4, 3, 2], np.float32)
 ROWS = np.array([[1, 0, 0], [1, 0, -1], [2, 3, 4], [1, 0, 0], [1, 0, -1]], np.float32)
@@ -41,27 +36,25 @@ def _model(data: Array, **attributes: int) -> onnx.ModelProto:
         pytest.param(np.array([2**62 + 1, 2**62, 5, 2**62 + 1, -(2**62)]), {}, id="large integers"),
     ],
 )
-def test_expands_unique(
-    data: Array, attributes: dict[str, int], is_sorted: int, target: int, converted: Converted
-) -> None:
+def test_expands_unique(data: Array, attributes: dict[str, int], is_sorted: int, target: int) -> None:
     model = _model(data, sorted=is_sorted, **attributes)
-    converted(model, target, {"x": data})
+    convert_and_check(model, target, {"x": data})
     if target == 10:
-        converted(with_symbolic_dims(model), target, {"x": data})
+        convert_and_check(with_symbolic_dims(model), target, {"x": data})
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.int8], ids=lambda dtype: dtype.__name__)
-def test_expands_unique_of_other_types(dtype: type[np.generic], converted: Converted) -> None:
-    converted(_model(NUMBERS.astype(dtype)), 9, {"x": NUMBERS.astype(dtype)})
+def test_expands_unique_of_other_types(dtype: type[np.generic]) -> None:
+    convert_and_check(_model(NUMBERS.astype(dtype)), 9, {"x": NUMBERS.astype(dtype)})
 
 
-def test_expands_unique_with_omitted_outputs(converted: Converted) -> None:
+def test_expands_unique_with_omitted_outputs() -> None:
     node = helper.make_node("Unique", ["x"], ["y", "", "", "c"], name="node")
-    converted(build([node], {"x": NUMBERS}, {"y": 1, "c": INT64}, 11), 10, {"x": NUMBERS})
+    convert_and_check(build([node], {"x": NUMBERS}, {"y": 1, "c": INT64}, 11), 10, {"x": NUMBERS})
 
 
-def test_refuses_strings(refusal: Refusing) -> None:
+def test_refuses_strings() -> None:
     model = _model(NUMBERS)
     model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
-    reason = refusal(model, 10).reason
+    reason = refusal_of(model, 10).reason
     assert reason == "'x' has element type string, which the operator Less does not support"

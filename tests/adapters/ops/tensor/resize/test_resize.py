@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.conversion import convert_and_check
 from support.running import Array, build, op_types
 
-Converted = Callable[..., onnx.ModelProto]
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 5, 7)).astype(np.float32)
 MODES = ("nearest", "linear")
 
@@ -51,14 +51,14 @@ FACTORS = {
     ids=["default", "nearest", "bilinear"],
 )
 def test_upgrades_height_and_width_scales_of_upsample_1(
-    attributes: Mapping[str, str], mode: str, factors: tuple[float, float], target: int, converted: Converted
+    attributes: Mapping[str, str], mode: str, factors: tuple[float, float], target: int
 ) -> None:
     height, width = factors
     node = helper.make_node(
         "Upsample", ["x"], ["y"], name="node", height_scale=height, width_scale=width, **attributes
     )
     model = build([node], {"x": IMAGE}, ["y"], 1)
-    result = converted(model, target, {"x": IMAGE}, [_expected_upsample((1, 1, height, width), mode)])
+    result = convert_and_check(model, target, {"x": IMAGE}, [_expected_upsample((1, 1, height, width), mode)])
     assert op_types(result) == ["Upsample" if target < 10 else "Resize"]
 
 
@@ -66,11 +66,11 @@ def test_upgrades_height_and_width_scales_of_upsample_1(
 @pytest.mark.parametrize("factors", FACTORS.values(), ids=FACTORS)
 @pytest.mark.parametrize("mode", MODES)
 def test_upgrades_the_scales_attribute_of_upsample_7(
-    mode: str, factors: tuple[float, float], target: int, converted: Converted
+    mode: str, factors: tuple[float, float], target: int
 ) -> None:
     scales = [1.0, 1.0, *factors]
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", mode=mode, scales=scales)
-    result = converted(build([node], {"x": IMAGE}, ["y"], 7), target, {"x": IMAGE})
+    result = convert_and_check(build([node], {"x": IMAGE}, ["y"], 7), target, {"x": IMAGE})
     assert op_types(result) == ["Upsample" if target < 10 else "Resize"]
 
 
@@ -98,12 +98,10 @@ def _scaled_model(
 @pytest.mark.parametrize("constant", [True, False], ids=["constant scales", "computed scales"])
 @pytest.mark.parametrize("scales", SCALES.values(), ids=SCALES)
 @pytest.mark.parametrize("mode", MODES)
-def test_keeps_the_coordinates_of_resize_10(
-    mode: str, scales: Sequence[float], constant: bool, converted: Converted
-) -> None:
+def test_keeps_the_coordinates_of_resize_10(mode: str, scales: Sequence[float], constant: bool) -> None:
     model, feeds = _scaled_model("Resize", 10, mode, scales, constant=constant)
     for target in (11, 13, 18, 19):
-        result = converted(model, target, feeds)
+        result = convert_and_check(model, target, feeds)
         is_mixed = min(scales) < 1 < max(scales) if constant else True
         resizes = op_types(result).count("Resize")
         assert resizes == (2 if mode == "nearest" and is_mixed else 1)
@@ -113,35 +111,35 @@ def test_keeps_the_coordinates_of_resize_10(
 @pytest.mark.parametrize("factors", FACTORS.values(), ids=FACTORS)
 @pytest.mark.parametrize("mode", MODES)
 def test_upgrades_the_scales_input_of_upsample_9(
-    mode: str, factors: tuple[float, float], constant: bool, converted: Converted
+    mode: str, factors: tuple[float, float], constant: bool
 ) -> None:
     model, feeds = _scaled_model("Upsample", 9, mode, (1, 1, *factors), constant=constant)
     for target in (10, 11, 13, 19):
-        converted(model, target, feeds)
+        convert_and_check(model, target, feeds)
 
 
 @pytest.mark.parametrize("constant", [True, False], ids=["constant scales", "computed scales"])
-def test_upgrades_resize_that_scales_channels(constant: bool, converted: Converted) -> None:
+def test_upgrades_resize_that_scales_channels(constant: bool) -> None:
     model, feeds = _scaled_model("Resize", 10, "nearest", (1, 2, 0.6, 1.3), constant=constant)
-    converted(model, 13, feeds)
+    convert_and_check(model, 13, feeds)
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_treats_scales_of_a_constant_node_as_constant(mode: str, converted: Converted) -> None:
+def test_treats_scales_of_a_constant_node_as_constant(mode: str) -> None:
     tensor = helper.make_tensor("scales", 1, [4], [1.0, 1.0, 0.6, 1.3])
     scales = helper.make_node("Constant", [], ["scales"], value=tensor)
     resize = helper.make_node("Resize", ["x", "scales"], ["y"], name="node", mode=mode)
-    result = converted(build([scales, resize], {"x": IMAGE}, ["y"], 10), 11, {"x": IMAGE})
+    result = convert_and_check(build([scales, resize], {"x": IMAGE}, ["y"], 10), 11, {"x": IMAGE})
     assert "Min" not in op_types(result)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int32], ids=["uint8", "int32"])
-def test_upgrades_resize_of_integers(dtype: Any, converted: Converted) -> None:
+def test_upgrades_resize_of_integers(dtype: Any) -> None:
     data = np.arange(20, dtype=dtype).reshape(1, 1, 4, 5)
     feeds = {"x": data, "scales": np.array([1, 1, 0.6, 1.3], np.float32)}
     node = helper.make_node("Resize", ["x", "scales"], ["y"], name="node")
     outputs = {"y": helper.np_dtype_to_tensor_dtype(data.dtype)}
-    converted(build([node], feeds, outputs, 10), 13, feeds)
+    convert_and_check(build([node], feeds, outputs, 10), 13, feeds)
 
 
 RESIZE_INPUTS = ["x", "roi", "scales", "sizes"]
@@ -168,18 +166,16 @@ def _resize_to_sizes_model(mode: str, **attributes: Any) -> onnx.ModelProto:
     ids=["half_pixel", "align_corners", "asymmetric"],
 )
 @pytest.mark.parametrize("mode", [*MODES, "cubic"])
-def test_drops_empty_scales_if_sizes_are_given(
-    mode: str, attributes: Mapping[str, str], target: int, converted: Converted
-) -> None:
-    result = converted(_resize_to_sizes_model(mode, **attributes), target, {"x": IMAGE})
+def test_drops_empty_scales_if_sizes_are_given(mode: str, attributes: Mapping[str, str], target: int) -> None:
+    result = convert_and_check(_resize_to_sizes_model(mode, **attributes), target, {"x": IMAGE})
     assert list(result.graph.node[0].input) == ["x", "roi", "", "sizes"]
 
 
 @pytest.mark.parametrize("sizes", [[], [""]], ids=["omitted", "empty name"])
 @pytest.mark.parametrize("mode", [*MODES, "cubic"])
-def test_keeps_scales_without_sizes(mode: str, sizes: list[str], converted: Converted) -> None:
+def test_keeps_scales_without_sizes(mode: str, sizes: list[str]) -> None:
     inputs = ["x", "roi", "scales", *sizes]
     node = helper.make_node("Resize", inputs, ["y"], name="node", mode=mode)
     initializers = {"roi": np.zeros(0, np.float32), "scales": np.array([1, 1, 1.3, 0.6], np.float32)}
     model = build([node], {"x": IMAGE}, ["y"], 11, initializers=initializers)
-    assert list(converted(model, 13, {"x": IMAGE}).graph.node[0].input) == inputs
+    assert list(convert_and_check(model, 13, {"x": IMAGE}).graph.node[0].input) == inputs

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support.conversion import convert_and_check, refusal_of
 from support.running import Array, assert_equal, build, op_types, run
 
 from opshift import convert_version
-from opshift.converter.errors import Refusal
 
-Converted = Callable[..., onnx.ModelProto]
-Refusing = Callable[..., Refusal]
 IMAGE = np.random.default_rng(0).standard_normal((1, 2, 6, 8)).astype(np.float32)
 BY_SCALE = {"scales": np.array([1, 1, 0.5, 2], np.float32)}
 DOUBLED = {"scales": np.array([1, 1, 2, 2], np.float32)}
@@ -127,14 +125,10 @@ RESIZE_STEPS = [
 
 @pytest.mark.parametrize(("optional_inputs", "opset", "attributes", "target"), RESIZE_STEPS)
 def test_downgrades_resize_with_constant_sizes(
-    optional_inputs: Mapping[str, Array],
-    opset: int,
-    attributes: Mapping[str, Any],
-    target: int,
-    converted: Converted,
+    optional_inputs: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], target: int
 ) -> None:
     model, feeds = _model(optional_inputs, opset, **attributes)
-    converted(model, target, feeds, tolerance=1e-4)
+    convert_and_check(model, target, feeds, tolerance=1e-4)
 
 
 @pytest.mark.parametrize("target", [17, 12, 10, 9])
@@ -153,24 +147,24 @@ def test_downgrades_resize_with_constant_sizes(
     ],
 )
 def test_downgrades_resize_with_computed_sizes(
-    optional_inputs: Mapping[str, Array], attributes: Mapping[str, Any], target: int, converted: Converted
+    optional_inputs: Mapping[str, Array], attributes: Mapping[str, Any], target: int
 ) -> None:
     model, feeds = _model(optional_inputs, 18, constant=False, **attributes)
     (expected,) = run(model, feeds)
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, expected.shape)
     model.graph.output[0].CopyFrom(output)
-    converted(model, target, feeds, tolerance=1e-4)
+    convert_and_check(model, target, feeds, tolerance=1e-4)
 
 
-def test_refuses_computed_scales_that_may_keep_a_size(refusal: Refusing) -> None:
+def test_refuses_computed_scales_that_may_keep_a_size() -> None:
     model, _ = _model(BY_SCALE, 13, constant=False, mode="linear")
-    assert refusal(model, 10).reason == KEPT_SIZE_REASON
+    assert refusal_of(model, 10).reason == KEPT_SIZE_REASON
 
 
 @pytest.mark.parametrize("target", [10, 9])
-def test_downgrades_computed_sizes_without_a_declared_output_shape(target: int, converted: Converted) -> None:
+def test_downgrades_computed_sizes_without_a_declared_output_shape(target: int) -> None:
     model, feeds = _model(TO_SIZE, 13, constant=False, mode="linear")
-    converted(model, target, feeds, tolerance=1e-4)
+    convert_and_check(model, target, feeds, tolerance=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -199,34 +193,30 @@ def test_downgrades_computed_sizes_without_a_declared_output_shape(target: int, 
     ],
 )
 def test_keeps_one_node_if_an_older_version_suffices(
-    optional_inputs: Mapping[str, Array],
-    attributes: Mapping[str, Any],
-    target: int,
-    expected: Sequence[str],
-    converted: Converted,
+    optional_inputs: Mapping[str, Array], attributes: Mapping[str, Any], target: int, expected: Sequence[str]
 ) -> None:
     model, feeds = _model(optional_inputs, 19, **attributes)
-    assert op_types(converted(model, target, feeds)) == expected
+    assert op_types(convert_and_check(model, target, feeds)) == expected
 
 
-def test_extends_constant_scales_to_all_axes(converted: Converted) -> None:
+def test_extends_constant_scales_to_all_axes() -> None:
     model, feeds = _model({"scales": np.array([2.0, 0.5], np.float32)}, 18, axes=[3, 2])
-    result = converted(model, 17, feeds)
+    result = convert_and_check(model, 17, feeds)
     assert op_types(result) == ["Resize"]
     initializers = {each.name: numpy_helper.to_array(each).tolist() for each in result.graph.initializer}
     assert initializers[result.graph.node[0].input[2]] == [1, 1, 0.5, 2]
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float64, np.uint8])
-def test_downgrades_nearest_resize_of_any_type(dtype: type, converted: Converted) -> None:
+def test_downgrades_nearest_resize_of_any_type(dtype: type) -> None:
     data: Array = (IMAGE * 10 + 50).astype(dtype)
     model, feeds = _model(BY_SCALE, 13, data=data)
     if dtype is np.uint8:
-        converted(model, 9, feeds)
+        convert_and_check(model, 9, feeds)
         return
     expected = data[:, :, np.ceil(np.arange(3) * 2 + 0.5 - 0.5).astype(int)]
     expected = np.repeat(expected, 2, axis=3)
-    converted(model, 9, feeds, [expected])
+    convert_and_check(model, 9, feeds, [expected])
 
 
 @pytest.mark.parametrize("target", [10, 9])
@@ -237,7 +227,7 @@ def test_interpolates_float16_in_float(target: int) -> None:
     assert_equal(run(convert_version(half_model, target), feeds), [expected.astype(np.float16)], 1e-3)
 
 
-def test_computes_unknown_sizes_from_the_data(converted: Converted) -> None:
+def test_computes_unknown_sizes_from_the_data() -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], name="node", mode="linear")
     model = build([node], {"x": IMAGE}, ["y"], 13, initializers={"s": BY_SCALE["scales"]})
     for dim in model.graph.input[0].type.tensor_type.shape.dim:
@@ -291,7 +281,7 @@ ENLARGING_CASES = {
     ("mode", "coordinates", "rounding", "scale"), ENLARGING_CASES.values(), ids=ENLARGING_CASES
 )
 def test_downgrades_enlarging_of_unknown_sizes(
-    mode: str, coordinates: str, rounding: str, scale: float, target: int, converted: Converted
+    mode: str, coordinates: str, rounding: str, scale: float, target: int
 ) -> None:
     attributes: dict[str, Any] = {
         "mode": mode, "coordinate_transformation_mode": coordinates, "nearest_mode": rounding
@@ -303,7 +293,7 @@ def test_downgrades_enlarging_of_unknown_sizes(
         )
         for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
             dim.dim_param = "size"
-        result = converted(model, target, feeds)
+        result = convert_and_check(model, target, feeds)
         assert mode != "nearest" or op_types(result) == ["Resize" if target == 10 else "Upsample"]
 
 
@@ -311,37 +301,33 @@ def test_downgrades_enlarging_of_unknown_sizes(
     ("optional_inputs", "opset", "attributes", "reason"), REFUSED_CASES.values(), ids=REFUSED_CASES
 )
 def test_refuses_ambiguous_resizing(
-    optional_inputs: Mapping[str, Array],
-    opset: int,
-    attributes: Mapping[str, Any],
-    reason: str,
-    refusal: Refusing,
+    optional_inputs: Mapping[str, Array], opset: int, attributes: Mapping[str, Any], reason: str
 ) -> None:
     model, _ = _model(optional_inputs, opset, **attributes)
-    assert refusal(model, 10).reason == reason
+    assert refusal_of(model, 10).reason == reason
 
 
-def test_refuses_interpolation_of_integers(refusal: Refusing) -> None:
+def test_refuses_interpolation_of_integers() -> None:
     model, _ = _model(BY_SCALE, 13, data=IMAGE.astype(np.int32), mode="linear")
-    refused = refusal(model, 10)
+    refused = refusal_of(model, 10)
     assert refused.reason == "the node interpolates int32, but the rounding of the result is undefined"
 
 
-def test_refuses_unknown_rank(refusal: Refusing) -> None:
+def test_refuses_unknown_rank() -> None:
     node = helper.make_node("Resize", ["x", "", "s"], ["y"], name="node")
     model = build([node], {"x": IMAGE}, ["y"], 13, initializers={"s": BY_SCALE["scales"]}, shapes=False)
-    assert refusal(model, 10).reason == "the rank of 'x' is unknown"
+    assert refusal_of(model, 10).reason == "the rank of 'x' is unknown"
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
-def test_downgrades_upsample_with_computed_scales(mode: str, converted: Converted) -> None:
+def test_downgrades_upsample_with_computed_scales(mode: str) -> None:
     node = helper.make_node("Upsample", ["x", "s"], ["y"], name="node", mode=mode)
     feeds = {"x": IMAGE, "s": np.array([1, 1, 2, 1.5], np.float32)}
     model = build([node], feeds, ["y"], 9)
     model.graph.output[0].type.tensor_type.shape.CopyFrom(
         helper.make_tensor_value_info("y", 1, [1, 2, 12, 12]).type.tensor_type.shape
     )
-    converted(model, 8, feeds)
+    convert_and_check(model, 8, feeds)
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])
@@ -353,7 +339,7 @@ def test_upsample_1_has_height_and_width_scales(mode: str) -> None:
     assert attributes == {"height_scale": 2.0, "width_scale": 1.5, "mode": expected_mode}
 
 
-def test_refuses_channel_scales_at_upsample_1(refusal: Refusing) -> None:
+def test_refuses_channel_scales_at_upsample_1() -> None:
     node = helper.make_node("Upsample", ["x"], ["y"], name="node", scales=[1.0, 2.0, 2.0, 1.5])
-    refused = refusal(build([node], {"x": IMAGE}, ["y"], 7), 6)
+    refused = refusal_of(build([node], {"x": IMAGE}, ["y"], 7), 6)
     assert refused.reason.startswith("scales are [1.0, 2.0, 2.0, 1.5]; Upsample-1 enlarges the last two")

@@ -1,29 +1,19 @@
-"""Fixtures of the adapter tests: convert a model and compare its outputs, or expect a refusal."""
+"""Convert a model and compare its outputs, or expect a refusal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import onnx
 import pytest
-from support.running import Feeds, assert_equal, opset_of, run
 
 from opshift import ConversionRefused, convert_version
 from opshift.converter.errors import Refusal
+from support.running import Feeds, assert_equal, opset_of, run
 
 
-@pytest.fixture(scope="session")
-def converted() -> Callable[..., onnx.ModelProto]:
-    return _convert_and_check
-
-
-@pytest.fixture(scope="session")
-def refusal() -> Callable[..., Refusal]:
-    return _expect_refusal
-
-
-def _convert_and_check(
+def convert_and_check(
     model: onnx.ModelProto,
     target: int,
     feeds: Feeds,
@@ -45,7 +35,7 @@ def _convert_and_check(
     return result
 
 
-def _expect_refusal(model: onnx.ModelProto, target: int) -> Refusal:
+def refusal_of(model: onnx.ModelProto, target: int) -> Refusal:
     """Return the refusal of the only node that cannot be converted."""
     before = model.SerializeToString(deterministic=True)
     with pytest.raises(ConversionRefused) as caught:
