@@ -6,8 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
-from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan
-from opshift.converter.plan.restorations import Restorations
+from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
 from opshift.model.attributes import TENSOR, graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
 from opshift.model.messages import GraphProto, Message, ModelProto, NodeProto, OperatorSetIdProto

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.options import AllowLike, ConvertArguments, Options
-from opshift.converter.plan.changes import Plan
+from opshift.converter.plan.changes import Plan, has_record
 from opshift.converter.plan.planner import Planner
-from opshift.converter.plan.restorations import has_record
 from opshift.converter.report import Report
 from opshift.converter.target import IrVersionLike, TargetLike
 from opshift.model.errors import InvalidModel, UsageError

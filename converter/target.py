@@ -88,12 +88,12 @@ def read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
 
 
 def _parts(target: TargetLike, registry: Registry) -> Iterator[tuple[Mapping[str, int], int | None]]:
-    if isinstance(target, Mapping):
-        yield target, None
-    elif isinstance(target, int) and not isinstance(target, bool):
+    if isinstance(target, int) and not isinstance(target, bool):
         yield {DEFAULT_DOMAIN: target}, None
     elif isinstance(target, str):
         yield _read_text(target.strip(), registry)
+    elif isinstance(target, Mapping):
+        yield target, None
     elif isinstance(target, Iterable) and not isinstance(target, bytes | bytearray | memoryview):
         for text in target:
             yield _read_text(str(text).strip(), registry)

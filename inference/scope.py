@@ -16,7 +16,7 @@ from opshift.inference.propagation import FactKind, InferenceCache, Propagation,
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
 from opshift.model.graphs import Container, NodeRecord, graphs_of, mentioned_names
 from opshift.model.node import Node, Tensor, Value
-from opshift.model.operator_ids import canonical_domain
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -148,7 +148,7 @@ class Scope(Container):
 
     def opset_of(self, domain: str) -> int:
         """Return the imported opset of a domain; 0 if it is not imported."""
-        return self.opsets.get(canonical_domain(domain), 0)
+        return self.opsets.get(domain or DEFAULT_DOMAIN, 0)
 
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
         """Return the operator version under the opset imports; `None` if the registry does not contain it."""

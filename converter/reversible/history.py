@@ -11,8 +11,7 @@ from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZER
 from opshift.converter.ir_version.change import IrChange
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import ContainerPlan, NodeChange
-from opshift.converter.plan.restorations import Restorations
+from opshift.converter.plan.changes import ContainerPlan, NodeChange, Restorations
 from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs, value_index_of
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
 from opshift.converter.reversible.new_entries import added_entries, retained_entries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from opshift.converter.functions.attribute_references import restore_references
-from opshift.converter.plan.restorations import Restoration, Restorations
+from opshift.converter.plan.changes import Restoration, Restorations
 from opshift.converter.reversible.intact_groups import Group
 from opshift.converter.reversible.value_index import ValueIndex
 from opshift.converter.rewrite.result import ComputedRewrite

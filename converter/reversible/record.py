@@ -11,7 +11,7 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
-from opshift.converter.plan.restorations import METADATA_KEY
+from opshift.converter.plan.changes import METADATA_KEY
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
 

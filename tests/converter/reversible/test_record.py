@@ -15,7 +15,7 @@ from onnx import helper
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert_version, plan_version
-from opshift.converter.plan.restorations import METADATA_KEY
+from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.reversible.record import (
     UNPACKED_BASE,
     UNPACKED_RATIO,

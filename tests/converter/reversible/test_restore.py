@@ -22,7 +22,7 @@ from support.reversible import (
 from support.running import assert_equal, build, op_types, run
 
 from opshift.converter.convert import convert, convert_version, plan_version
-from opshift.converter.plan.restorations import METADATA_KEY
+from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.reversible.record import ConversionRecord, read_record
 from opshift.model.messages import ModelProto
 
