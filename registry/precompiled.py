@@ -1,50 +1,160 @@
-"""Read operator definitions that were parsed and validated in advance.
+"""Compiled definitions and routes, which spare a conversion pydantic, the YAML parser and networkx.
 
-`tools/generate.py` writes `compiled.json`, which saves a conversion the import of pydantic and of a YAML
-parser. An entry is keyed by a checksum of its source files: if they differ, the files themselves are read.
+A wheel contains them: the build hook in `hatch_build.py` writes them. A checkout compiles each on first use
+and keeps it in the user's cache (`$XDG_CACHE_HOME/opshift` or `~/.cache/opshift`), in a file named
+after a digest of the state of its sources.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields
-from functools import cache
+from functools import cached_property
 from pathlib import Path
 from typing import Final, TypeVar
 
+from opshift.model.errors import CannotWrite
 from opshift.opsets import OPSETS
 from opshift.registry.record import Record
-
-PRECOMPILED_FILE: Final = Path(__file__).with_name("compiled.json")
 
 CLASS_KEY: Final = ""
 """JSON key of a record's class name; empty, so it cannot collide with a field or an attribute name."""
 
+MAX_CACHED_STATES: Final = 8
+"""Number of states of its sources for which each compiled text is kept: there may be several checkouts."""
+
 Content = TypeVar("Content")
 
 
+class CompiledFile:
+    """Texts in JSON, each compiled from sources and never used for other contents of these sources.
+
+    Args:
+        path: the file in a wheel, with one line per text. A checkout does not have it.
+        dependencies: files and folders that all texts depend on besides their own sources. They do not change
+            in an installed wheel.
+    """
+
+    def __init__(self, path: Path, dependencies: Iterable[Path]) -> None:
+        self._path = path
+        self._dependencies = tuple(dependencies)
+        self._recorded: dict[str, str] | None = None
+
+    def text(self, name: str, sources: Sequence[Path], build: Callable[[], str]) -> str:
+        """Return the compiled text of some sources, or the result of `build` if there is none."""
+        if self._packaged:
+            return self._packaged_text(_key(name, sources)) or build()
+        path = self._cached_path(name, sources)
+        text = _read_cached(path) if path else None
+        if text is None:
+            text = build()
+            if path:
+                _write_cached(path, text)
+        if self._recorded is not None:
+            self._recorded[_key(name, sources)] = text
+        return text
+
+    def record(self) -> dict[str, str]:
+        """Return a mapping to which later calls of `text` add their results, by key in a wheel."""
+        self._recorded = {}
+        return self._recorded
+
+    @cached_property
+    def _packaged(self) -> str:
+        return self._path.read_text("ascii") if self._path.exists() else ""
+
+    def _packaged_text(self, key: str) -> str:
+        # Each text has a line of its own, so one is found without parsing the whole file.
+        start = self._packaged.find(f"\n{json.dumps(key)}: ")
+        if start < 0:
+            return ""
+        line = self._packaged[start + 1 : self._packaged.find("\n", start + 1)]
+        return line[len(json.dumps(key)) + len(": ") :].rstrip(",")
+
+    def _cached_path(self, name: str, sources: Iterable[Path]) -> Path | None:
+        folder = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+        if not os.path.isabs(folder):
+            return None  # a process without a home folder
+        # Imported here: an installed wheel does not need it.
+        from hashlib import blake2b
+
+        digest = blake2b("\n".join([self._state, *map(_file_state, sources)]).encode(), digest_size=12)
+        return Path(folder, "opshift", name, f"{digest.hexdigest()}.json")
+
+    @cached_property
+    def _state(self) -> str:
+        files = (file for each in self._dependencies for file in _files_below(each))
+        return "\n".join(_file_state(file) for file in files)
+
+
+def _files_below(path: Path) -> list[Path]:
+    if not path.is_dir():
+        return [path]
+    return sorted(each for suffix in (".py", ".yaml") for each in path.rglob(f"*{suffix}"))
+
+
+def _file_state(path: Path) -> str:
+    """Return the path, size and time of a file, which are faster to get than its content."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return f"{path} is missing"
+    return f"{path} {found.st_size} {found.st_mtime_ns}"
+
+
+def _read_cached(path: Path) -> str | None:
+    with suppress(OSError, UnicodeDecodeError):
+        text = path.read_text("ascii")
+        # A file that was cut off by a crash has no end of line.
+        return text[:-1] if text.endswith("\n") else None
+    return None
+
+
+def _write_cached(path: Path, text: str) -> None:
+    """Write a file if possible, and remove those of the oldest other states."""
+    from opshift.model.atomic_files import AtomicFiles, write_all
+
+    with suppress(OSError, CannotWrite), AtomicFiles() as files, files.new(path) as (file, _):
+        write_all(file, f"{text}\n".encode("ascii"))
+    with suppress(OSError):
+        newest_first = sorted(path.parent.glob("*.json"), key=lambda each: -each.stat().st_mtime_ns)
+        for each in newest_first[MAX_CACHED_STATES:]:
+            each.unlink(missing_ok=True)
+
+
+DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Path(__file__).parent])
+
+
 def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
-    """Return the precompiled content of a file, or the result of `read` if there is no entry for it.
+    """Return the content of a file of definitions, compiled if it is one of the project's.
 
     Args:
         path: the file.
         sources: other files that `read` depends on.
         read: reads and validates the file.
     """
-    text = _entry(entry_key(path, sources)) if path.is_relative_to(OPSETS) else None
-    if text is None:
+    if not path.is_relative_to(OPSETS):
         return read()
-    classes = {kind.__name__: kind for kind in _record_classes(Record)}
+    name = path.relative_to(OPSETS).as_posix()
+    text = DEFINITIONS.text(name, (path, *sources), lambda: json.dumps(read(), default=encode_record))
+    classes = {each.__name__: each for each in _record_classes(Record)}
     content: Content = json.loads(text, object_hook=lambda data: _decode(data, classes))
     return content
 
 
-def entry_key(path: Path, sources: Iterable[Path]) -> str:
-    """Return the key of an entry: the file's path and a checksum of the file and its sources."""
-    content = b"\0".join(file.read_bytes() for file in (path, *sources) if file.exists())
-    return f"{path.relative_to(OPSETS).as_posix()} {zlib.crc32(content):08x}"
+def _key(name: str, sources: Iterable[Path]) -> str:
+    """Return the key of a text in a wheel: its name and a checksum of its sources."""
+    content = b"\0".join(each.read_bytes() for each in sources if each.exists())
+    return f"{name} {zlib.crc32(content):08x}"
+
+
+def packaged_file(texts: Mapping[str, str]) -> str:
+    """Return the content of the file in a wheel with these texts by key."""
+    return "{\n" + ",\n".join(f"{json.dumps(key)}: {text}" for key, text in texts.items()) + "\n}\n"
 
 
 def encode_record(record: Record) -> dict[str, object]:
@@ -67,16 +177,3 @@ def _record_classes(base: type[Record]) -> Iterator[type[Record]]:
     for each in base.__subclasses__():
         yield each
         yield from _record_classes(each)
-
-
-def _entry(name: str) -> str | None:
-    """Return the JSON text of an entry, or `None`."""
-    # Each entry has a line of its own, so one entry is found without parsing the whole file.
-    key = f'\n "{name}": '
-    start = _text().find(key)
-    return None if start < 0 else _text()[start + len(key) : _text().find("\n", start + 1)].rstrip(",")
-
-
-@cache
-def _text() -> str:
-    return PRECOMPILED_FILE.read_text("ascii") if PRECOMPILED_FILE.exists() else ""

@@ -128,10 +128,8 @@ class Registry:
             path = self._files.get(key[0], {}).get(op_type)
             if path is None:
                 return None
-            sources = [folder / TYPES for folder in self._folders]
-            found = load_precompiled(path, sources, lambda: self._load(path))
-            self.releases.check_versions(found, path)
-            self._operators[key] = found
+            sources = [self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)]
+            self._operators[key] = load_precompiled(path, sources, lambda: self._load(path))
         return self._operators[key]
 
     def _load(self, path: Path) -> Operator:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.record import Checked, Record, from_plain_data
-
-if TYPE_CHECKING:
-    from opshift.registry.models import Operator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,29 +90,6 @@ class Releases(Record):
     def newest_opset(self, domain: str) -> int | None:
         """Return the newest opset of a domain in any ONNX release; `None` for a domain outside ONNX."""
         return max((r.opsets[domain] for r in self.onnx.values() if domain in r.opsets), default=None)
-
-    def check_versions(self, operator: Operator, path: Path) -> None:
-        """Check that an ONNX release has the opset of each version of an operator in an ONNX domain.
-
-        Precompiled definitions do not depend on the releases, so they are checked as well.
-
-        Args:
-            operator: the operator.
-            path: its file.
-
-        Raises:
-            DefinitionError: no release has the opset of a version.
-        """
-        newest = self.newest_opset(operator.domain)
-        for position, since in enumerate(version.since_version for version in operator.versions):
-            if newest is not None and since > newest:
-                from opshift.registry.yaml_files import line_of
-
-                raise DefinitionError(
-                    f"no release has opset {since} of {operator.domain}, which introduces this version",
-                    place=Place(str(path), line_of(path, ("versions", position, "since_version"))),
-                    remedy=f"add opset {since} to a release in opsets/{RELEASES}",
-                )
 
     def first_release_with(self, domain: str, opset: int) -> Release | None:
         """Return the first ONNX release with `opset` or a newer one of `domain`, or `None`."""

@@ -1,9 +1,11 @@
-"""Contents of the wheel: its explicit include list must cover the whole source tree."""
+"""Contents of the wheel: the include list must cover the source tree, and the compiled files are added."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -25,19 +27,54 @@ PACKAGE_FOLDERS = {
 SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json"}
 
 
+COMPILED = {"opshift/registry/compiled.json", "opshift/converter/rewrite/compiled.json"}
+
+
+def _build(target: str, source: Path, folder: Path) -> Path:
+    """Build a `wheel`, `sdist` or `editable` of a source tree into an empty folder, and return its path."""
+    script = f"import sys; from hatchling import build; build.build_{target}(sys.argv[1])"
+    # The packages of this environment have to be found without the source tree that is tested.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-c", script, str(folder)]
+    completed = subprocess.run(
+        command, cwd=source, env=environment, capture_output=True, text=True, check=False
+    )
+    assert completed.returncode == 0, completed.stderr
+    (path,) = folder.iterdir()
+    return path
+
+
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("dist")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    completed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert completed.returncode == 0, completed.stderr
-    (path,) = folder.glob("*.whl")
-    return zipfile.ZipFile(path)
+    return zipfile.ZipFile(_build("wheel", ROOT, tmp_path_factory.mktemp("wheel")))
 
 
 @pytest.fixture(scope="module")
 def packaged(wheel: zipfile.ZipFile) -> set[str]:
-    return {name for name in wheel.namelist() if ".dist-info/" not in name}
+    """Return the files of the wheel that come from the source tree."""
+    return {name for name in wheel.namelist() if ".dist-info/" not in name} - COMPILED
+
+
+def test_wheel_has_the_compiled_files(wheel: zipfile.ZipFile) -> None:
+    assert set(wheel.namelist()) >= COMPILED
+    assert not any((ROOT / "src" / name).exists() for name in COMPILED)
+
+
+def test_sdist_builds_the_same_wheel(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    for name in ("sdist", "source", "wheel"):
+        (tmp_path / name).mkdir()
+    with tarfile.open(_build("sdist", ROOT, tmp_path / "sdist")) as archive:
+        archive.extractall(tmp_path / "source", filter="data")
+    (source,) = (tmp_path / "source").iterdir()
+    built = zipfile.ZipFile(_build("wheel", source, tmp_path / "wheel"))
+    assert {name: built.read(name) for name in built.namelist()} == {
+        name: wheel.read(name) for name in wheel.namelist()
+    }
+
+
+def test_editable_installation_compiles_nothing(tmp_path: Path) -> None:
+    names = zipfile.ZipFile(_build("editable", ROOT, tmp_path)).namelist()
+    assert not any(name.endswith("compiled.json") for name in names)
 
 
 @pytest.mark.parametrize("package", PACKAGE_FOLDERS)
@@ -80,3 +117,24 @@ def test_wheel_works_without_source_tree(wheel: zipfile.ZipFile, tmp_path: Path)
     command = [sys.executable, "-c", script, str(tmp_path)]
     completed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
     assert completed.stdout.split() == [str(tmp_path / "opshift" / "__init__.py"), "ai.onnx.Softmax:11"]
+
+
+CONVERSION = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import opshift
+opshift.convert_version(sys.argv[2], 17)
+print(opshift.__file__, sorted({"pydantic", "yaml", "networkx"} & sys.modules.keys()))
+opshift.default_registry().get_all_schemas_with_history()
+print(sorted({"pydantic", "yaml", "networkx"} & sys.modules.keys()))
+"""
+
+
+def test_wheel_reads_compiled_files_only(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
+    wheel.extractall(tmp_path)
+    model = ROOT / "tests" / "golden" / "segmenter-9.onnx"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-c", CONVERSION, str(tmp_path), str(model)]
+    completed = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert completed.stdout.splitlines() == [f"{tmp_path / 'opshift' / '__init__.py'} []", "[]"]
+    assert not (tmp_path / "cache").exists()

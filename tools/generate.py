@@ -1,4 +1,4 @@
-"""Generate files from definitions, adapters and rules: pages, the JSON Schema, compiled copies.
+"""Generate files from definitions, adapters and rules: pages and the JSON Schema.
 
 python tools/generate.py            write outdated files
 python tools/generate.py --check    write nothing; exit with 1 if a file is outdated
@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from generated import changes, compiled, downgrades, proposal_rules, schema
+from generated import changes, downgrades, proposal_rules, schema
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-GENERATORS = (schema, compiled, changes, downgrades, proposal_rules)
+GENERATORS = (schema, changes, downgrades, proposal_rules)
 
 
 def stale(root: Path) -> Mapping[Path, str]:

@@ -92,9 +92,16 @@ def temporary_adapters() -> Iterator[None]:
 @cache
 def adapter_table() -> Mapping[StepKey, Adapter]:
     """Return all adapters of this package and of installed packages, after importing their modules."""
-    import_modules("opshift.adapters.ops")
+    built_in_adapters()
     load_installed_adapters()
     return MappingProxyType(_registered)
+
+
+def built_in_adapters() -> Mapping[StepKey, Adapter]:
+    """Return the adapters of this package, after importing their modules."""
+    package = "opshift.adapters.ops"
+    import_modules(package)
+    return {pair: each for pair, each in _registered.items() if each.__module__.startswith(f"{package}.")}
 
 
 def _qualified_name(function: Adapter) -> str:

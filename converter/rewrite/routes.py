@@ -10,17 +10,21 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple, TypedDict
 
-from opshift.adapters.core.adapter_table import Adapter, StepKey, adapter_table, registered_adapters
-from opshift.converter.rewrite.version_graph import (
-    build_version_graph,
-    check_expressions,
-    shortest_paths,
+from opshift.adapters.core.adapter_table import (
+    Adapter,
+    StepKey,
+    adapter_table,
+    built_in_adapters,
+    registered_adapters,
 )
+from opshift.converter.rewrite.version_graph import build_version_graph, check_expressions, shortest_paths
 from opshift.converter.rewrite.version_steps import VersionStep, find_step
 from opshift.inference.scope import UNAFFECTED, OperatorStatus
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.registry import Registry
+from opshift.registry.precompiled import CompiledFile
+from opshift.registry.registry import Registry, default_registry
 
 
 class Route(NamedTuple):
@@ -160,14 +164,32 @@ class CompiledRoutes(TypedDict):
     adapters: dict[str, str]
 
 
-COMPILED_FILE: Final = Path(__file__).with_name("compiled.json")
+_PACKAGE: Final = Path(__file__).parents[2]
+
+ROUTES: Final = CompiledFile(
+    Path(__file__).with_name("compiled.json"),
+    [_PACKAGE / name for name in ("opsets", "registry", "adapters", "converter/rewrite")],
+)
 
 
 @cache
 def precompiled_routes() -> CompiledRoutes:
     """Return the compiled routes of the project's operators."""
-    data: CompiledRoutes = json.loads(COMPILED_FILE.read_text("ascii"))
-    return data
+    try:
+        routes: CompiledRoutes = json.loads(routes_text())
+    except DefinitionError:
+        # In a checkout, an operator that is being edited must not prevent conversions of the others.
+        routes = CompiledRoutes(operators={}, adapters={})
+    return routes
+
+
+def routes_text() -> str:
+    """Return the compiled routes of the project's operators in JSON.
+
+    Raises:
+        DefinitionError: see `compile_routes`.
+    """
+    return ROUTES.text("routes", (), lambda: json.dumps(compile_routes(default_registry())))
 
 
 def compile_routes(registry: Registry) -> CompiledRoutes:
@@ -176,7 +198,8 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
     Raises:
         DefinitionError: a step is invalid, or an operator of an expression does not exist.
     """
-    graph = build_version_graph(registry.operators(), adapter_table())
+    table = built_in_adapters()
+    graph = build_version_graph(registry.operators(), table)
     check_expressions(graph)
     operators = {
         f"{each.domain}.{each.name}": CompiledOperator(
@@ -188,11 +211,7 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
         versions = [each.since_version for each in path]
         paths = operators[f"{path[0].domain}.{path[0].op_type}"]["paths"]
         paths[f"{versions[0]} -> {versions[-1]}"] = versions
-    adapters = {
-        str(pair): function.__module__
-        for pair, function in sorted(adapter_table().items())
-        if function.__module__.startswith("opshift.adapters.")  # leave out installed extensions
-    }
+    adapters = {str(pair): function.__module__ for pair, function in sorted(table.items())}
     return CompiledRoutes(operators=operators, adapters=adapters)
 
 

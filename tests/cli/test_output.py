@@ -208,7 +208,9 @@ UNNEEDED = (
 @pytest.mark.parametrize("target", ["17", "onnx-1.12", "9"], ids=["upgrade", "release", "downgrade"])
 def test_conversion_loads_only_required_modules(old_model: Path, target: str) -> None:
     code = CONVERSION_SCRIPT.format(target=target, unneeded=UNNEEDED)
-    completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    for _ in range(2):  # the first run may have to compile definitions
+        Path("out.onnx").unlink(missing_ok=True)
+        completed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert completed.stdout.splitlines()[-1] == "[]"
 
 

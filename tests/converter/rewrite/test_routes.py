@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise, permutations
 from pathlib import Path
+from typing import NoReturn
 
 import networkx as nx
 import pytest
@@ -15,6 +16,7 @@ from opshift.converter.rewrite import routes as module
 from opshift.converter.rewrite.routes import LazyAdapterTable, precompiled_path
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.opsets import OPSETS
+from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.registry import Registry
 
@@ -58,6 +60,14 @@ def test_precompiled_table_equals_the_adapter_table() -> None:
     assert len(table) == len(adapter_table())
     assert all(pair in table and table[pair] is function for pair, function in adapter_table().items())
     assert StepKey("ai.onnx", "Relu", 1, 14) not in table
+
+
+def test_conversion_builds_graphs_if_another_definition_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> NoReturn:
+        raise DefinitionError("invalid")
+
+    monkeypatch.setattr(module, "routes_text", fail)
+    assert module.precompiled_routes.__wrapped__() == NO_ROUTES
 
 
 def test_conversion_is_the_same_without_precompiled_routes(monkeypatch: pytest.MonkeyPatch) -> None:
