@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from opshift.inference.scope import Scope
-from opshift.model.graphs import ContainerProto
+from opshift.model.graphs import ContainerProto, is_graph
 from opshift.model.messages import (
     FunctionProto,
     GraphProto,
@@ -138,7 +138,11 @@ class CheckedContainer:
         self.parent = parent
         self.depth: int = parent.depth + 1 if parent else 0
         self.key: LocalFunction | None = parent.key if parent else None
-        self.scope: Scope = parent.scope.child(proto) if parent else Scope(proto, opsets, model.registry, {})
+        self.scope: Scope = (
+            parent.scope.child(proto)
+            if parent is not None and is_graph(proto)
+            else Scope(proto, opsets, model.registry, {})
+        )
         self.read_names: set[str] = set()
         self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 from opshift.inference.facts import InferenceScope
 from opshift.model.attributes import GRAPH, GRAPHS
+from opshift.model.messages import AttributeProto, FunctionProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Shape
 
 CallFactKind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
 
-ABSENT: Any = object()
-"""Marker for an attribute that the call does not set and that has no default."""
+ABSENT: Final = AttributeProto()
+"""Marker for an attribute that the call does not set and that has no default; compared by identity."""
 
 MAX_CONSTANT_ELEMENTS = 1024
 """Maximum number of elements of a constant that passes through a call; keeps weights from being decoded."""
@@ -32,7 +33,7 @@ class CallSite(NamedTuple):
     """Node that calls a function: its view, its NodeProto and the scope that contains it."""
 
     node: Node
-    proto: Any
+    proto: NodeProto
     scope: InferenceScope
 
 
@@ -45,11 +46,11 @@ class ResolvedNode(Node):
 
     __slots__ = ("original",)
 
-    def __init__(self, original: Node, inputs: Sequence[str], attributes: Mapping[str, Any]) -> None:
+    def __init__(self, original: Node, inputs: Sequence[str], attributes: Mapping[str, object]) -> None:
         super().__init__(original.op_type, inputs, original.outputs, attributes, original.domain)
         self.original = original
 
-    def references(self) -> dict[int, Any]:
+    def references(self) -> dict[int, object]:
         """Map the `id` of each attribute that the calls provide to the attribute that refers to it."""
         provided = self.original.attributes
         return {
@@ -63,7 +64,7 @@ class CallLookup(Protocol):
     """Members of `FunctionTable` that the facts of calls use."""
 
     @property
-    def protos(self) -> Sequence[Any]:
+    def protos(self) -> Sequence[FunctionProto]:
         """FunctionProtos in the order of the model."""
 
     def nested_call(self) -> AbstractContextManager[bool]:
@@ -91,7 +92,7 @@ class CallFacts:
         self._positions = {name: position for position, name in enumerate(function.input)}
         self._defaults = {each.name: each for each in getattr(function, "attribute_proto", ())}
         self._attribute_names = (*function.attribute, *self._defaults)
-        self._attributes: dict[str, Any] = {}
+        self._attributes: dict[str, AttributeProto | None] = {}
         # Computed eagerly, so that outer calls come first: the argument of a call may itself be an optional
         # input of the function that contains the call.
         self._presence = {name: self._is_provided(name) for name in self._positions}
@@ -124,7 +125,7 @@ class CallFacts:
         call = self.calls[0]
         return call.scope.constant(self._argument(call, name))
 
-    def attribute(self, name: str) -> Any:
+    def attribute(self, name: str) -> AttributeProto | None:
         """Return the AttributeProto of an attribute; `ABSENT` if no call sets it, `None` if calls differ."""
         if name not in self._attributes:
             agreed = self._agreed_fact(Fact("attribute", name))
@@ -189,7 +190,7 @@ class CallFacts:
         """Whether a call has to agree on a fact: types, ranks and shapes need the input to be provided."""
         return asked.kind not in ("type", "rank", "shape") or bool(self._argument(call, asked.name))
 
-    def _fact_of(self, call: CallSite, asked: Fact) -> Any:
+    def _fact_of(self, call: CallSite, asked: Fact) -> Hashable:
         if asked.kind == "attribute":
             return _comparable(self._attribute_of(call, asked.name))
         if asked.kind == "presence":
@@ -228,7 +229,7 @@ class CallFacts:
             enclosing = enclosing.parent
         return name in self._positions
 
-    def _resolved_attributes(self, node: Node) -> Iterator[tuple[str, Any]]:
+    def _resolved_attributes(self, node: Node) -> Iterator[tuple[str, object]]:
         for name, value in node.attributes.items():
             reference = getattr(value, "ref_attr_name", "")
             provided = self.attribute(reference) if reference else value
@@ -253,7 +254,7 @@ class CallFacts:
         outer = self._functions.call_facts_of(call.scope)
         return outer._is_set(provided.ref_attr_name) if outer and outer.calls else True
 
-    def _attribute_of(self, call: CallSite, name: str) -> Any:
+    def _attribute_of(self, call: CallSite, name: str) -> AttributeProto | None:
         """Return the AttributeProto of an attribute in one call, `ABSENT`, or `None` if it is unknown."""
         provided = call.node.attributes.get(name)
         if provided is not None and provided.ref_attr_name:
@@ -267,15 +268,17 @@ class CallFacts:
         return None if getattr(provided, "type", 0) in (GRAPH, GRAPHS) else provided
 
 
-def _comparable(attribute: Any) -> Any:
-    if attribute is None or attribute is ABSENT:
-        return attribute
+def _comparable(attribute: AttributeProto | None) -> Hashable:
+    if attribute is None:
+        return None
+    if attribute is ABSENT:
+        return "absent"
     bare = _renamed(attribute, "")
     bare.ClearField("doc_string")
     return serialize(bare)
 
 
-def _renamed(attribute: Any, name: str) -> Any:
+def _renamed(attribute: AttributeProto, name: str) -> AttributeProto:
     copy = type(attribute)()
     copy.CopyFrom(attribute)
     copy.name = name
@@ -294,7 +297,7 @@ def _small_constant(scope: InferenceScope, name: str) -> Hashable:
     return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
 
 
-_READERS: Mapping[CallFactKind, Callable[[InferenceScope, str], Any]] = {
+_READERS: Mapping[CallFactKind, Callable[[InferenceScope, str], Hashable]] = {
     "type": lambda scope, name: scope.element_type(name),
     "rank": lambda scope, name: scope.rank(name),
     "constant": _small_constant,

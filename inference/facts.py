@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar
 
-from opshift.model.graphs import NodeRecord
+from opshift.model.graphs import ContainerProto, NodeRecord
+from opshift.model.messages import GraphProto, NodeProto, SparseTensorProto, TensorProto
 from opshift.model.node import Node, Tensor
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
+
+FactT = TypeVar("FactT")
 
 
 class Facts(Protocol):
@@ -27,7 +30,7 @@ class Facts(Protocol):
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
 
-    def nested_shape(self, graph: Any, name: str) -> Shape | None:
+    def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
 
     def constant(self, name: str) -> Tensor | None:
@@ -54,8 +57,8 @@ class Producer(NamedTuple):
 class InferenceScope(Facts, Protocol):
     """Members of `Scope` that inference uses."""
 
-    container: Any
-    owner: Any
+    container: ContainerProto
+    owner: NodeProto | None
     registry: Registry
     emitted: list[tuple[Node, int]]
 
@@ -71,7 +74,7 @@ class InferenceScope(Facts, Protocol):
     def has_plain_nodes(self) -> bool:
         """Whether nodes depend on their NodeProto alone, not on calls of a function."""
 
-    def child(self, graph: Any) -> InferenceScope:
+    def child(self, graph: GraphProto) -> InferenceScope:
         """Return the scope of a subgraph of a node."""
 
     def is_local(self, name: str) -> bool:
@@ -83,10 +86,10 @@ class InferenceScope(Facts, Protocol):
     def is_input_or_initializer(self, name: str) -> bool:
         """Return whether the value is an input or initializer."""
 
-    def initializer(self, name: str) -> Any:
+    def initializer(self, name: str) -> TensorProto | None:
         """Return the TensorProto of an initializer of this graph, or `None`."""
 
-    def sparse_initializer(self, name: str) -> Any:
+    def sparse_initializer(self, name: str) -> SparseTensorProto | None:
         """Return the SparseTensorProto of an initializer of this graph, or `None`."""
 
     def producer(self, name: str) -> Producer | None:
@@ -101,7 +104,7 @@ class InferenceScope(Facts, Protocol):
     def node_of(self, line: NodeRecord) -> Node:
         """Return the view of a recorded node of this scope."""
 
-    def proto_of(self, line: NodeRecord) -> Any:
+    def proto_of(self, line: NodeRecord) -> NodeProto:
         """Return the NodeProto of a record."""
 
     def declared_type(self, name: str) -> str | None:
@@ -114,6 +117,6 @@ class InferenceScope(Facts, Protocol):
         """Return the rank of a value without inference over nodes."""
 
     def infer_call(
-        self, line: NodeRecord, fact: Callable[[InferenceScope, str], Any]
-    ) -> Sequence[Any] | None:
+        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+    ) -> Sequence[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.inference.call_facts import CallFacts, CallSite
-from opshift.inference.facts import InferenceScope, Producer
+from opshift.inference.facts import FactT, InferenceScope, Producer
 from opshift.inference.propagation import FactKind, InferenceCache
-from opshift.inference.scope import Scope
+from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
-from opshift.model.graphs import node_label
+from opshift.model.graphs import ContainerProto, node_label
+from opshift.model.messages import GraphProto, ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import (
     LocalFunction,
@@ -43,7 +44,7 @@ class FunctionTable:
         InvalidModel: two functions have the same identity.
     """
 
-    def __init__(self, model: Any, registry: Registry) -> None:
+    def __init__(self, model: ModelProto, registry: Registry) -> None:
         self.protos = tuple(model.functions)
         self._model = model
         self._registry = registry
@@ -59,7 +60,7 @@ class FunctionTable:
                 )
         self._names = frozenset((each.domain, each.name) for each in self._index)
 
-    def find(self, node: Any) -> int | None:
+    def find(self, node: NodeProto | Node) -> int | None:
         """Return the position of the function that a NodeProto or Node calls; `None` if it is not a call."""
         domain = canonical_domain(node.domain)
         if (domain, node.op_type) not in self._names:
@@ -74,7 +75,7 @@ class FunctionTable:
         """Return whether a function with this domain and name exists, with any overload."""
         return (canonical_domain(domain), op_type) in self._names
 
-    def find_call(self, proto: Any, scope: Scope) -> tuple[int, CallSite] | None:
+    def find_call(self, proto: NodeProto, scope: Scope) -> tuple[int, CallSite] | None:
         """Return the position of the called function, and the call; `None` if the node is an operator.
 
         Raises:
@@ -96,7 +97,7 @@ class FunctionTable:
                 raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
         return index, CallSite(Node.from_proto(proto), proto, scope)
 
-    def _raise_unknown(self, proto: Any, site: str) -> None:
+    def _raise_unknown(self, proto: NodeProto, site: str) -> None:
         named = (canonical_domain(proto.domain), proto.op_type)
         overloads = ", ".join(repr(each.overload) for each in self._index if each[:2] == named)
         reason = f"no function {'.'.join(named)} has overload {proto.overload!r}"
@@ -117,11 +118,18 @@ class FunctionTable:
         self.undefined_operators.setdefault(domain, set()).add(f"{function.name}_{number}")
         return f"{function.name}_{number}"
 
-    def scope(self, *arguments: Any) -> CallScope:
+    def scope(
+        self,
+        container: ContainerProto,
+        opsets: Mapping[str, int],
+        registry: Registry,
+        operator_statuses: dict[str, OperatorStatus],
+        parent: Scope | None = None,
+    ) -> CallScope:
         """Return a scope of this model; the arguments are those of `Scope`."""
-        found = CallScope(*arguments)
-        found.functions = self
-        return found
+        scope = CallScope(container, opsets, registry, operator_statuses, parent)
+        scope.functions = self
+        return scope
 
     def opsets(self, index: int) -> dict[str, int]:
         """Return the opset imports of a function; the model's if the function has none."""
@@ -135,8 +143,8 @@ class FunctionTable:
         return scope.call_facts if isinstance(scope, CallScope) else None
 
     def infer_outputs(
-        self, proto: Any, scope: InferenceScope, fact: Callable[[InferenceScope, str], Any]
-    ) -> list[Any] | None:
+        self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
+    ) -> list[FactT | None] | None:
         """Return one fact per output of the function that a node calls, specific to this call.
 
         Returns:
@@ -190,7 +198,7 @@ class CallScope(Scope):
     functions: FunctionTable
     call_facts: CallFacts | None = None
 
-    def child(self, graph: Any) -> Scope:
+    def child(self, graph: GraphProto) -> Scope:
         """Return the scope of a subgraph of a node."""
         found = super().child(graph)
         assert isinstance(found, CallScope)
@@ -219,7 +227,7 @@ class CallScope(Scope):
         # A function shadows the operator of the same name (IR specification, "Functions").
         return None if self.functions.has_name(op_type, domain) else super().operator(op_type, domain)
 
-    def inference_cache(self, kind: FactKind[Any]) -> InferenceCache:
+    def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return a new inference cache."""
         # The shared cache is keyed by op_type, which may be the name of a function in this model.
         return InferenceCache()
@@ -238,7 +246,9 @@ class CallScope(Scope):
         """Return whether a node calls a function."""
         return self.functions.find(self.proto_of(line)) is not None
 
-    def infer_call(self, line: NodeRecord, fact: Callable[[InferenceScope, str], Any]) -> list[Any] | None:
+    def infer_call(
+        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+    ) -> list[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
         return self.functions.infer_outputs(self.proto_of(line), self, fact)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
 from opshift.inference.constants import SCALAR_ATTRIBUTES
 from opshift.inference.facts import InferenceScope
@@ -179,7 +178,7 @@ class _Context:
         self._node = node
         self._scope = scope
 
-    def attribute(self, name: str) -> Any:
+    def attribute(self, name: str) -> object:
         found = self._node.attribute(name)
         if found is not None:
             return found
@@ -187,7 +186,7 @@ class _Context:
         default = declared.default if declared else None
         return default.encode() if isinstance(default, str) else default
 
-    def constant(self, position: int) -> tuple[Any, ...] | None:
+    def constant(self, position: int) -> tuple[object, ...] | None:
         self.is_cacheable = False
         name = self._node.input(position)
         found = self._scope.constant(name) if name else None

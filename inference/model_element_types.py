@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
-from typing import Any
 
 from opshift.inference.infer_node import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
-from opshift.model.graphs import graphs_of, root_graphs
+from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
+from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.types import type_to_string
@@ -17,7 +17,7 @@ from opshift.registry.registry import Registry
 
 
 def element_types_of_model(
-    model: Any, registry: Registry, operators: Collection[tuple[str, str]]
+    model: ModelProto, registry: Registry, operators: Collection[tuple[str, str]]
 ) -> frozenset[str]:
     """Return every element type that values of known type can have, in any graph or function of the model.
 
@@ -43,7 +43,9 @@ def _operator_at(
 
 
 def _add_types(
-    containers: list[Any], operators: Mapping[tuple[str, str], OperatorVersion | None], found: set[str]
+    containers: list[ContainerProto],
+    operators: Mapping[tuple[str, str], OperatorVersion | None],
+    found: set[str],
 ) -> None:
     """Add the element types that occur in graphs or functions and in their subgraphs."""
     types_by_operator = {
@@ -96,10 +98,10 @@ def _types_of_output(node: Node, operator: OperatorVersion, output: Parameter) -
         yield from element_names(each)
 
 
-def _declared_types(container: Any) -> Iterator[str]:
+def _declared_types(container: ContainerProto) -> Iterator[str]:
     """Yield the element types that a graph or function declares for its values."""
     values = [*container.value_info]
-    if hasattr(container, "initializer"):
+    if is_graph(container):
         values += (*container.input, *container.output)
         numbers = {each.data_type for each in container.initializer}
         numbers |= {each.values.data_type for each in container.sparse_initializer}

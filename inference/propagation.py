@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple
 
-from opshift.inference.facts import InferenceScope
+from opshift.inference.facts import FactT, InferenceScope
 from opshift.model.graphs import NodeRecord
 from opshift.model.node import Node
 from opshift.model.node_key import MAX_KEYS, NodeKey, is_small_key, node_key_of
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-FactT = TypeVar("FactT")
 
 Link = int | None
 """Position of the input that shares its fact with the first output, `MAXIMUM`, or `None`."""

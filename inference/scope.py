@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.inference.constants import find_constant
-from opshift.inference.facts import InferenceScope, Producer
+from opshift.inference.facts import FactT, InferenceScope, Producer
 from opshift.inference.infer_node import RANKS, SHAPES, TYPES
 from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
-from opshift.model.graphs import Container, NodeRecord, graphs_of, mentioned_names
+from opshift.model.graphs import Container, ContainerProto, NodeRecord, graphs_of, mentioned_names
+from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor, Value
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import Shape
@@ -49,7 +50,7 @@ class Scope(Container):
 
     def __init__(
         self,
-        container: Any,
+        container: ContainerProto,
         opsets: Mapping[str, int],
         registry: Registry,
         operator_statuses: dict[str, OperatorStatus],
@@ -60,7 +61,7 @@ class Scope(Container):
         self.registry = registry
         self.parent = parent
         self.operator_statuses = operator_statuses
-        self.owner: Any = None
+        self.owner: NodeProto | None = None
         self.added_constants: dict[str, Tensor] = {}
         self.emitted: list[tuple[Node, int]] = []
         self.defined_names = self.predefined_names()
@@ -81,7 +82,7 @@ class Scope(Container):
     def _ranks(self) -> Propagation[int]:
         return Propagation(RANKS, self.node_records, self.inference_cache(RANKS))
 
-    def inference_cache(self, kind: FactKind[Any]) -> InferenceCache:
+    def inference_cache(self, kind: FactKind[FactT]) -> InferenceCache:
         """Return the inference cache for a kind of fact."""
         return inference_cache_for(kind, self.registry, self.opset_of(""))
 
@@ -94,7 +95,7 @@ class Scope(Container):
         """Store the node records that the survey read."""
         self.node_records = lines
 
-    def child(self, graph: Any) -> Scope:
+    def child(self, graph: GraphProto) -> Scope:
         """Return the scope of a subgraph of a node."""
         key = id(graph)  # stays unique, because the scope holds a reference to the graph
         if key not in self._children:
@@ -157,7 +158,7 @@ class Scope(Container):
             self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
         return self._operators[key]
 
-    def node(self, proto: Any) -> Node:
+    def node(self, proto: NodeProto) -> Node:
         """Return the view of a NodeProto as a node of this scope."""
         return self.with_call_facts(Node.from_proto(proto))
 
@@ -180,8 +181,8 @@ class Scope(Container):
         return False
 
     def infer_call(
-        self, line: NodeRecord, fact: Callable[[InferenceScope, str], Any]
-    ) -> Sequence[Any] | None:
+        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+    ) -> Sequence[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
         return None
 
@@ -205,7 +206,7 @@ class Scope(Container):
         """Return the rank of a value; `None` if it is unknown."""
         return self._ranks.fact_of(name, self)
 
-    def nested_shape(self, graph: Any, name: str) -> Shape | None:
+    def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a subgraph of a node."""
         return self.child(graph).shape(name)
 

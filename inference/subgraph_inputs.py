@@ -5,9 +5,9 @@ They are inferred only for bodies that do not declare them.
 
 from __future__ import annotations
 
-from typing import Any
-
 from opshift.inference.facts import InferenceScope
+from opshift.model.graphs import is_graph
+from opshift.model.messages import NodeProto
 from opshift.model.node import Node
 from opshift.model.types import Shape
 
@@ -46,11 +46,12 @@ def subgraph_input_shape(body: InferenceScope, name: str) -> Shape | None:
 
 
 def _position(body: InferenceScope, name: str) -> int | None:
-    inputs = enumerate(body.container.input)
+    graph = body.container
+    inputs = enumerate(graph.input) if is_graph(graph) else ()
     return next((position for position, value in inputs if value.name == name), None)
 
 
-def _outer_value(body: InferenceScope, holder: Any, position: int) -> str:
+def _outer_value(body: InferenceScope, holder: NodeProto, position: int) -> str:
     """Return the value of the enclosing graph that is passed to a body input."""
     index = position + (holder.op_type == "Scan" and body.opset_of("") == BATCHED_SCAN_OPSET)
     return str(holder.input[index]) if index < len(holder.input) else ""

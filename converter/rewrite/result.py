@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import MutableSequence, Sequence
+from typing import Any, NamedTuple, Protocol, TypeGuard
 
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
-from opshift.model.messages import NodeProto
+from opshift.model.messages import AttributeProto, GraphProto, NodeProto, ValueInfoProto
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
@@ -173,7 +173,7 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
             del proto.attribute[index]
 
 
-def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, origin: NodeProto) -> None:
+def _add_attribute(proto: NodeProto, name: str, value: object, written: Emission, origin: NodeProto) -> None:
     attribute = proto.attribute.add()
     if _is_message(value):
         attribute.CopyFrom(_converted_attribute(value, origin))
@@ -182,22 +182,24 @@ def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, o
         _write_attribute(attribute, name, value, written, origin)
 
 
-def _replace_names(field: Any, values: Sequence[str]) -> None:
+def _replace_names(field: MutableSequence[str], values: Sequence[str]) -> None:
     del field[:]
     field.extend(values)
 
 
-def _is_message(value: Any) -> bool:
+def _is_message(value: object) -> TypeGuard[AttributeProto]:
     return hasattr(value, "ref_attr_name")
 
 
-def _converted_attribute(value: Any, origin: Any) -> Any:
+def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeProto:
     if not any(graphs_in(value)):
         return value
     return next((each for each in origin.attribute if each.name == value.name), value)
 
 
-def _write_attribute(attribute: Any, name: str, value: Any, written: Emission, origin: Any) -> None:
+def _write_attribute(
+    attribute: AttributeProto, name: str, value: Any, written: Emission, origin: NodeProto
+) -> None:
     kind = ATTRIBUTE_TYPES[written.operator.attributes[name].type]
     attribute.name = name
     attribute.type = kind.number
@@ -213,7 +215,7 @@ def _write_attribute(attribute: Any, name: str, value: Any, written: Emission, o
         setattr(attribute, kind.field, _encoded(value))
 
 
-def _fill_graph(proto: Any, written: EmittedGraph, origin: Any) -> None:
+def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> None:
     """Fill an empty GraphProto from an emitted graph, with the subgraph of the model that it contains."""
     inner = None
     if written.graph.embedded is not None:
@@ -235,10 +237,10 @@ def _fill_graph(proto: Any, written: EmittedGraph, origin: Any) -> None:
         fill_node(proto.node.add(), each, origin)
 
 
-def _write_value_info(proto: Any, value: Value) -> None:
+def _write_value_info(proto: ValueInfoProto, value: Value) -> None:
     proto.name = value.name
     fill_type(proto.type, value.type, value.dims)
 
 
-def _encoded(value: Any) -> Any:
+def _encoded(value: object) -> object:
     return value.encode() if isinstance(value, str) else value
