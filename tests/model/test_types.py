@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from onnx import TensorProto, TypeProto, helper
 
-from opshift.model.types import element_type_of, fill_type, shape_of
+from opshift.model.types import dims_of, element_type_of, fill_type, shape_of
 
 FLOAT, INT64, STRING = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING
 
@@ -77,3 +77,17 @@ def test_writes_types(text: str, shape: tuple[int | None, ...] | None, expected:
     result = TypeProto()
     fill_type(result, text, shape)
     assert result == expected
+
+
+@pytest.mark.parametrize(
+    ("declared", "dims"),
+    [
+        pytest.param([], (), id="scalar"),
+        pytest.param([2, 0], (2, 0), id="fixed dimensions"),
+        pytest.param(["n", None], (None, None), id="symbolic and missing dimensions"),
+        pytest.param([-1, 3], (None, 3), id="unknown dimension written as -1"),
+    ],
+)
+def test_returns_known_dimensions(declared: list[Any], dims: tuple[int | None, ...]) -> None:
+    value = helper.make_tensor_value_info("x", TensorProto.FLOAT, declared)
+    assert dims_of(value.type.tensor_type.shape) == dims

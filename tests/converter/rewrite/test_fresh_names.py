@@ -101,10 +101,11 @@ def count_lines(count: int) -> int:
         lines += event == "line"
         return trace
 
+    previous = sys.gettrace()  # that of coverage
     sys.settrace(trace)
     try:
         for _ in range(count):
             names.fresh("const")
     finally:
-        sys.settrace(None)
+        sys.settrace(previous)
     return lines

@@ -1,9 +1,8 @@
-"""Downgrades of Mod, Round, IsInf, IsNaN, Sign, hyperbolic functions, Erf and Det below their first opset."""
+"""Downgrades of Mod and Round."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 import onnx
@@ -73,76 +72,3 @@ def test_expands_round(dtype: type, target: int) -> None:
         [*SPECIAL_VALUES, *halves, 0.49999997, -0.49999997, 2049, *LARGE_VALUES[dtype]], dtype
     )
     convert_and_check(_model("Round", 11, dtype, data), target, {"x0": data}, [np.rint(data)])
-
-
-@pytest.mark.parametrize("target", [7, 9])
-@pytest.mark.parametrize(
-    "attributes",
-    [
-        pytest.param({}, id="both signs"),
-        pytest.param({"detect_negative": 0}, id="positive only"),
-        pytest.param({"detect_positive": 0}, id="negative only"),
-        pytest.param({"detect_positive": 0, "detect_negative": 0}, id="neither"),
-    ],
-)
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_is_inf(dtype: type, attributes: dict[str, int], target: int) -> None:
-    data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max, np.finfo(dtype).min], dtype)
-    expected = (np.isposinf(data) & bool(attributes.get("detect_positive", 1))) | (
-        np.isneginf(data) & bool(attributes.get("detect_negative", 1))
-    )
-    model = _model("IsInf", 20, np.bool_, data, **attributes)
-    convert_and_check(model, target, {"x0": data}, [expected])
-
-
-@pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("dtype", FLOATS)
-def test_expands_is_nan(dtype: type, target: int) -> None:
-    data: Array = np.array([*SPECIAL_VALUES, np.finfo(dtype).max], dtype)
-    convert_and_check(_model("IsNaN", 9, np.bool_, data), target, {"x0": data}, [np.isnan(data)])
-
-
-@pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("dtype", [*FLOATS, *INTEGERS])
-def test_expands_sign(dtype: type, target: int) -> None:
-    low = -3 if dtype in FLOATS or np.iinfo(dtype).min else 0
-    extremes = [-math.inf, math.inf, 6e-8] if dtype in FLOATS else [np.iinfo(dtype).min, np.iinfo(dtype).max]
-    data: Array = np.array([low, 0, 1, 5, *extremes], dtype)
-    convert_and_check(_model("Sign", 9, dtype, data), target, {"x0": data}, [np.sign(data)])
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize(
-    ("op_type", "low", "high", "function"),
-    [
-        pytest.param("Sinh", -5, 5, np.sinh, id="hyperbolic sine"),
-        pytest.param("Cosh", -5, 5, np.cosh, id="hyperbolic cosine"),
-        pytest.param("Asinh", -50, 50, np.arcsinh, id="inverse hyperbolic sine"),
-        pytest.param("Acosh", 1, 50, np.arccosh, id="inverse hyperbolic cosine"),
-        pytest.param("Atanh", -0.99, 0.99, np.arctanh, id="inverse hyperbolic tangent"),
-        pytest.param("Erf", -4, 4, np.vectorize(math.erf), id="error function"),
-    ],
-)
-def test_refuses_inexact_functions_unless_approximate_is_allowed(
-    op_type: str, low: float, high: float, function: Callable[[Array], Array], dtype: type
-) -> None:
-    data: Array = np.linspace(low, high, 41).astype(dtype)
-    model = _model(op_type, 9, dtype, data)
-    assert refusal_of(model, 8).remedy == "allow 'approximate' if the model tolerates it"
-    result = convert_version(model, 7, allow="approximate")
-    assert_equal(run(result, {"x0": data}), [function(data).astype(dtype)])
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 4])
-def test_refuses_det_unless_approximate_is_allowed(size: int) -> None:
-    data: Array = np.random.default_rng(size).standard_normal((2, 3, size, size)).astype(np.float32)
-    model = _model("Det", 11, np.float32, data)
-    assert refusal_of(model, 10).remedy == "allow 'approximate' if the model tolerates it"
-    result = convert_version(model, 7, allow="approximate")
-    assert_equal(run(result, {"x0": data}), [np.linalg.det(data)], 1e-4)
-
-
-def test_refuses_det_of_large_matrices() -> None:
-    data: Array = np.ones((5, 5), np.float32)
-    reason = refusal_of(_model("Det", 11, np.float32, data), 10).reason
-    assert reason == "the size of the matrices in 'x0' must be known and between 1 and 4"

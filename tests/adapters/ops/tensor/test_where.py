@@ -1,4 +1,4 @@
-"""Where, OneHot, Compress, Scatter, Expand and ConstantOfShape below the opset that introduced them."""
+"""Where, OneHot and Compress below the opset that introduced them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper
 from support.conversion import convert_and_check, refusal_of
 from support.running import Array, build
 
@@ -138,70 +138,3 @@ def test_rewrites_compress_with_computed_condition(axis: int | None, target: int
     node = helper.make_node("Compress", ["x", "c"], ["y"], name="node", **attributes)
     expected = np.compress(feeds["c"], DATA, axis)
     convert_and_check(build([node], feeds, ["y"], 9), target, feeds, [expected])
-
-
-@pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("constant", [True, False], ids=["constant", "computed"])
-def test_rewrites_scatter(constant: bool, axis: int, target: int) -> None:
-    updates = -1 - RANDOM.random((2, 2, 3)).astype(np.float32)
-    indices: Array = RANDOM.permuted(np.tile(np.arange(DATA.shape[axis]), (2, 2, 3, 1)), axis=-1)[..., 0]
-    indices[...] = np.arange(updates.shape[axis]).reshape([-1 if dim == axis else 1 for dim in range(3)])
-    indices[0, 0, 0] = min(indices[0, 0, 0], DATA.shape[axis] - 1)
-    node = helper.make_node("Scatter", ["x", "i", "u"], ["y"], name="node", axis=axis)
-    feeds: dict[str, Array] = {"x": DATA, "u": updates}
-    index_input: dict[str, Array] = {"i": indices}
-    feeds |= {} if constant else index_input
-    model = build([node], feeds, ["y"], 9, initializers=index_input if constant else None)
-    expected = DATA.copy()
-    np.put_along_axis(
-        expected[tuple(slice(None if dim == axis else n) for dim, n in enumerate((2, 2, 3)))],
-        indices,
-        updates,
-        axis,
-    )
-    convert_and_check(model, target, feeds, [expected])
-
-
-@pytest.mark.parametrize("dtype", [*DTYPES, np.float64])
-@pytest.mark.parametrize(
-    ("shape", "target_shape"),
-    [
-        pytest.param((3, 1), (3, 4), id="one dimension"),
-        pytest.param((3, 1), (2, 1, 6), id="more dimensions"),
-        pytest.param((2, 3, 1), (4,), id="shape of lower rank"),
-        pytest.param((), (2, 2), id="scalar"),
-        pytest.param((2, 3), (1, 1), id="unchanged shape"),
-        pytest.param((2, 1), (2, 0), id="empty result"),
-    ],
-)
-@pytest.mark.parametrize(
-    ("known", "shapes"),
-    [
-        pytest.param(True, True, id="known"),
-        pytest.param(False, True, id="computed"),
-        pytest.param(False, False, id="unknown shapes"),
-    ],
-)
-def test_rewrites_expand(
-    shape: tuple[int, ...], target_shape: tuple[int, ...], dtype: type, known: bool, shapes: bool
-) -> None:
-    data: Array = np.asarray(RANDOM.integers(0, 2, shape)).astype(dtype)
-    shape_input: dict[str, Array] = {"s": np.array(target_shape, np.int64)}
-    feeds: dict[str, Array] = {"x": data} if known else {"x": data, **shape_input}
-    node = helper.make_node("Expand", ["x", "s"], ["y"], name="node")
-    outputs = {"y": _element_type(data)}
-    model = build([node], feeds, outputs, 8, initializers=shape_input if known else None, shapes=shapes)
-    convert_and_check(model, 7, feeds, [data * np.ones(target_shape, dtype)])
-
-
-@pytest.mark.parametrize("target", [7, 8])
-@pytest.mark.parametrize("shape", [(2, 3), (4,), (), (0, 2)])
-@pytest.mark.parametrize("value", [None, np.array([7], np.int32), np.array([True])])
-def test_rewrites_constant_of_shape(value: Array | None, shape: tuple[int, ...], target: int) -> None:
-    attributes = {} if value is None else {"value": numpy_helper.from_array(value)}
-    fill_value = np.zeros(1, np.float32) if value is None else value
-    feeds: dict[str, Array] = {"x": np.array(shape, np.int64)}
-    node = helper.make_node("ConstantOfShape", ["x"], ["y"], name="node", **attributes)
-    model = build([node], feeds, {"y": _element_type(fill_value)}, 9)
-    convert_and_check(model, target, feeds, [np.full(shape, fill_value[0])])

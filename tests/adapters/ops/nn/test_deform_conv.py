@@ -1,0 +1,54 @@
+"""Downgrade of DeformConv to gathers from a pixel table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from support.conversion import convert_and_check
+from support.running import Array, build
+
+RANDOM = np.random.default_rng(0)
+
+
+DEFORM_CONV_CASES: dict[str, tuple[dict[str, Any], int, int, bool]] = {
+    "plain": ({}, 1, 1, False),
+    "mask and bias": ({"pads": [1, 0, 1, 2]}, 1, 1, True),
+    "strides and dilations": ({"strides": [2, 1], "dilations": [1, 2], "pads": [1, 1, 1, 1]}, 1, 1, False),
+    "groups": ({"pads": [1, 1, 1, 1]}, 2, 1, True),
+    "offset groups": ({"pads": [1, 1, 1, 1]}, 1, 2, True),
+    "groups and offset groups": ({"pads": [1, 1, 1, 1]}, 2, 4, False),
+}
+
+
+@pytest.mark.parametrize("target", [18, 11, 9, 7])
+@pytest.mark.parametrize(
+    ("attributes", "group", "offset_groups", "with_mask_and_bias"),
+    DEFORM_CONV_CASES.values(),
+    ids=DEFORM_CONV_CASES,
+)
+def test_downgrades_deform_conv(
+    attributes: dict[str, Any], group: int, offset_groups: int, with_mask_and_bias: bool, target: int
+) -> None:
+    data = RANDOM.standard_normal((2, 4, 6, 7)).astype(np.float32)
+    weight = RANDOM.standard_normal((6, 4 // group, 2, 3)).astype(np.float32)
+    pads, strides = attributes.get("pads", [0] * 4), attributes.get("strides", [1, 1])
+    dilations = attributes.get("dilations", [1, 1])
+    output_shape = [
+        (data.shape[2 + i] + pads[i] + pads[i + 2] - (weight.shape[2 + i] - 1) * dilations[i] - 1)
+        // strides[i]
+        + 1
+        for i in range(2)
+    ]
+    offset = RANDOM.uniform(-2, 2, (2, offset_groups * 12, *output_shape)).astype(np.float32)
+    feeds: dict[str, Array] = {"x": data, "w": weight, "o": offset}
+    inputs = ["x", "w", "o"]
+    if with_mask_and_bias:
+        feeds |= {"b": np.arange(6, dtype=np.float32)}
+        feeds |= {"m": RANDOM.uniform(0, 1, (2, offset_groups * 6, *output_shape)).astype(np.float32)}
+        inputs += ["b", "m"]
+    attributes = {**attributes, "group": group, "offset_group": offset_groups}
+    node = helper.make_node("DeformConv", inputs, ["y"], name="node", **attributes)
+    convert_and_check(build([node], feeds, ["y"], 19), target, feeds, tolerance=1e-4)
