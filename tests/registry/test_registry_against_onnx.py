@@ -442,9 +442,9 @@ def test_reports_a_changed_published_version_without_writing(
     path = tmp_path / "ai.onnx" / "Softmax.yaml"
     path.parent.mkdir()
     text = (OPSETS / "ai.onnx" / "Softmax.yaml").read_text("utf-8")
-    start = text.index("- since_version: 13")
-    assert original in text[start:]
-    path.write_text(text[:start] + text[start:].replace(original, changed), "utf-8")
+    version = text[text.index("- since_version: 13") :].partition("\n- since_version")[0]
+    assert original in version
+    path.write_text(text.replace(version, version.replace(original, changed)), "utf-8")
     before = path.read_bytes()
     assert import_all(tmp_path, False) == 1
     lines = _printed_lines(capsys)
