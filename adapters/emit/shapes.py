@@ -46,6 +46,17 @@ def round_to_float32(number: float) -> float:
     return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
+def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | None:
+    """Return the shape to which values broadcast as in NumPy, or `None` if a dimension is unknown."""
+    shapes = [out.known_shape(name) for name in names]
+    known = [shape for shape in shapes if shape is not None]
+    if len(known) < len(shapes):
+        return None
+    rank = max(map(len, known))
+    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
+    return tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
+
+
 def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
     """Return one dimension of a value; it is computed if it is unknown."""
     shape = out.shape(value)

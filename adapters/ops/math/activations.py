@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.expression import Expression
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -53,27 +54,17 @@ def expand_swiglu(node: Node, out: Rewriter) -> None:
 
 @adapter("Gelu", 20, 19)
 def expand_gelu(node: Node, out: Rewriter) -> None:
-    """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested."""
-    data = node.inputs[0]
-    element_type = out.element_type(data)
-    is_tanh = node.attribute("approximate", b"none") == b"tanh"
-    term = _tanh_term(data, element_type, out) if is_tanh else _erf_term(data, element_type, out)
-    gate = out.emit("Add", [term, out.constant(1.0, element_type)])
-    half = out.emit("Mul", [data, out.constant(0.5, element_type)])
-    out.emit("Mul", [half, gate], node.outputs)
+    """Rewrite as `0.5 * x * (1 + erf(x / sqrt(2)))`, or with the tanh approximation if it is requested.
 
-
-def _tanh_term(data: str, element_type: str, out: Rewriter) -> str:
-    """Return `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`."""
-    cube = out.emit("Mul", [data, out.emit("Mul", [data, data])])
-    polynomial = out.emit("Add", [data, out.emit("Mul", [cube, out.constant(0.044715, element_type)])])
-    return out.emit(
-        "Tanh", [out.emit("Mul", [polynomial, out.constant(math.sqrt(2 / math.pi), element_type)])]
-    )
-
-
-def _erf_term(data: str, element_type: str, out: Rewriter) -> str:
-    return out.emit("Erf", [out.emit("Mul", [data, out.constant(math.sqrt(0.5), element_type)])])
+    The approximation replaces the error function by `tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))`.
+    """
+    x = Expression(node.inputs[0], out.element_type(node.inputs[0]), out)
+    if node.attribute("approximate", b"none") == b"tanh":
+        term = ((x + x * (x * x) * 0.044715) * math.sqrt(2 / math.pi)).apply("Tanh")
+    else:
+        term = (x * math.sqrt(0.5)).apply("Erf")
+    gate = term + 1.0
+    out.emit("Mul", [(x * 0.5).name, gate.name], node.outputs)
 
 
 @adapter("ThresholdedRelu", 10, 1)

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
-from opshift.adapters.emit.shapes import reshape
-from opshift.model.element_types import BY_NAME
+from opshift.adapters.emit.arithmetic import fold
+from opshift.adapters.emit.shapes import broadcast_shape, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -71,15 +71,15 @@ def add_broadcast_attributes(node: Node, out: Rewriter) -> None:
     shapes = out.shape(first), out.shape(second)
     if first == second:
         out.replace(node)
-    elif broadcast := find_legacy_broadcast(*shapes):
+    elif broadcast := _find_legacy_broadcast(*shapes):
         _broadcast_second(node, node.op_type, (first, second), broadcast, out)
-    elif (swapped := find_legacy_broadcast(shapes[1], shapes[0])) and node.op_type in SWAPPED_OPERATORS:
+    elif (swapped := _find_legacy_broadcast(shapes[1], shapes[0])) and node.op_type in SWAPPED_OPERATORS:
         _broadcast_second(node, SWAPPED_OPERATORS[node.op_type], (second, first), swapped, out)
     else:
-        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
+        out.replace(node, inputs=_tile_to_common_shape(node.inputs, out))
 
 
-def find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
+def _find_legacy_broadcast(first: Shape | None, second: Shape | None) -> LegacyBroadcast | None:
     """Return the attributes `broadcast` and `axis` that broadcast the second input to the first, or `None`.
 
     Without the ones at either end, its dimensions must be consecutive dimensions of the first.
@@ -111,42 +111,23 @@ def _broadcast_second(
     out.replace(node, op_type=op_type, inputs=(first, second), attributes=broadcast.attributes)
 
 
-def tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
+def _tile_to_common_shape(names: Sequence[str], out: Rewriter) -> list[str]:
     """Tile values to the shape that they broadcast to.
 
     Raises:
         CannotConvert: a dimension is unknown.
     """
-    shapes = [out.shape(name) for name in names]
-    common = broadcast_shape(shapes)
+    common = broadcast_shape(names, out)
     if common is None:
         raise CannotConvert(
             f"the shapes of {', '.join(map(repr, names))} must be fully known to broadcast them "
             "before opset 7",
             remedy="add a value_info for each",
         )
-    return [
-        tile_to_shape(name, _static_shape(shape) or (), common, out)
-        for name, shape in zip(names, shapes, strict=True)
-    ]
+    return [_tile_to_shape(name, out.known_shape(name) or (), common, out) for name in names]
 
 
-def broadcast_shape(shapes: Sequence[Shape | None]) -> tuple[int, ...] | None:
-    """Return the NumPy broadcast of shapes, or `None` if a dimension is unknown."""
-    known = [static for shape in shapes if (static := _static_shape(shape)) is not None]
-    if len(known) != len(shapes):
-        return None
-    rank = max(len(shape) for shape in known)
-    padded = [(1,) * (rank - len(shape)) + shape for shape in known]
-    return tuple(next((dim for dim in dims if dim != 1), 1) for dims in zip(*padded, strict=True))
-
-
-def _static_shape(shape: Shape | None) -> tuple[int, ...] | None:
-    known = tuple(dim for dim in shape or () if dim is not None)
-    return known if shape is not None and len(known) == len(shape) else None
-
-
-def tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
+def _tile_to_shape(name: str, shape: tuple[int, ...], full: tuple[int, ...], out: Rewriter) -> str:
     """Tile a value of a known shape to another shape."""
     if shape == full:
         return name
@@ -190,15 +171,12 @@ def restrict_slope(node: Node, out: Rewriter) -> None:
     non_unit = [i for i, dim in enumerate(shape) if dim != 1]
     channel = len(shape) + 1 - rank if rank is not None and rank > 1 else None
     if not non_unit or non_unit == [channel]:
-        out.replace(node, inputs=[data, _flatten_slope(slope, shape, out)])
+        flat_slope = slope if len(shape) == 1 else reshape(slope, (-1,), out, opset=5)
+        out.replace(node, inputs=[data, flat_slope])
     else:
         negative = out.emit("Relu", [out.emit("Neg", [data])], opset=7)
         below = out.emit("Mul", [negative, slope], opset=7)
         out.emit("Sub", [out.emit("Relu", [data], opset=7), below], node.outputs, opset=7)
-
-
-def _flatten_slope(slope: str, shape: tuple[int | None, ...], out: Rewriter) -> str:
-    return slope if len(shape) == 1 else reshape(slope, (-1,), out, opset=5)
 
 
 @adapter(("Sum", "Mean"), 8, 6)
@@ -247,10 +225,10 @@ def equalize_input_shapes(node: Node, out: Rewriter) -> None:
     require_supported_types(node, out)
     if _have_equal_shapes(node, out):
         out.replace(node)
-    elif broadcast_shape([out.shape(name) for name in node.inputs]) is None:
+    elif broadcast_shape(node.inputs, out) is None:
         out.replace(node, inputs=_broadcast_by_adding_zeros(node.inputs, out))
     else:
-        out.replace(node, inputs=tile_to_common_shape(node.inputs, out))
+        out.replace(node, inputs=_tile_to_common_shape(node.inputs, out))
 
 
 def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]:
@@ -258,11 +236,10 @@ def _broadcast_by_adding_zeros(names: Sequence[str], out: Rewriter) -> list[str]
 
     Adding -0.0 changes no number, not even the sign of a zero.
     """
-    number = BY_NAME[out.element_type(names[0])].number
-    total = ""
-    for name in (each for each in names if out.shape(each) != ()):
-        # No value is less than itself, NaN included: this yields False in the shape of the input.
-        always_false = out.emit("Less", [name, name], opset=7)
-        zeros = out.emit("Neg", [out.emit("Cast", [always_false], opset=6, to=number)], opset=6)
-        total = out.emit("Add", [total, zeros], opset=7) if total else zeros
-    return [out.emit("Add", [name, total], opset=7) for name in names]
+    element_type = out.element_type(names[0])
+    out = out.for_opset(7)
+    # No value is less than itself, NaN included: this yields False in the shape of the input.
+    always_false = (out.emit("Less", [name, name]) for name in names if out.shape(name) != ())
+    zeros = (out.emit("Neg", [out.cast(each, element_type, opset=6)], opset=6) for each in always_false)
+    total = fold("Add", zeros, out)
+    return [out.emit("Add", [name, total]) for name in names]

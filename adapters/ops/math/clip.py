@@ -53,7 +53,11 @@ def clip_integers(node: Node, out: Rewriter) -> None:
     elif element_type in ("int32", "uint32"):
         _apply_bounds(node, out, lambda value, bound, spec: out.emit(spec[1], [value, bound], opset=12))
     elif element_type in ("int64", "uint64"):
-        _apply_bounds(node, out, lambda value, bound, spec: _select(value, bound, spec[2], out))
+        _apply_bounds(
+            node,
+            out,
+            lambda value, bound, spec: out.emit("Where", [out.emit(spec[2], [value, bound]), bound, value]),
+        )
     else:
         require_supported_types(node, out)
         out.replace(node)
@@ -100,10 +104,6 @@ def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, Bo
         bound = node.input(int(spec[3]))
         value = apply_bound(value, bound, spec) if bound else value
     out.emit("Identity", [value], node.outputs)
-
-
-def _select(value: str, bound: str, comparison: str, out: Rewriter) -> str:
-    return out.emit("Where", [out.emit(comparison, [value, bound]), bound, value])
 
 
 def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:

@@ -6,6 +6,7 @@ from itertools import permutations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.cast import cast
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
@@ -32,19 +33,14 @@ def expand_det(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(data)
     value = data if element_type in ("float", "double") else cast(data, "float", out)
     rank = len(shape)
-    rows = [_gather_index(value, row, rank - 2, out) for row in range(size)]
-    elements = [[_gather_index(row, column, rank - 2, out) for column in range(size)] for row in rows]
+    indices = [out.int64(index) for index in range(size)]
+    rows = [out.emit("Gather", [value, index], axis=rank - 2) for index in indices]
+    elements = [[out.emit("Gather", [row, index], axis=rank - 2) for index in indices] for row in rows]
     total = ""
     for permutation in permutations(range(size)):
-        product = elements[0][permutation[0]]
-        for row in range(1, size):
-            product = out.emit("Mul", [product, elements[row][permutation[row]]])
+        product = fold("Mul", (elements[row][column] for row, column in enumerate(permutation)), out)
         total = out.emit("Sub" if _is_odd(permutation) else "Add", [total, product]) if total else product
     cast(total, element_type, out, node.outputs)
-
-
-def _gather_index(value: str, index: int, axis: int, out: Rewriter) -> str:
-    return out.emit("Gather", [value, out.int64(index)], axis=axis)
 
 
 def _is_odd(permutation: tuple[int, ...]) -> bool:

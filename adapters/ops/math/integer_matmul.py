@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter, rename_output
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -37,34 +37,24 @@ def expand_matmul_integer(node: Node, out: Rewriter) -> None:
 
 
 def _subtract_zero_point(name: str, zero_point: str, out: Rewriter) -> str:
-    value = _to_float(name, out)
-    return (
-        out.emit("Sub", [value, _to_float(zero_point, out)], opset=ARITHMETIC_OPSET) if zero_point else value
-    )
-
-
-def _to_float(name: str, out: Rewriter) -> str:
-    return cast(name, "float", out)
+    value = cast(name, "float", out)
+    if not zero_point:
+        return value
+    return out.emit("Sub", [value, cast(zero_point, "float", out)], opset=ARITHMETIC_OPSET)
 
 
 def _as_column(name: str, out: Rewriter) -> str:
     """Unsqueeze scales or zero points per row of the first factor to a column."""
     if not name or out.shape(name) in ((), (1,)):
         return name
-    out.rank(name)
     # A scale or zero point of rank 2 is a column already.
-    return (
-        out.emit("Unsqueeze", [name], opset=CLIP_OPSET, axes=[out.rank(name)])
-        if out.rank(name) == 1
-        else name
-    )
+    return out.emit("Unsqueeze", [name], opset=CLIP_OPSET, axes=[1]) if out.rank(name) == 1 else name
 
 
 def _exact_product(first: str, second: str, terms: int, product: Product, out: Rewriter) -> str:
     """Return the exact product of two values as int32, computed in parts whose sums float represents."""
-    int32 = BY_NAME["int32"].number
     if terms * MAX_DIFFERENCE * MAX_DIFFERENCE <= MAX_EXACT_INTEGER:
-        return out.emit("Cast", [product(first, second)], opset=CLIP_OPSET, to=int32)
+        return out.cast(product(first, second), "int32", opset=CLIP_OPSET)
     if terms * MAX_DIFFERENCE * DIGIT_BASE > MAX_EXACT_INTEGER:
         raise CannotConvert(
             f"each element is a sum of {terms} products, which float may not represent exactly"
@@ -75,19 +65,16 @@ def _exact_product(first: str, second: str, terms: int, product: Product, out: R
     low = out.emit(
         "Sub", [second, out.emit("Mul", [high, base], opset=ARITHMETIC_OPSET)], opset=ARITHMETIC_OPSET
     )
-    upper, lower = (
-        out.emit("Cast", [product(first, part)], opset=CLIP_OPSET, to=int32) for part in (high, low)
-    )
+    upper, lower = (out.cast(product(first, part), "int32", opset=CLIP_OPSET) for part in (high, low))
     raised = out.emit("Mul", [upper, out.constant(DIGIT_BASE, "int32")], opset=ARITHMETIC_OPSET)
     return out.emit("Add", [raised, lower], opset=ARITHMETIC_OPSET)
 
 
 def _matmul_terms(first: str, second: str, out: Rewriter) -> int:
     """Return the number of products that are summed for each element."""
-    first_shape, second_shape = out.shape(first), out.shape(second)
-    count = first_shape[-1] if first_shape else None
-    if count is None and second_shape:
-        count = second_shape[-2] if len(second_shape) > 1 else second_shape[0]
+    count = out.known_dimension(first, -1)
+    if count is None:
+        count = out.known_dimension(second, 0 if out.known_rank(second) == 1 else -2)
     return _require_known(count, first)
 
 
@@ -123,10 +110,7 @@ def _per_channel(name: str, weight: str, out: Rewriter) -> str:
 
 def _conv_terms(weight: str, out: Rewriter) -> int:
     shape = out.shape(weight)
-    count = 1
-    for dim in shape[1:] if shape else (None,):
-        count *= _require_known(dim, weight)
-    return count
+    return prod(_require_known(dim, weight) for dim in (shape[1:] if shape else (None,)))
 
 
 def _conv(node: Node, out: Rewriter) -> Product:
@@ -145,7 +129,7 @@ def cast_scales_to_float(node: Node, out: Rewriter) -> None:
     inputs = list(node.inputs)
     for position in (1, 4, 6):
         if out.element_type(inputs[position]) != "float":
-            inputs[position] = _to_float(inputs[position], out)
+            inputs[position] = cast(inputs[position], "float", out)
     out.replace(node, inputs=inputs)
 
 
@@ -163,9 +147,9 @@ def expand_qlinear_matmul(node: Node, out: Rewriter) -> None:
 def _requantize(total: str, factor: str, zero: str, node: Node, out: Rewriter) -> None:
     """Scale, round half to even, add the zero point and saturate."""
     result_type = out.element_type(zero)
-    scaled = out.emit("Mul", [_to_float(total, out), factor], opset=ARITHMETIC_OPSET)
+    scaled = out.emit("Mul", [cast(total, "float", out), factor], opset=ARITHMETIC_OPSET)
     rounded = out.emit("Round", [scaled], opset=ROUND_OPSET)
-    shifted = out.emit("Add", [rounded, _to_float(zero, out)], opset=ARITHMETIC_OPSET)
+    shifted = out.emit("Add", [rounded, cast(zero, "float", out)], opset=ARITHMETIC_OPSET)
     low, high = INTEGER_RANGES[result_type]
     bounded = out.emit("Clip", [shifted], opset=CLIP_OPSET, min=float(low), max=float(high))
     out.cast(bounded, result_type, node.outputs, opset=CLIP_OPSET)

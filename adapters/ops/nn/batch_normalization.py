@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
-from opshift.adapters.emit.shapes import reshape
+from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape, shape_tensor
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
@@ -173,12 +173,10 @@ def _emit_running_statistic(node: Node, position: int, current: str, out: Rewrit
 def repeat_scale_and_bias(node: Node, out: Rewriter) -> None:
     """Repeat `scale` and `bias`, which had one value per group, for each channel."""
     data, scale, bias = node.inputs
-    stash_type = _stash_type(out.element_type(data))
+    stash_type = STASH_TYPES[out.element_type(data)]
     groups = node.attribute("num_groups")
-    shape = out.shape(data)
-    channels = shape[1] if shape and len(shape) > 1 else None
     attributes = {**node.attributes, **({"stash_type": stash_type} if stash_type else {})}
-    repeated = [_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias)]
+    repeated = [_repeat_per_channel(name, groups, data, out) for name in (scale, bias)]
     out.replace(node, inputs=[data, *repeated], attributes=attributes)
 
 
@@ -194,35 +192,25 @@ def expand_channel_scaled_group_normalization(node: Node, out: Rewriter) -> None
 def expand_group_scaled_group_normalization(node: Node, out: Rewriter) -> None:
     """Rewrite as InstanceNormalization over the groups, then scale channels by the values of their group."""
     data, scale, bias = node.inputs
-    shape = out.shape(data)
-    channels = shape[1] if shape and len(shape) > 1 else None
     groups = node.attribute("num_groups")
-    scale, bias = (_repeat_per_channel(name, groups, channels, data, out) for name in (scale, bias))
+    scale, bias = (_repeat_per_channel(name, groups, data, out) for name in (scale, bias))
     _scale_channels(node, _normalize_groups(node, out.element_type(data), out), scale, bias, out)
 
 
-def _stash_type(element_type: str) -> int | None:
-    return STASH_TYPES[element_type]
-
-
-def _repeat_per_channel(name: str, groups: int, channels: int | None, data: str, out: Rewriter) -> str:
+def _repeat_per_channel(name: str, groups: int, data: str, out: Rewriter) -> str:
     """Repeat each value of a group for every channel of the group."""
-    tensor = out.constant_value(name)
+    tensor, channels = out.constant_value(name), out.known_dimension(data, 1)
     if tensor is not None and channels is not None:
         values = tuple(value for value in tensor.values for _ in range(channels // groups))
         return out.tensor(Tensor(tensor.element_type, (len(values),), values))
     column = reshape(name, (-1, 1), out)
-    expanded = out.emit("Expand", [column, _repeated_shape(groups, channels, data, out)])
+    size: Dimension
+    if channels is None:
+        size = out.emit("Div", [computed_dimension(data, 1, out), out.int64([groups])])
+    else:
+        size = channels // groups
+    expanded = out.emit("Expand", [column, shape_tensor((1, size), out)])
     return reshape(expanded, (-1,), out)
-
-
-def _repeated_shape(groups: int, channels: int | None, data: str, out: Rewriter) -> str:
-    """Return the shape (1, channels per group)."""
-    if channels is not None:
-        return out.int64([1, channels // groups])
-    count = out.emit("Gather", [out.emit("Shape", [data]), out.int64([1])], axis=0)
-    size = out.emit("Div", [count, out.int64([groups])])
-    return out.emit("Concat", [out.int64([1]), size], axis=0)
 
 
 def _scale_channels(node: Node, normalized: str, scale: str, bias: str, out: Rewriter) -> None:

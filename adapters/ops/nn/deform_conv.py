@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
@@ -41,7 +41,7 @@ class DeformConvShapes(NamedTuple):
     @property
     def kernel_elements(self) -> int:
         """Return the number of elements of the kernel."""
-        return _element_count(self.kernel)
+        return prod(self.kernel)
 
 
 @adapter("DeformConv", 19, 18)
@@ -119,7 +119,7 @@ def _taps(coordinate: str, size: int, element_type: str, out: Rewriter) -> list[
 def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, out: Rewriter) -> None:
     """Multiply the kernel by the gathered elements of each window, group by group."""
     terms = shapes.channels // shapes.group * shapes.kernel_elements
-    windows = _element_count(shapes.output_sizes)
+    windows = prod(shapes.output_sizes)
     shape = out.int64([shapes.images, shapes.group, terms, windows])
     grouped = out.emit("Reshape", [columns, shape])
     kernel_shape = out.int64([shapes.group, shapes.filters // shapes.group, terms])
@@ -133,10 +133,3 @@ def _convolve(node: Node, columns: str, weight: str, shapes: DeformConvShapes, o
     column = out.int64([-1, *[1] * len(shapes.output_sizes)])
     bias = out.emit("Reshape", [node.input(3), column])
     out.emit("Add", [image, bias], node.outputs)
-
-
-def _element_count(sizes: Sequence[int]) -> int:
-    count = 1
-    for size in sizes:
-        count *= size
-    return count

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from math import prod
 
 from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.ops.nn.pooling_windows import Placed, pads_attribute
 from opshift.model.node import Node, Tensor
 
@@ -36,11 +38,8 @@ def _data_elements(placed: Placed, start: int) -> list[int]:
 def _gather_and_combine(
     op_type: str, data: str, axis: int, columns: Sequence[Sequence[int]], out: Rewriter
 ) -> str:
-    total = ""
-    for column in columns:
-        part = out.emit("Gather", [data, out.int64(column)], axis=axis)
-        total = out.emit(op_type, [total, part]) if total else part
-    return total
+    parts = (out.emit("Gather", [data, out.int64(column)], axis=axis) for column in columns)
+    return fold(op_type, parts, out)
 
 
 def emit_average_pool(node: Node, placed: Sequence[Placed], out: Rewriter) -> None:
@@ -62,13 +61,7 @@ def _element_counts(node: Node, placed: Sequence[Placed]) -> list[int]:
     counts_by_axis = [
         [_count(each, start, with_padding) for start in range(each.window_count)] for each in placed
     ]
-    counts = []
-    for factors in product(*counts_by_axis):
-        count = 1
-        for factor in factors:
-            count *= factor
-        counts.append(count)
-    return counts
+    return [prod(factors) for factors in product(*counts_by_axis)]
 
 
 def _count(placed: Placed, start: int, with_padding: bool) -> int:

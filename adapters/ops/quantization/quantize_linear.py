@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Attributes, Rewriter, rename_output
 from opshift.adapters.emit.quantization import (
@@ -95,16 +97,13 @@ def _zero_point(scheme: QuantizationScheme, result: str, out: Rewriter) -> str:
     Raises:
         CannotConvert: the shape of the scale, which the zero point shares, is unknown.
     """
-    shape = out.shape(scheme.scale)
-    if shape is None or None in shape:
+    dims = out.known_shape(scheme.scale)
+    if dims is None:
         raise CannotConvert(
             f"output_dtype {result} needs a zero point here, but the shape of {scheme.scale!r} is unknown",
             remedy=f"add a zero point, or a value_info for {scheme.scale!r}",
         )
-    dims = tuple(dim for dim in shape if dim is not None)
-    count = 1
-    for dim in dims:
-        count *= dim
+    count = prod(dims)
     if result in FIRST_OPSET:
         return cast_if_needed(out.tensor(Tensor("float", dims, (0.0,) * count)), "float", result, out)
     return out.tensor(Tensor(result, dims, (0,) * count))

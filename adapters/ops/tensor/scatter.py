@@ -6,7 +6,6 @@ Before its introduction in opset 9, Scatter is a Gather from the data and the up
 
 from __future__ import annotations
 
-import math
 from math import prod
 
 from opshift.adapters.core.adapter_table import adapter
@@ -59,7 +58,7 @@ def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
     """Concatenate the flattened data and updates, and gather for each output element from one of the two."""
     data, _, updates = node.inputs
     sources = _constant_sources(node, out) or _computed_sources(node, out)
-    both = out.emit("Concat", [_flatten(data, out), _flatten(updates, out)], axis=0)
+    both = out.emit("Concat", [reshape(each, (-1,), out) for each in (data, updates)], axis=0)
     out.emit("Gather", [both, sources], node.outputs, axis=0)
 
 
@@ -71,13 +70,12 @@ def _constant_sources(node: Node, out: Rewriter) -> str | None:
         there are more elements than `MAX_CONSTANT_ELEMENTS`.
     """
     indices = out.constant_value(node.inputs[1])
-    sizes = out.shape(node.inputs[0]) or (None,)
-    shape = tuple(size for size in sizes if size is not None)
-    if indices is None or len(shape) < len(sizes) or math.prod(shape) > MAX_CONSTANT_ELEMENTS:
+    shape = out.known_shape(node.inputs[0])
+    if indices is None or not shape or prod(shape) > MAX_CONSTANT_ELEMENTS:
         return None
-    strides = [math.prod(shape[position + 1 :]) for position in range(len(shape))]
+    strides = [prod(shape[position + 1 :]) for position in range(len(shape))]
     axis = node.attribute("axis", 0) % len(shape)
-    sources = list(range(math.prod(shape)))
+    sources = list(range(prod(shape)))
     for number, index in enumerate(indices.values):
         target, rest = 0, number
         for position in reversed(range(len(shape))):
@@ -104,10 +102,6 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     body.output(body.emit("Add", [sources, body.emit("Mul", [is_here, change])]), "int64", (None,))
     (flat_sources,) = body.emit_loop(computed_dimension(targets, 0, out), [positions], out)
     return out.emit("Reshape", [flat_sources, out.emit("Shape", [data])])
-
-
-def _flatten(name: str, out: Rewriter) -> str:
-    return reshape(name, (-1,), out)
 
 
 @adapter(("ScatterND", "ScatterElements"), 18, 16)
@@ -227,7 +221,7 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     rank = out.rank(cache)
     axis = node.attribute("axis", -2) % rank
     count = dimension(update, axis, out)
-    offsets = index_range(dimension_tensor(count, out), out) if isinstance(count, str) else _range(count, out)
+    offsets = index_range(count, out) if isinstance(count, str) else out.int64(range(count))
     if node.input(2):
         starts = reshape(node.input(2), (-1, 1), out)
         offsets = out.emit("Add", [starts, offsets])
@@ -238,7 +232,3 @@ def scatter_at_explicit_indices(node: Node, out: Rewriter) -> None:
     offsets = out.emit("Reshape", [offsets, shape_tensor(shape, out)])
     indices = out.emit("Expand", [offsets, out.emit("Shape", [update])])
     out.emit("ScatterElements", [cache, indices, update], node.outputs, axis=axis)
-
-
-def _range(count: int, out: Rewriter) -> str:
-    return out.int64(tuple(range(count)))

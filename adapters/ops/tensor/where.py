@@ -10,7 +10,7 @@ import math
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import index_range, reshape
+from opshift.adapters.emit.shapes import broadcast_shape, index_range, reshape
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -32,7 +32,7 @@ def select_elements(node: Node, out: Rewriter) -> None:
         _emit_weighted_sum(node, element_type, out)
     else:
         shape, count, positions = _output_positions(node, out)
-        values = [_flatten(_expand(name, shape, out), out) for name in (first, second)]
+        values = [reshape(_expand(name, shape, out), (-1,), out) for name in (first, second)]
         # Elements of the second value follow all elements of the first.
         offsets = out.emit("Mul", [cast(out.emit("Not", [condition]), "int64", out), count])
         both = out.emit("Concat", values, axis=0)
@@ -55,8 +55,8 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     Raises:
         CannotConvert: The shape is unknown and cannot be computed for the element type.
     """
-    shape = _constant_shape(_broadcast_shape(node.inputs, out))
-    if shape is not None:
+    shape = broadcast_shape(node.inputs, out)
+    if shape is not None and math.prod(shape) <= MAX_CONSTANT_ELEMENTS:
         count = math.prod(shape)
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.int64(count), positions
@@ -74,34 +74,6 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     total = out.emit("Size", [mixed])
     listed = reshape(total, (1,), out)
     return sizes, total, out.emit("Reshape", [index_range(listed, out), sizes])
-
-
-def _constant_shape(shape: tuple[int | None, ...] | None) -> Shape | None:
-    """Return the shape if it is fully known and not too large for a constant, else `None`."""
-    sizes = tuple(size for size in shape or () if size is not None)
-    if shape is None or len(sizes) < len(shape) or math.prod(sizes) > MAX_CONSTANT_ELEMENTS:
-        return None
-    return sizes
-
-
-def _broadcast_shape(names: tuple[str, ...], out: Rewriter) -> tuple[int | None, ...] | None:
-    """Return the shape that all values broadcast to: `None` for unknown dimensions or an unknown rank."""
-    shapes = [out.shape(name) for name in names]
-    known = [shape for shape in shapes if shape is not None]
-    if len(known) < len(shapes):
-        return None
-    rank = max(map(len, known))
-    aligned = [(*[1] * (rank - len(shape)), *shape) for shape in known]
-    return tuple(map(_broadcast_size, zip(*aligned, strict=True)))
-
-
-def _broadcast_size(sizes: tuple[int | None, ...]) -> int | None:
-    """Return the size that is not 1, or `None` if any of the sizes is unknown."""
-    return None if None in sizes else next((size for size in sizes if size != 1), 1)
-
-
-def _flatten(name: str, out: Rewriter) -> str:
-    return reshape(name, (-1,), out)
 
 
 def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:
@@ -145,9 +117,9 @@ def gather_kept_positions(node: Node, out: Rewriter) -> None:
     """Gather the positions at which the condition is true."""
     known = out.constant_value(node.inputs[1])
     if known is None:
-        positions = _flatten(out.emit("NonZero", node.inputs[1:], opset=9), out)
+        positions = reshape(out.emit("NonZero", node.inputs[1:], opset=9), (-1,), out)
     else:
         positions = out.int64([index for index, is_kept in enumerate(known.values) if is_kept])
     axis = node.attribute("axis")
-    data = node.inputs[0] if axis is not None else _flatten(node.inputs[0], out)
+    data = node.inputs[0] if axis is not None else reshape(node.inputs[0], (-1,), out)
     out.emit("Gather", [data, positions], node.outputs, axis=axis or 0)
