@@ -38,8 +38,7 @@ def nonnegative_indices(indices: str, data: str, axis: int, out: Rewriter) -> st
     constant = out.constant_value(indices)
     if constant is not None and all(value >= 0 for value in constant.values):
         return indices
-    shape = out.shape(data)
-    size = shape[axis] if shape is not None else None
+    size = out.known_dimension(data, axis)
     if constant is not None and size is not None:
         shifted = tuple(value + size if value < 0 else value for value in constant.values)
         return out.tensor(Tensor(constant.element_type, constant.dims, shifted))
@@ -77,14 +76,17 @@ def is_negative(indices: str, element_type: str, out: Rewriter) -> str:
 def dimension_scalar(data: str, axis: int, out: Rewriter) -> str:
     """Return one dimension of a value as an int64 scalar."""
     out = out.for_opset(INDICES_OPSET)
-    shape = out.shape(data)
-    size = shape[axis] if shape is not None else None
+    size = out.known_dimension(data, axis)
     if size is not None:
         return out.int64(size)
+    return out.emit("Squeeze", [slice_dimension(data, axis, out)], axes=[0])
+
+
+def slice_dimension(data: str, axis: int, out: Rewriter) -> str:
+    """Emit one dimension as an int64 tensor of shape (1,); the axis may be negative before opset 11 too."""
     # For axis -1, axis + 1 is 0 and would select nothing.
     bounds = [out.int64([each]) for each in (axis, axis + 1 or SLICE_END, 0)]
-    part = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
-    return out.emit("Squeeze", [part], axes=[0])
+    return out.emit("Slice", [out.emit("Shape", [data]), *bounds])
 
 
 def count_axes(axes: str, rank: int, out: Rewriter) -> str:
@@ -122,8 +124,7 @@ def require_nonempty(data: str, axes: str, out: Rewriter) -> None:
 
 def axis_count(axes: str, out: Rewriter) -> int | None:
     """Return the number of axes, or `None` if it is unknown."""
-    shape = out.shape(axes)
-    return shape[0] if shape else None
+    return out.known_dimension(axes, 0)
 
 
 def index_depth(indices: str, out: Rewriter) -> int:
@@ -132,13 +133,13 @@ def index_depth(indices: str, out: Rewriter) -> int:
     Raises:
         CannotConvert: the dimension is unknown.
     """
-    shape = out.shape(indices)
-    if not shape or shape[-1] is None:
+    depth = out.known_dimension(indices, -1)
+    if depth is None:
         raise CannotConvert(
             f"the last dimension of the index tuples {indices!r} is unknown",
             remedy=f"declare it: add a value_info for {indices!r}",
         )
-    return shape[-1]
+    return depth
 
 
 def flatten_index_tuples(data: str, indices: str, out: Rewriter) -> str:

@@ -130,9 +130,8 @@ def broadcast_to_data(name: str, scheme: QuantizationScheme, out: Rewriter) -> s
 
 def _repeat_blocks(name: str, scheme: QuantizationScheme, out: Rewriter) -> str:
     rank = out.rank(scheme.data)
-    shape = out.shape(scheme.data)
     axis = scheme.axis % rank
-    size = shape[axis] if shape else None
+    size = out.known_dimension(scheme.data, axis)
     if size is None:
         raise CannotConvert(
             f"the number of elements in the last block of {scheme.data!r} is unknown",

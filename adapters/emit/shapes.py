@@ -59,8 +59,7 @@ def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | No
 
 def dimension(value: str, axis: int, out: Rewriter) -> Dimension:
     """Return one dimension of a value; it is computed if it is unknown."""
-    shape = out.shape(value)
-    known = shape[axis] if shape is not None and axis < len(shape) else None
+    known = out.known_dimension(value, axis)
     return computed_dimension(value, axis, out) if known is None else known
 
 

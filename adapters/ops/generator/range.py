@@ -7,7 +7,6 @@ import math
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node, Tensor
 
 MAX_CONSTANT_DISTANCE = 1e38
@@ -65,9 +64,8 @@ def _constant_range(inputs: list[Tensor]) -> Tensor | None:
 def _element_count(node: Node, out: Rewriter) -> str:
     """Emit the number of elements, an int64 tensor of shape (1,); a negative count becomes 0."""
     start, limit, delta = node.inputs
-    double = BY_NAME["double"].number
     distance, step = (
-        out.emit("Cast", [name], to=double)
+        out.cast(name, "double")
         for name in (out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET), delta)
     )
     steps = out.emit("Ceil", [out.emit("Div", [distance, step])])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
@@ -19,10 +20,20 @@ LARGEST_FINITE = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 
 BROADCASTING_OPSET = 8
 """First opset in which Max and Min broadcast a bound to the shape of the data."""
 
-BoundSpec = tuple[str, str, str, str]
 
-BOUND_SPECS: tuple[BoundSpec, BoundSpec] = (("min", "Max", "Less", "1"), ("max", "Min", "Greater", "2"))
-"""For each bound: attribute, operator that applies it, comparison with values beyond it, input position."""
+class Bound(NamedTuple):
+    """One of the two bounds."""
+
+    name: str
+    position: int
+    """Position among the inputs."""
+    limiter: str
+    """Operator that applies the bound."""
+    comparison: str
+    """Operator that finds the values beyond the bound."""
+
+
+BOUNDS = (Bound("min", 1, "Max", "Less"), Bound("max", 2, "Min", "Greater"))
 
 
 @adapter("Clip", 6, 11)
@@ -51,7 +62,9 @@ def clip_integers(node: Node, out: Rewriter) -> None:
     if element_type in SMALL_INTEGER_TYPES:
         _clip_as_float(node, element_type, out)
     elif element_type in ("int32", "uint32"):
-        _apply_bounds(node, out, lambda value, bound, spec: out.emit(spec[1], [value, bound], opset=12))
+        _apply_bounds(
+            node, out, lambda value, limit, bound: out.emit(bound.limiter, [value, limit], opset=12)
+        )
     elif element_type in ("int64", "uint64"):
         _apply_bounds(
             node,
@@ -70,8 +83,8 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
     element_type = out.element_type(node.inputs[0])
     largest = LARGEST_FINITE[element_type]
     attributes = {}
-    for spec in BOUND_SPECS:
-        name, bound = spec[0], node.input(int(spec[3]))
+    for name, position, _, _ in BOUNDS:
+        bound = node.input(position)
         default = largest if name == "max" else -largest
         value = out.constant_value(bound)
         # The attributes of version 6 are float, which does not represent every bound of type double.
@@ -97,25 +110,28 @@ def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
     out.cast(clipped, element_type, node.outputs)
 
 
-def _apply_bounds(node: Node, out: Rewriter, apply_bound: Callable[[str, str, BoundSpec], str]) -> None:
+def _apply_bounds(node: Node, out: Rewriter, apply: Callable[[str, str, Bound], str]) -> None:
     """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
     value = node.inputs[0]
-    for spec in BOUND_SPECS:
-        bound = node.input(int(spec[3]))
-        value = apply_bound(value, bound, spec) if bound else value
+    for bound in BOUNDS:
+        limit = node.input(bound.position)
+        value = apply(value, limit, bound) if limit else value
     out.emit("Identity", [value], node.outputs)
+
+
+def _select(value: str, limit: str, bound: Bound, out: Rewriter, opset: int | None = None) -> str:
+    is_beyond = out.emit(bound.comparison, [value, limit], opset=opset)
+    return out.emit("Where", [is_beyond, limit, value], opset=opset)
 
 
 def _apply_by_max_and_min(node: Node, element_type: str, out: Rewriter) -> None:
     largest = LARGEST_FINITE[element_type]
     value = node.inputs[0]
-    for name, limiter, comparison, position in BOUND_SPECS:
-        bound = node.input(int(position)) or out.constant(
-            largest if name == "max" else -largest, element_type
-        )
+    for bound in BOUNDS:
+        default = largest if bound.name == "max" else -largest
+        limit = node.input(bound.position) or out.constant(default, element_type)
         if out.default_opset < BROADCASTING_OPSET:
-            is_beyond = out.emit(comparison, [value, bound], opset=9)
-            value = out.emit("Where", [is_beyond, bound, value], opset=9)
+            value = _select(value, limit, bound, out, opset=9)
         else:
-            value = out.emit(limiter, [value, bound], opset=BROADCASTING_OPSET)
+            value = out.emit(bound.limiter, [value, limit], opset=BROADCASTING_OPSET)
     out.emit("Identity", [value], node.outputs)

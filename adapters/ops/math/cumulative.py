@@ -43,8 +43,7 @@ def _accumulate(node: Node, op_type: str, neutral: int, out: Rewriter) -> None:
 def _accumulate_along(axis: int, node: Node, op_type: str, neutral: int, out: Rewriter) -> str:
     """Return the running sums or products along one axis."""
     value = node.inputs[0]
-    shape = out.shape(value)
-    size = shape[axis] if shape is not None else None
+    size = out.known_dimension(value, axis)
     if size is None:
         # The number of rounds depends on the size: a Loop handles an unknown one.
         return accumulate_in_loop(axis, node, op_type, neutral, out)

@@ -11,12 +11,8 @@ from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.indices import add_to_negative_indices
 from opshift.adapters.emit.shapes import reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
-
-INT64 = BY_NAME["int64"].number
-"""The value of TensorProto.DataType that Cast requires."""
 
 MAX_MATRIX_ELEMENTS = 1 << 23
 """Limit of elements of the constant matrix, which grows with the square of the signal length."""
@@ -98,7 +94,7 @@ def move_axis_to_attribute(node: Node, out: Rewriter) -> None:
     without_axis = node.with_(inputs=inputs)
     axis = out.constant_value(node.input(2))
     if axis is None and node.input(2):
-        computed_axis = out.emit("Cast", node.inputs[2:3], to=INT64)
+        computed_axis = out.cast(node.inputs[2], "int64")
         rank = out.int64(out.rank(inputs[0]))
         _emit_loops(add_to_negative_indices(computed_axis, rank, "int64", out), without_axis, out)
     else:
@@ -156,7 +152,7 @@ def _emit_loops(axis: str, node: Node, out: Rewriter) -> None:
         _emit_dft(candidate, node.with_(outputs=[result]), body)
         body.output(result, element_type)
         outputs = node.outputs if candidate == candidates[-1] else 1
-        (value,) = body.emit_loop(out.emit("Cast", [is_axis], to=INT64), [value], out, outputs)
+        (value,) = body.emit_loop(out.cast(is_axis, "int64"), [value], out, outputs)
 
 
 def _possible_axes(node: Node, out: Rewriter) -> list[int]:
@@ -185,8 +181,7 @@ def _transform_of(node: Node, axis: int, out: Rewriter) -> _Transform:
 
 
 def _require_size(name: str, dimension: int, out: Rewriter) -> int:
-    shape = out.shape(name)
-    size = shape[dimension] if shape is not None and dimension < len(shape) else None
+    size = out.known_dimension(name, dimension)
     if size is None:
         raise CannotConvert(
             f"the size of dimension {dimension} of {name!r} is unknown",
@@ -217,8 +212,7 @@ def expand_stft(node: Node, out: Rewriter) -> None:
 def _frame_positions(step: str, signal: str, size: int, out: Rewriter) -> str:
     """Return the positions of the elements of each frame in the signal."""
     constant_step = out.constant_value(step)
-    shape = out.shape(signal) or (None, None)
-    length = shape[1]
+    length = out.known_dimension(signal, 1)
     if constant_step is not None and length is not None:
         starts = range(0, length - size + 1, int(constant_step.values[0]))
         positions = tuple(start + offset for start in starts for offset in range(size))

@@ -7,7 +7,7 @@ import math
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
-from opshift.model.element_types import BY_NAME, BY_NUMBER
+from opshift.model.element_types import BY_NUMBER
 from opshift.model.node import Node, Tensor
 
 CosineWeights = tuple[float, ...]
@@ -64,13 +64,12 @@ def _window_values(size: int, weights: CosineWeights, periodic: bool) -> tuple[f
 
 def _emit_window(size: str, weights: CosineWeights, periodic: bool, out: Rewriter) -> str:
     """Return the window, computed in double."""
-    double = BY_NAME["double"].number
     count = out.cast(size, "int64")
     count = reshape(count, (1,), out)
-    period = out.emit("Cast", [count], to=double)
+    period = out.cast(count, "double")
     if not periodic:
         period = out.emit("Sub", [period, out.constant(1.0, "double")])
-    position = out.emit("Cast", [index_range(count, out)], to=double)
+    position = out.cast(index_range(count, out), "double")
     angle = out.emit("Div", [out.emit("Mul", [position, out.constant(2 * math.pi, "double")]), period])
     total = out.constant(weights[0], "double")
     for order, weight in enumerate(weights[1:], 1):

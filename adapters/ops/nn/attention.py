@@ -110,11 +110,11 @@ def _root_of_scale(query: str, node: Node, out: Rewriter) -> str:
 
 
 def _head_size(node: Node, position: int, split: str, out: Rewriter) -> Dimension:
-    shape = out.shape(node.inputs[position])
-    last_dimension = shape[-1] if shape else None
+    last_dimension = out.known_dimension(node.inputs[position], -1)
     if last_dimension is None:
         return computed_dimension(split, 3, out)
-    return last_dimension if shape and len(shape) == 4 else last_dimension // _head_count(node, position, out)
+    is_split = out.rank(node.inputs[position]) == 4
+    return last_dimension if is_split else last_dimension // _head_count(node, position, out)
 
 
 def _repeat_for_query_heads(value: str, node: Node, position: int, out: Rewriter) -> str:

@@ -22,14 +22,11 @@ from opshift.adapters.emit.shapes import (
     reshape,
     shape_tensor,
 )
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
 UNBOUNDED = -1
 """Window size that means no limit."""
-
-FLOAT = BY_NAME["float"].number
 
 
 class Mask(NamedTuple):
@@ -61,7 +58,7 @@ def convert_padding_to_mask(node: Node, out: Rewriter) -> None:
     mask, attributes = full_mask(node, out), dict(node.attributes)
     lengths = node.input(6)
     if lengths:
-        end = reshape(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
+        end = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
         keys = float_positions(key_length(node, out), out)
         mask = _restrict(mask, out.emit("Less", [keys, end]), node, out)
         if node.attribute("is_causal", 0):
@@ -129,8 +126,7 @@ def _as_bias(mask: Mask, node: Node, out: Rewriter) -> str:
     """Return the mask in the form that is added to the scores."""
     if not mask.is_boolean:
         return mask.name
-    number = BY_NAME[out.element_type(node.inputs[0])].number
-    return out.emit("Log", [out.emit("Cast", [mask.name], to=number)])
+    return out.emit("Log", [out.cast(mask.name, out.element_type(node.inputs[0]))])
 
 
 def relative_positions(node: Node, out: Rewriter) -> str:
@@ -146,7 +142,7 @@ def relative_positions(node: Node, out: Rewriter) -> str:
             "Sub", [float_positions(key_length(node, out), out), _position_column(queries, offset, out)]
         )
     keys = out.emit("Sub", [float_positions(key_length(node, out), out), _position_column(queries, 0, out)])
-    ends = reshape(out.emit("Cast", [lengths], to=FLOAT), (-1, 1, 1, 1), out)
+    ends = reshape(out.cast(lengths, "float"), (-1, 1, 1, 1), out)
     first = out.emit("Sub", [ends, _as_float(queries, out)])
     return out.emit("Sub", [keys, first])
 
@@ -155,7 +151,7 @@ def float_positions(length: Dimension, out: Rewriter) -> str:
     """Return 0, 1, 2 and so on as float; a constant if the length is known and short."""
     if isinstance(length, int) and length <= MAX_CONSTANT_ELEMENTS:
         return out.constant(tuple(map(float, range(length))), "float")
-    return out.emit("Cast", [index_range(dimension_tensor(length, out), out)], to=FLOAT)
+    return out.cast(index_range(dimension_tensor(length, out), out), "float")
 
 
 def _position_column(length: Dimension, offset: Dimension, out: Rewriter) -> str:
@@ -170,7 +166,7 @@ def _position_column(length: Dimension, offset: Dimension, out: Rewriter) -> str
 def _as_float(size: Dimension, out: Rewriter) -> str:
     if isinstance(size, int):
         return out.constant(float(size), "float")
-    return out.emit("Cast", [size], to=FLOAT)
+    return out.cast(size, "float")
 
 
 def _restrict(mask: Mask | None, keeps: str, node: Node, out: Rewriter) -> Mask:

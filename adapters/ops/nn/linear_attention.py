@@ -18,10 +18,7 @@ from opshift.adapters.emit.shapes import (
     shape_tensor,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
-
-FLOAT = BY_NAME["float"].number
 
 
 class Tokens(NamedTuple):
@@ -42,9 +39,9 @@ def expand_linear_attention(node: Node, out: Rewriter) -> None:
     state, results = _token_loop(tokens, out).emit_loop(count, [_initial_state(node, tokens, out)], out, 2)
     scaled = out.emit("Mul", [results, _scale(node, tokens, out)])
     packed = reshape(out.emit("Transpose", [scaled], perm=(1, 0, 2, 3, 4)), (0, 0, -1), out)
-    out.emit("Cast", [packed], node.outputs[:1], to=_number(node.inputs[0], out))
+    out.cast(packed, out.element_type(node.inputs[0]), node.outputs[:1])
     if out.is_used(node.output(1)):
-        out.emit("Cast", [state], [node.output(1)], to=_state_type(node, out))
+        out.cast(state, _state_type(node, out), [node.output(1)])
 
 
 def _tokens(node: Node, out: Rewriter) -> Tokens:
@@ -64,11 +61,7 @@ def _split_heads(name: str, sizes: tuple[int, ...], out: Rewriter) -> str:
 
 
 def _as_float(name: str, out: Rewriter) -> str:
-    return name if _number(name, out) == FLOAT else out.emit("Cast", [name], to=FLOAT)
-
-
-def _number(name: str, out: Rewriter) -> int:
-    return BY_NAME[out.element_type(name)].number
+    return name if out.element_type(name) == "float" else out.cast(name, "float")
 
 
 def _token_loop(tokens: Tokens, out: Rewriter) -> LoopBuilder:
@@ -105,13 +98,13 @@ def _scale(node: Node, tokens: Tokens, out: Rewriter) -> str:
         return out.constant(scale, "float")
     if width is not None and width[2]:
         return out.constant(math.sqrt(node.attribute("q_num_heads") / width[2]), "float")
-    size = out.emit("Cast", [computed_dimension(tokens.query, 4, out)], to=FLOAT)
+    size = out.cast(computed_dimension(tokens.query, 4, out), "float")
     return out.emit("Reciprocal", [out.emit("Sqrt", [size])])
 
 
-def _state_type(node: Node, out: Rewriter) -> int:
+def _state_type(node: Node, out: Rewriter) -> str:
     """Return the type of the past state, or of the declared output, or of the queries."""
     declared = out.known_element_type(node.output(1))
     if node.input(3) or declared is None:
-        return _number(node.input(3) or node.inputs[0], out)
-    return BY_NAME[declared].number
+        return out.element_type(node.input(3) or node.inputs[0])
+    return declared

@@ -179,15 +179,15 @@ def _reduce_by_axis(node: Node, out: Rewriter) -> None:
 
 def _reduced_axes(node: Node, rank: int, out: Rewriter) -> str:
     """Emit 1 for each reduced axis, even if it is listed more than once, and 0 for every other axis."""
-    axes, int64 = node.inputs[1], BY_NAME["int64"].number
+    axes = node.inputs[1]
     chosen = count_axes(axes, rank, out)
     if axis_count(axes, out) != 1:
-        chosen = out.emit("Cast", [out.cast(chosen, "bool")], to=int64)
+        chosen = out.cast(out.cast(chosen, "bool"), "int64")
     if axis_count(axes, out) or node.attribute("noop_with_empty_axes", 0):
         return chosen
     # Empty axes mean all axes, unless `noop_with_empty_axes` is set.
     is_empty = out.emit("Equal", [out.emit("Size", [axes]), out.int64(0)])
-    return out.emit("Add", [chosen, out.emit("Cast", [is_empty], to=int64)])
+    return out.emit("Add", [chosen, out.cast(is_empty, "int64")])
 
 
 def _drop_reduced(kept: str, chosen: str, node: Node, out: Rewriter) -> None:

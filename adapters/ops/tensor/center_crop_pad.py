@@ -9,10 +9,7 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.node import Node
-
-INT64, DOUBLE = BY_NAME["int64"].number, BY_NAME["double"].number
 
 
 @adapter("CenterCropPad", 18, 17)
@@ -64,7 +61,7 @@ def _rewrite_computed_sizes(node: Node, out: Rewriter) -> None:
     sizes = out.emit("Shape", [data])
     if axes:
         sizes = out.emit("Gather", [sizes, out.int64(axes)], axis=0)
-    target = out.emit("Cast", [target], to=INT64)
+    target = out.cast(target, "int64")
     two = out.int64([2])
     excess = _clamp_to_zero(out.emit("Sub", [sizes, target]), out)
     start = out.emit("Div", [excess, two])
@@ -82,8 +79,8 @@ def _rewrite_computed_sizes(node: Node, out: Rewriter) -> None:
 def _clamp_to_zero(numbers: str, out: Rewriter) -> str:
     """Replace negative numbers by 0."""
     # Relu supports floats only before opset 14; double represents every size exactly.
-    positive = out.emit("Relu", [out.emit("Cast", [numbers], to=DOUBLE)])
-    return out.emit("Cast", [positive], to=INT64)
+    positive = out.emit("Relu", [out.cast(numbers, "double")])
+    return out.cast(positive, "int64")
 
 
 def _expand_to_all_axes(numbers: str, axes: Sequence[int], node: Node, out: Rewriter) -> str:

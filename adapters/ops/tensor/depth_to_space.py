@@ -26,7 +26,7 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     block = node.attribute("blocksize")
     sizes = _known_image_sizes(node.inputs[0], out)
     if sizes is None:
-        channels = _channels(node.inputs[0], out)
+        channels = out.known_dimension(node.inputs[0], 1)
         parts = (-1 if channels is None else channels // (block * block), block * block)
         data = _swap_channel_factors(node.inputs[0], parts, out)
         out.replace(node, inputs=[data], attributes=attributes)
@@ -43,11 +43,6 @@ def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
     shape = out.shape(data)
     known = tuple(size for size in shape[1:] if size) if shape else ()
     return (known[0], known[1], known[2]) if len(known) == 3 else None
-
-
-def _channels(data: str, out: Rewriter) -> int | None:
-    shape = out.shape(data)
-    return shape[1] if shape else None
 
 
 def _swap_channel_factors(
@@ -78,7 +73,7 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     if sizes is None:
         depth = out.fresh("depth")
         out.replace(node, outputs=[depth], attributes=attributes)
-        channels = _channels(node.inputs[0], out)
+        channels = out.known_dimension(node.inputs[0], 1)
         _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
         return
     channels, height, width = sizes

@@ -140,13 +140,13 @@ def _sum(numbers: str, out: Rewriter) -> str:
 
 
 def _bound_count(bounds: str, out: Rewriter) -> int:
-    shape = out.shape(bounds)
-    if shape is None or shape[0] is None:
+    count = out.known_dimension(bounds, 0)
+    if count is None:
         raise CannotConvert(
             f"it has no axes input, and the length of {bounds!r} is unknown",
             remedy=f"add a value_info with the shape of {bounds!r}",
         )
-    return shape[0]
+    return count
 
 
 def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
@@ -160,8 +160,7 @@ def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
 
 def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] | None:
     """Return the indices that an axis slice selects, or `None` if they are unknown or too many."""
-    shape = out.shape(data)
-    size = shape[cut.axis] if shape is not None else None
+    size = out.known_dimension(data, cut.axis)
     if size is None or size > MAX_CONSTANT_INDICES or any(isinstance(bound, str) for bound in cut[1:]):
         return None
     _, start, end, step = map(int, cut)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.indices import slice_dimension
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 
@@ -38,8 +39,7 @@ def replace_num_outputs_with_sizes(node: Node, out: Rewriter) -> None:
         out.replace(node, attributes=attributes)
         return
     data, axis, parts = node.inputs[0], node.attribute("axis", 0), len(node.outputs)
-    shape = out.shape(data)
-    size = shape[axis] if shape is not None else None
+    size = out.known_dimension(data, axis)
     if size is None:
         out.replace(node, inputs=[data, _computed_sizes(data, axis, parts, out)], attributes=attributes)
         return
@@ -80,9 +80,7 @@ def add_default_axis(node: Node, out: Rewriter) -> None:
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
     """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
-    # For axis -1, axis + 1 is 0 and would select nothing.
-    bounds = [out.int64([each]) for each in (axis, axis + 1 or 2**31 - 1, 0)]
-    size = out.emit("Slice", [out.emit("Shape", [data]), *bounds])
+    size = slice_dimension(data, axis, out)
     increased = out.emit("Add", [size, out.int64([parts - 1])])
     part = out.emit("Div", [increased, out.int64([parts])])
     last = out.emit("Sub", [size, out.emit("Mul", [part, out.int64([parts - 1])])])
