@@ -1,7 +1,12 @@
-"""Experimental operators that opset 10 removed, rewritten with the remaining operators."""
+"""Experimental operators that opsets 9 and 10 removed, rewritten with the remaining operators.
+
+ConstantFill and GivenTensorFill take their shape from an attribute, the shape of the input, or the values of
+the input. Other combinations were never defined.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from opshift.adapters.core.adapter_table import adapter
@@ -11,6 +16,12 @@ from opshift.model.node import Node, Tensor
 
 INT64_MAX = 2**63 - 1
 """Slice end that includes the last element: with 0 counted from the end, -0 would be the start."""
+
+INTEGER_TYPES = {6: ("int32", -(2**31), 2**31 - 1), 7: ("int64", -(2**63), 2**63 - 1), 9: ("bool", 0, 1)}
+"""Values of `dtype` other than float: the element type, its smallest and its largest number."""
+
+FLOAT_TYPES = ("float16", "float", "double")
+"""Element types of GivenTensorFill."""
 
 
 @adapter("Affine", 1, 10)
@@ -92,3 +103,89 @@ def _read_sizes(node: Node, name: str, count: int) -> tuple[int, ...]:
     if found and (len(found) != count or min(found) < 0):
         raise CannotConvert(f"{name} is {list(found)}, expected {count} numbers of at least 0")
     return found
+
+
+@adapter("ConstantFill", 1, 9)
+def convert_constant_fill(node: Node, out: Rewriter) -> None:
+    """Rewrite as ConstantOfShape, with the shape as an input."""
+    _require_one_shape(node)
+    value = _fill_value(node)
+    attribute = node.attribute("shape")
+    shape = _shape_from_input(node, out) if node.input(0) else out.int64(attribute)
+    out.replace(node, op_type="ConstantOfShape", inputs=[shape], attributes={"value": value})
+
+
+def _require_one_shape(node: Node) -> None:
+    """Refuse a shape from two sources or from none, and attributes that belong to a different source."""
+    shape, extra = node.attribute("shape"), node.attribute("extra_shape", ())
+    if node.input(0) and shape:
+        raise CannotConvert("both the input and the attribute shape define the shape", remedy="remove one")
+    if not node.input(0) and shape is None:
+        raise CannotConvert("neither an input nor the attribute shape defines the shape", remedy="set shape")
+    if not node.input(0) and (extra or node.attribute("input_as_shape", 0)):
+        raise CannotConvert(
+            "extra_shape and input_as_shape require an input, but the node has none",
+            remedy="set the attribute shape to the whole shape, and remove them",
+        )
+    if any(size < 0 for size in (*(shape or ()), *extra)):
+        raise CannotConvert("shape or extra_shape has a negative size")
+
+
+def _fill_value(node: Node) -> Tensor:
+    """Return `value` as a tensor of the type `dtype`, if the type represents it."""
+    value, dtype = node.attribute("value", 0.0), node.attribute("dtype", 1)
+    if dtype == 1:
+        return Tensor("float", (1,), (value,))
+    if dtype not in INTEGER_TYPES:
+        raise CannotConvert(
+            f"dtype is {dtype}, which ConstantFill does not support",
+            remedy="use 1 (float), 6 (int32), 7 (int64) or 9 (bool)",
+        )
+    element_type, smallest, largest = INTEGER_TYPES[dtype]
+    if not (float(value).is_integer() and smallest <= value <= largest):
+        raise CannotConvert(
+            f"value is {value}, and its conversion to {element_type} is not defined",
+            remedy=f"set value to a number that {element_type} represents",
+        )
+    return Tensor(element_type, (1,), (int(value),))
+
+
+def _shape_from_input(node: Node, out: Rewriter) -> str:
+    """Return the shape or the values of the input, followed by `extra_shape`."""
+    if node.attribute("input_as_shape", 0):
+        shape = out.cast(node.inputs[0], "int64")
+    else:
+        shape = out.emit("Shape", node.inputs[:1])
+    extra = tuple(node.attribute("extra_shape", ()))
+    return out.emit("Concat", [shape, out.int64(extra)], axis=0) if extra else shape
+
+
+@adapter("GivenTensorFill", 1, 10)
+def convert_given_tensor_fill(node: Node, out: Rewriter) -> None:
+    """Rewrite as Constant if the shape is an attribute, otherwise as Reshape of the numbers."""
+    _require_one_shape(node)
+    values = tuple(node.attribute("values", ()))
+    element_type = _element_type(node, out)
+    if not node.input(0):
+        dims = tuple(node.attribute("shape"))
+        if math.prod(dims) != len(values):
+            raise CannotConvert(
+                f"values has {len(values)} numbers, shape {list(dims)} requires {math.prod(dims)}"
+            )
+        value = Tensor(element_type, dims, values)
+        out.replace(node, op_type="Constant", inputs=[], attributes={"value": value})
+        return
+    if not values:
+        raise CannotConvert(
+            "values is missing, and Reshape would copy a dimension of size 0",
+            remedy="set the attribute shape to the empty shape, and remove the input",
+        )
+    flat = out.constant(values, element_type)
+    out.replace(node, op_type="Reshape", inputs=[flat, _shape_from_input(node, out)], attributes={})
+
+
+def _element_type(node: Node, out: Rewriter) -> str:
+    """Return the type of the output: that of a floating-point input, else float, as in Caffe2."""
+    output = node.outputs[0]
+    known = out.element_type(output) if node.input(0) else out.known_element_type(output)
+    return known if known in FLOAT_TYPES else "float"

@@ -62,15 +62,9 @@ def clip_integers(node: Node, out: Rewriter) -> None:
     if element_type in SMALL_INTEGER_TYPES:
         _clip_as_float(node, element_type, out)
     elif element_type in ("int32", "uint32"):
-        _apply_bounds(
-            node, out, lambda value, limit, bound: out.emit(bound.limiter, [value, limit], opset=12)
-        )
+        _apply_bounds(node, _limit, out)
     elif element_type in ("int64", "uint64"):
-        _apply_bounds(
-            node,
-            out,
-            lambda value, bound, spec: out.emit("Where", [out.emit(spec[2], [value, bound]), bound, value]),
-        )
+        _apply_bounds(node, _select, out)
     else:
         require_supported_types(node, out)
         out.replace(node)
@@ -110,13 +104,17 @@ def _clip_as_float(node: Node, element_type: str, out: Rewriter) -> None:
     out.cast(clipped, element_type, node.outputs)
 
 
-def _apply_bounds(node: Node, out: Rewriter, apply: Callable[[str, str, Bound], str]) -> None:
+def _apply_bounds(node: Node, apply: Callable[[str, str, Bound, Rewriter], str], out: Rewriter) -> None:
     """Apply the lower bound, then the upper one, which takes precedence if they contradict each other."""
     value = node.inputs[0]
     for bound in BOUNDS:
         limit = node.input(bound.position)
-        value = apply(value, limit, bound) if limit else value
+        value = apply(value, limit, bound, out) if limit else value
     out.emit("Identity", [value], node.outputs)
+
+
+def _limit(value: str, limit: str, bound: Bound, out: Rewriter) -> str:
+    return out.emit(bound.limiter, [value, limit], opset=12)
 
 
 def _select(value: str, limit: str, bound: Bound, out: Rewriter, opset: int | None = None) -> str:
