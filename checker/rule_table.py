@@ -15,7 +15,7 @@ Problems = Iterable[str | Problem]
 Check = TypeVar("Check", bound=Callable[..., Problems])
 
 
-class Located(Protocol):
+class CheckTarget(Protocol):
     """Object that a rule checks."""
 
     @property
@@ -46,7 +46,7 @@ class Rule:
     target_types: tuple[type, ...]
     check: Callable[..., Problems]
 
-    def to_finding(self, target: Located, problem: str | Problem) -> Finding:
+    def to_finding(self, target: CheckTarget, problem: str | Problem) -> Finding:
         """Return the finding for a problem of an object."""
         reason, remedy, place = problem if isinstance(problem, Problem) else (problem, "", "")
         return Finding(self.id, self.level, place or target.place, reason, remedy or self.remedy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from opshift.checker.checked_nodes import (
     CheckedAttribute,
@@ -20,7 +19,7 @@ from opshift.checker.checked_nodes import (
 from opshift.checker.checked_values import NewerFeatures, TypedNode
 from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph, CheckedModel
 from opshift.checker.findings import Finding, Level
-from opshift.checker.rule_table import rules_for
+from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
@@ -55,7 +54,7 @@ class Walk:
         if not any(finding.rule in UNREADABLE_RULES for finding in self.findings):
             self.check(NewerFeatures(model))
 
-    def check(self, target: Any) -> bool:
+    def check(self, target: CheckTarget) -> bool:
         """Record the problems of one object.
 
         Returns:

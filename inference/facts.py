@@ -101,10 +101,10 @@ class InferenceScope(Facts, Protocol):
     def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
         """Return the operator version under the opset imports, or `None`."""
 
-    def node_of(self, line: NodeRecord) -> Node:
+    def node_of(self, record: NodeRecord) -> Node:
         """Return the view of a recorded node of this scope."""
 
-    def proto_of(self, line: NodeRecord) -> NodeProto:
+    def proto_of(self, record: NodeRecord) -> NodeProto:
         """Return the NodeProto of a record."""
 
     def declared_type(self, name: str) -> str | None:
@@ -117,6 +117,6 @@ class InferenceScope(Facts, Protocol):
         """Return the rank of a value without inference over nodes."""
 
     def infer_call(
-        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+        self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> Sequence[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""

@@ -242,15 +242,15 @@ class CallScope(Scope):
         """Whether nodes depend on their NodeProto alone: this is not a function or a subgraph of one."""
         return self.functions.call_facts_of(self) is None
 
-    def is_call(self, line: NodeRecord) -> bool:
+    def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a function."""
-        return self.functions.find(self.proto_of(line)) is not None
+        return self.functions.find(self.proto_of(record)) is not None
 
     def infer_call(
-        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+        self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
-        return self.functions.infer_outputs(self.proto_of(line), self, fact)
+        return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
         found_record = self._producing_records.get(name)

@@ -142,8 +142,8 @@ class Propagation(Generic[FactT]):
     def _visit_until(self, name: str, scope: InferenceScope) -> None:
         known, operators, declared = self._known, self._cache.operators, scope.declared_positions.keys()
         is_plain_scope = scope.has_plain_nodes
-        for line in self._remaining:
-            _, domain, op_type, inputs, outputs = line
+        for record in self._remaining:
+            _, domain, op_type, inputs, outputs = record
             found = None if domain else operators.get(op_type)
             operator, link, links_all, is_plain = found or self._operator_info(op_type, domain, scope)
             fact = None
@@ -159,9 +159,9 @@ class Propagation(Generic[FactT]):
                     known[output or _UNNAMED] = fact
             elif is_undeclared or not self._are_declared(outputs, scope):
                 if operator is not None and is_plain and is_plain_scope:
-                    self._infer_cached(line, operator, scope)
+                    self._infer_cached(record, operator, scope)
                 else:
-                    self._infer_line(line, scope, operator)
+                    self._infer_record(record, scope, operator)
             if name in known:
                 return
         self._visit_emitted(scope)
@@ -197,25 +197,27 @@ class Propagation(Generic[FactT]):
                 greatest = fact
         return greatest  # type: ignore[no-any-return]
 
-    def _infer_line(self, line: NodeRecord, scope: InferenceScope, operator: OperatorVersion | None) -> None:
-        call_facts = scope.infer_call(line, self._kind.query)
+    def _infer_record(
+        self, record: NodeRecord, scope: InferenceScope, operator: OperatorVersion | None
+    ) -> None:
+        call_facts = scope.infer_call(record, self._kind.query)
         if call_facts is not None:
-            self._record(line[4], call_facts, scope)
+            self._record(record[4], call_facts, scope)
         elif operator is None or not operator.has_plain_attributes or not scope.has_plain_nodes:
-            self._infer_node(scope.node_of(line), operator, scope)
+            self._infer_node(scope.node_of(record), operator, scope)
         else:
-            self._infer_cached(line, operator, scope)
+            self._infer_cached(record, operator, scope)
 
-    def _infer_cached(self, line: NodeRecord, operator: OperatorVersion, scope: InferenceScope) -> None:
+    def _infer_cached(self, record: NodeRecord, operator: OperatorVersion, scope: InferenceScope) -> None:
         """Record the facts about the outputs of a node, from the cache if possible."""
-        _, _, _, inputs, outputs = line
+        _, _, _, inputs, outputs = record
         input_facts = tuple(map(self._known.get, inputs))
         if None in input_facts:
             input_facts = tuple([self.fact_of(name, scope) for name in inputs])
-        key = id(operator), node_key_of(line, scope.proto_of(line), inputs + outputs), input_facts
+        key = id(operator), node_key_of(record, scope.proto_of(record), inputs + outputs), input_facts
         found = self._cache.lookup(key)
         if found is None:
-            inferred = self._kind.infer(scope.node_of(line), operator, scope)
+            inferred = self._kind.infer(scope.node_of(record), operator, scope)
             found = inferred.facts
             if inferred.is_cacheable:
                 self._cache.store(key, found)

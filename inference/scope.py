@@ -162,10 +162,10 @@ class Scope(Container):
         """Return the view of a NodeProto as a node of this scope."""
         return self.with_call_facts(Node.from_proto(proto))
 
-    def node_of(self, line: NodeRecord) -> Node:
+    def node_of(self, record: NodeRecord) -> Node:
         """Return the view of a recorded node of this scope."""
-        _, domain, op_type, inputs, outputs = line
-        return self.with_call_facts(Node(op_type, inputs, outputs, None, domain, self.proto_of(line)))
+        _, domain, op_type, inputs, outputs = record
+        return self.with_call_facts(Node(op_type, inputs, outputs, None, domain, self.proto_of(record)))
 
     def with_call_facts(self, node: Node) -> Node:
         """Return a node with the facts that calls add to its NodeProto: none outside of functions."""
@@ -176,12 +176,12 @@ class Scope(Container):
         """Whether nodes depend on their NodeProto alone, not on calls of a function."""
         return True
 
-    def is_call(self, line: NodeRecord) -> bool:
+    def is_call(self, record: NodeRecord) -> bool:
         """Return whether a node calls a function."""
         return False
 
     def infer_call(
-        self, line: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
+        self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> Sequence[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
         return None
@@ -261,11 +261,11 @@ class Scope(Container):
         pending: list[Scope] = [self]
         while pending:
             scope = pending.pop()
-            for line in scope.node_records:
-                _, domain, op_type, inputs, _ = line
+            for record in scope.node_records:
+                _, domain, op_type, inputs, _ = record
                 result.update(inputs)
                 # Most nodes have no subgraphs; their attributes are not read.
                 if domain or self.operator_statuses.get(op_type) is not UNAFFECTED:
-                    pending += map(scope.child, graphs_of(scope.proto_of(line)))
+                    pending += map(scope.child, graphs_of(scope.proto_of(record)))
             result.update(scope.outputs)
         return result

@@ -19,7 +19,7 @@ MAX_DIGITS = 18
 
 
 class ExternalData(NamedTuple):
-    """Values of the entries in `external_data`; empty for those that are missing.
+    """Values of the entries in `external_data`; a missing entry has an empty value.
 
     Attributes:
         location: the file, relative to the model's folder.
@@ -35,7 +35,7 @@ class ExternalData(NamedTuple):
 
 
 def read_external_data(tensor: TensorProto) -> ExternalData:
-    """Return the external data entries of a tensor; of several entries for one key, the last one wins.
+    """Return the external data entries of a tensor; the last entry for a key wins.
 
     Raises:
         UnicodeDecodeError: a key or value is not UTF-8 text.

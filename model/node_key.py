@@ -38,11 +38,11 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 """Maximum lengths that a varint encodes in one byte and in two."""
 
 
-def operator_key_of(line: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> OperatorKey:
+def operator_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> OperatorKey:
     """Return the op_type, domain and attributes of a node in comparable form.
 
     Args:
-        line: record of the node.
+        record: record of the node.
         proto: its NodeProto.
         names: names of its inputs, then of its outputs.
 
@@ -51,23 +51,23 @@ def operator_key_of(line: NodeRecord, proto: NodeProto, names: tuple[str, ...]) 
     """
     remainder = serialize_without_names(proto, names)
     result = _CACHE.get(remainder)
-    return _read_key(line, proto, remainder) if result is None else result
+    return _read_key(record, proto, remainder) if result is None else result
 
 
-def node_key_of(line: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> NodeKey:
+def node_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
 
     Args:
-        line: record of the node.
+        record: record of the node.
         proto: its NodeProto.
         names: names of its inputs, then of its outputs.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
     """
-    _, _, _, inputs, outputs = line
+    _, _, _, inputs, outputs = record
     present = tuple(map(bool, names)) if "" in names else ()
-    return operator_key_of(line, proto, names), len(inputs), len(outputs), present
+    return operator_key_of(record, proto, names), len(inputs), len(outputs), present
 
 
 def is_small_key(outline: NodeKey) -> bool:
@@ -75,8 +75,8 @@ def is_small_key(outline: NodeKey) -> bool:
     return sum(map(len, outline[0])) <= MAX_KEY_BYTES
 
 
-def _read_key(line: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
-    _, domain, op_type, _, _ = line
+def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
+    _, domain, op_type, _, _ = record
     result: OperatorKey = (op_type, domain, *serialized_attributes(proto))
     if (
         remainder
