@@ -12,6 +12,7 @@ from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.operator_ids import OperatorId
+from opshift.model.plain_data import Json
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import read_examples
 from opshift.proposals.content.models import Example
@@ -154,7 +155,7 @@ def read_recorded_examples(tree: Path) -> Iterator[tuple[str, str, Example]]:
             yield path.parent.name, path.stem.rpartition("-")[0], example
 
 
-def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, Any]:
+def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, object]:
     return {
         "name": case.example.name,
         "version": case.version.since_version,
@@ -164,14 +165,14 @@ def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, An
     }
 
 
-def _array_data(array: Array | None) -> dict[str, Any] | None:
+def _array_data(array: Array | None) -> dict[str, object] | None:
     if array is None:
         return None
     shape = {} if array.size else {"shape": list(array.shape)}
     return {"type": array_element_type(array), "values": _plain_data(array.tolist()), **shape}
 
 
-def _plain_data(value: Any) -> Any:
+def _plain_data(value: Any) -> Json:
     if isinstance(value, list):
         return [_plain_data(each) for each in value]
     if isinstance(value, float) and not math.isfinite(value):

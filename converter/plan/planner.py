@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
@@ -17,7 +17,7 @@ from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
-from opshift.model.graphs import NodeRecord, node_label, training_graphs
+from opshift.model.graphs import ContainerProto, NodeRecord, node_label, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.errors import ResolveError
@@ -55,7 +55,7 @@ class Planner:
         self._allowances = Allowances(options.allow)
         self._functions = _functions(model, registry) if model.functions else None
         self._specializations = specializations or {}
-        self._redirected_calls: dict[InferenceScope, list[tuple[Any, str]]] = {}
+        self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
         self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
         self._refusals: list[Refusal] = []
         self._refused_scopes: list[Scope] = []
@@ -136,7 +136,7 @@ class Planner:
         )
 
     def _survey(
-        self, container: Any, opsets: Mapping[str, int], path: str, parent: Scope | None = None
+        self, container: ContainerProto, opsets: Mapping[str, int], path: str, parent: Scope | None = None
     ) -> ContainerSurvey:
         statuses = self._node_analysis.statuses_at(opsets)
         scope_class = Scope if self._functions is None else self._functions.scope
@@ -232,7 +232,9 @@ class Planner:
             return None
         return NodeChange(line, surveyed.path, proto.name, result)
 
-    def _refuse(self, error: CannotConvert | ResolveError, proto: Any, surveyed: ContainerSurvey) -> None:
+    def _refuse(
+        self, error: CannotConvert | ResolveError, proto: NodeProto, surveyed: ContainerSurvey
+    ) -> None:
         place = f"{surveyed.path}, node {node_label(proto.name, proto.op_type, proto.output)}"
         reason, remedy = error.reason, error.remedy
         callers = self._functions.call_facts_of(surveyed.scope) if self._functions else None
@@ -246,7 +248,7 @@ class Planner:
         nodes = enumerate(scope.container.node) if calls else ()
         return [(position, calls[id(proto)]) for position, proto in nodes if id(proto) in calls]
 
-    def _operator_name(self, proto: Any, scope: Scope) -> str:
+    def _operator_name(self, proto: NodeProto, scope: Scope) -> str:
         """Return the identity of a node's operator version, or its domain and name if it is unknown."""
         domain = canonical_domain(proto.domain)
         opset = scope.opsets.get(domain, 0)

@@ -17,7 +17,7 @@ from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import Workspace
 from opshift.converter.rewrite_cache.cached_rewrite import CachedRewrite, CacheHit, Question, ValueNames
 from opshift.model.graphs import NodeRecord
-from opshift.model.messages import NodeProto
+from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
 from opshift.model.node_key import NodeKey, is_small_key, node_key_of
 from opshift.model.types import Shape
@@ -173,7 +173,7 @@ class FactRecorder:
         """Return whether a value is used, and record the query."""
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
-    def nested_shape(self, graph: Any, name: str) -> Shape | None:
+    def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the shape of a value in a subgraph; not cached, as subgraphs are specific to a node."""
         self.is_complete = False
         return self._scope.nested_shape(graph, name)

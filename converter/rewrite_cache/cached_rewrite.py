@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, fill_node, update_node
 from opshift.converter.rewrite.workspace import constant_key
@@ -126,7 +126,7 @@ class Question(NamedTuple):
 
     question: str
     position: int
-    answer: Any
+    answer: object
 
 
 class CachedRewrite:
@@ -219,9 +219,9 @@ class CacheHit:
             template.fill(proto, self._names)
 
 
-def _is_same(answer: Any, other: Any) -> bool:
+def _is_same(answer: object, other: object) -> bool:
     """Compare two answers; floats by their text as well, because 0.0 equals -0.0."""
-    if answer is other or answer != other or not isinstance(answer, Tensor):
+    if answer is other or answer != other or not isinstance(answer, Tensor) or not isinstance(other, Tensor):
         return bool(answer == other)
     has_floats = any(isinstance(each, float) for each in answer.values)
     return not has_floats or repr(answer.values) == repr(other.values)

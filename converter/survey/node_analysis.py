@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opshift.converter.rewrite.routes import Router, router_for
 from opshift.converter.survey.survey import ContainerSurvey
 from opshift.inference.model_element_types import element_types_of_model
 from opshift.inference.scope import OperatorStatus, Scope
+from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.registry.errors import ResolveError
 from opshift.registry.registry import Registry
@@ -31,7 +32,11 @@ class NodeAnalysis:
     """
 
     def __init__(
-        self, model: Any, registry: Registry, targets: Mapping[str, int], functions: FunctionTable | None
+        self,
+        model: ModelProto,
+        registry: Registry,
+        targets: Mapping[str, int],
+        functions: FunctionTable | None,
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
@@ -61,7 +66,7 @@ class NodeAnalysis:
         """Return the statuses of the default domain's operators at some opsets, shared by all scopes."""
         return self._statuses.setdefault(frozenset(opsets.items()), {})
 
-    def classify(self, proto: Any, scope: Scope) -> OperatorStatus:
+    def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
         """Return the status of a node's operator; it is cached for operators of the default domain.
 
         Raises:
@@ -94,7 +99,7 @@ class NodeAnalysis:
             if affected:
                 each.add_candidates(affected)
 
-    def _status(self, proto: Any, scope: Scope) -> OperatorStatus:
+    def _status(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
         domain = proto.domain or DEFAULT_DOMAIN
         opset = scope.opsets.get(domain)
         if opset is None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import Any
 
 from opshift.inference.scope import UNAFFECTED, OperatorStatus, Scope
 from opshift.model.attributes import graphs_in
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_label
+from opshift.model.messages import NodeProto
 
 DUPLICATE_REMEDY = "keep one of them"
 
@@ -38,7 +38,7 @@ class ContainerSurvey:
             inner.add_candidates(operators)
 
 
-Classify = Callable[[Any, Scope], OperatorStatus]
+Classify = Callable[[NodeProto, Scope], OperatorStatus]
 """Function that classifies a node; its result is cached for operators of the default domain."""
 
 
@@ -98,7 +98,7 @@ def survey(
 
 
 def _subgraphs(
-    index: int, proto: Any, enclosing: ContainerSurvey, look: Classify, depth: int, keeps_lines: bool
+    index: int, proto: NodeProto, enclosing: ContainerSurvey, look: Classify, depth: int, keeps_lines: bool
 ) -> Iterator[tuple[int, str, int, ContainerSurvey]]:
     names: set[str] = set()
     for attribute in proto.attribute:
@@ -120,11 +120,11 @@ def _subgraphs(
             yield index, attribute.name, position, inner
 
 
-def _label(proto: Any) -> str:
+def _label(proto: NodeProto) -> str:
     return node_label(proto.name, proto.op_type, proto.output)
 
 
-def _record_captures(proto: Any, found: ContainerSurvey) -> None:
+def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
     scope = found.scope
     missing = next((name for name in proto.input if not scope.is_visible(name)), None)
     if missing is None:

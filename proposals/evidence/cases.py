@@ -189,7 +189,7 @@ def array_of(given: GivenInput) -> Array:
         raise BadValue(f"invalid values for type {given.type} or for the shape: {error}") from error
 
 
-def _parse_values(values: Any, element_type: str) -> Any:
+def _parse_values(values: object, element_type: str) -> object:
     if isinstance(values, list | tuple):
         return [_parse_values(each, element_type) for each in values]
     return (

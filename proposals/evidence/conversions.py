@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from opshift.analysis.verification.numpy_types import Array
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
+from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.evidence.cases import Case
@@ -43,7 +45,7 @@ def convert_and_run(
 
 
 def _convert_and_compare(
-    model: Any, case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
+    model: ModelProto, case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
 ) -> Iterator[StepComparison]:
     expected = [each for each in outputs if each is not None]
     if _opset_of_case(case, draft) < draft.opset:
@@ -85,7 +87,7 @@ def _opset_of_case(case: Case, draft: DefinedDraft) -> int:
     return next_version - 1
 
 
-def _convert(model: Any, opset: int, draft: DefinedDraft) -> Any:
+def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto | str:
     """Convert the model to another opset of the operator's domain; return the reason if it is refused."""
     domain = draft.operator.domain
     target = {domain: opset}
@@ -101,7 +103,11 @@ def _convert(model: Any, opset: int, draft: DefinedDraft) -> Any:
 
 
 def _compare_converted(
-    case: Case, expected: Sequence[Any], converted: Any, draft: DefinedDraft, proposed: ProposedOperator
+    case: Case,
+    expected: Sequence[Array],
+    converted: ModelProto | str,
+    draft: DefinedDraft,
+    proposed: ProposedOperator,
 ) -> OutputComparison:
     if isinstance(converted, str):
         return OutputComparison(case, "refused", converted)

@@ -21,6 +21,7 @@ from opshift.proposals.evidence.conversions import StepComparison, convert_and_r
 from opshift.proposals.evidence.node_models import body_model, feeds_of
 from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs
 from opshift.proposals.evidence.run import (
+    Outputs,
     ProposedOperator,
     ReferenceFails,
     load_module,
@@ -144,7 +145,7 @@ def _case_outcome(case: Case, draft: DefinedDraft, proposed: ProposedOperator) -
         return Outcome(case, None, error.reason)
 
 
-def _compare_body(case: Case, outputs: Any, draft: DefinedDraft) -> OutputComparison:
+def _compare_body(case: Case, outputs: Outputs, draft: DefinedDraft) -> OutputComparison:
     expected_outputs = [each for each in outputs if each is not None]
     try:
         found = run_model(body_model(case, outputs, draft.staged), feeds_of(case), draft.registry, None)
@@ -155,7 +156,7 @@ def _compare_body(case: Case, outputs: Any, draft: DefinedDraft) -> OutputCompar
     return compare_outputs(case, expected_outputs, found)
 
 
-def _compare_numpy(case: Case, outputs: Any, name: str) -> Iterator[OutputComparison]:
+def _compare_numpy(case: Case, outputs: Outputs, name: str) -> Iterator[OutputComparison]:
     """Compare with the numpy function, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):

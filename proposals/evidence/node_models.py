@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.attributes import ATTRIBUTE_TYPES
-from opshift.model.messages import IR_VERSION, ModelProto
+from opshift.model.messages import (
+    IR_VERSION,
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    TypeProto,
+    ValueInfoProto,
+)
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import write_tensor
@@ -17,6 +24,9 @@ from opshift.proposals.evidence.cases import BadValue, Case
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import Attribute
 from opshift.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
 
 
 def input_names(case: Case) -> list[str]:
@@ -30,7 +40,7 @@ def feeds_of(case: Case) -> dict[str, Array]:
     return {name: array for name, array in pairs if array is not None}
 
 
-def with_initializers(model: Any, case: Case) -> Any:
+def with_initializers(model: ModelProto, case: Case) -> ModelProto:
     """Return a copy of the model in which every input except the first is an initializer."""
     changed = type(model)()
     changed.CopyFrom(model)
@@ -47,7 +57,7 @@ def _tensor(array: Array) -> Tensor:
     return Tensor(array_element_type(array), array.shape, tuple(values))
 
 
-def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> Any:
+def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> ModelProto:
     """Return a model of a single node with exactly the inputs and attributes of the case."""
     model = _empty_model(case, outputs, _imports(case.version.domain, opset))
     node = model.graph.node.add(op_type=case.version.name, domain=_wire_domain(case.version.domain))
@@ -58,7 +68,7 @@ def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> Any:
     return model
 
 
-def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) -> Any:
+def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) -> ModelProto:
     """Return the function body of a case's operator as a model, with attribute references replaced by values.
 
     Raises:
@@ -76,7 +86,9 @@ def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) 
     return model
 
 
-def _add_node(graph: Any, each: BodyNode, names: Mapping[str, str], case: Case, registry: Registry) -> None:
+def _add_node(
+    graph: GraphProto, each: BodyNode, names: Mapping[str, str], case: Case, registry: Registry
+) -> None:
     body = case.version.body
     assert body is not None
     operator = registry.get_schema(each.op_type, body.opset_imports[each.domain], each.domain)
@@ -89,14 +101,14 @@ def _add_node(graph: Any, each: BodyNode, names: Mapping[str, str], case: Case, 
             _set_attribute(node.attribute.add(), name, resolved, operator.attributes[name])
 
 
-def _resolve_value(value: Any, case: Case) -> Any:
+def _resolve_value(value: object, case: Case) -> object:
     if not isinstance(value, FromAttribute):
         return value
     given = case.attributes.get(value.attribute)
     return case.version.attributes[value.attribute].default if given is None else given
 
 
-def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[str, int]) -> Any:
+def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[str, int]) -> ModelProto:
     # A moderate IR version, so that older runtimes load the model too.
     model = ModelProto(ir_version=min(IR_VERSION, 10))
     model.graph.name = "example"
@@ -110,7 +122,7 @@ def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[s
     return model
 
 
-def _add_value(values: Any, name: str) -> Any:
+def _add_value(values: Repeated[ValueInfoProto], name: str) -> TypeProto:
     return values.add(name=name).type
 
 
@@ -122,7 +134,7 @@ def _wire_domain(domain: str) -> str:
     return "" if domain == DEFAULT_DOMAIN else domain
 
 
-def _set_attribute(attribute: Any, name: str, value: Any, declared: Attribute) -> None:
+def _set_attribute(attribute: AttributeProto, name: str, value: Any, declared: Attribute) -> None:
     if not matches_attribute_type(value, declared):
         raise BadValue(f"expected a value of type {declared.type} for {name!r}, got {value!r}")
     attribute.name = name
@@ -134,5 +146,5 @@ def _set_attribute(attribute: Any, name: str, value: Any, declared: Attribute) -
         setattr(attribute, kind.field, _encode(value))
 
 
-def _encode(value: Any) -> Any:
+def _encode(value: object) -> object:
     return value.encode() if isinstance(value, str) else value

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from opshift.analysis.verification.compare import compare_output
-from opshift.analysis.verification.numpy_types import array_element_type
+from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.proposals.evidence.cases import Case
 from opshift.proposals.evidence.run import Outputs
 from opshift.registry.models import OperatorVersion
@@ -41,7 +41,9 @@ class OutputComparison:
     reason: str = ""
 
 
-def compare_outputs(case: Case, expected: Sequence[Any], found: Sequence[Any]) -> OutputComparison:
+def compare_outputs(
+    case: Case, expected: Sequence[Array | None], found: Sequence[object]
+) -> OutputComparison:
     """Compare the outputs of a case with the expected ones, up to the first difference."""
     if len(expected) != len(found):
         return OutputComparison(case, "differs", f"expected {len(expected)} outputs, got {len(found)}")
@@ -68,14 +70,14 @@ class _CaseContext:
     def version(self) -> OperatorVersion:
         return self._case.version
 
-    def attribute(self, name: str) -> Any:
+    def attribute(self, name: str) -> object:
         declared = self.version.attributes.get(name)
         value = self._case.attributes.get(name, declared.default if declared else None)
         if isinstance(value, str):
             return value.encode()
         return tuple(value) if isinstance(value, list) else value
 
-    def constant(self, position: int) -> tuple[Any, ...] | None:
+    def constant(self, position: int) -> tuple[object, ...] | None:
         array = self._case.inputs[position] if position < self.input_count else None
         return None if array is None else tuple(array.ravel().tolist())
 

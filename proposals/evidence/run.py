@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +14,7 @@ import numpy as np
 from opshift.analysis.verification.numpy_types import Array, dtype_of
 from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, openers
 from opshift.model.errors import OpshiftError, Place
-from opshift.model.messages import ModelProto
+from opshift.model.messages import ModelProto, NodeProto
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.tensors import read_tensor
@@ -41,7 +41,7 @@ class ProposedOperator:
 
 
 def run_reference(
-    proposed: ProposedOperator, inputs: tuple[Array | None, ...], given: Mapping[str, Any]
+    proposed: ProposedOperator, inputs: tuple[Array | None, ...], given: Mapping[str, object]
 ) -> Outputs:
     """Return the outputs of the reference.
 
@@ -74,7 +74,7 @@ def run_reference(
 
 
 def run_model(
-    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator | None
+    model: ModelProto, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator | None
 ) -> list[Any]:
     """Return all outputs of a model, computed by onnxruntime or onnx.reference.
 
@@ -95,7 +95,7 @@ def run_model(
     raise failure
 
 
-def _is_proposed(node: Any, model: Any, proposed: ProposedOperator) -> bool:
+def _is_proposed(node: NodeProto, model: ModelProto, proposed: ProposedOperator) -> bool:
     """Return whether a node belongs to the proposed version and not to an earlier one."""
     version = proposed.version
     if (canonical_domain(node.domain), node.op_type) != (version.domain, version.name):
@@ -105,14 +105,14 @@ def _is_proposed(node: Any, model: Any, proposed: ProposedOperator) -> bool:
 
 
 def _run_node_by_node(
-    model: Any, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator
-) -> list[Any]:
+    model: ModelProto, feeds: Mapping[str, Array], registry: Registry, proposed: ProposedOperator
+) -> list[object]:
     values: dict[str, Any] = {**feeds, **_initializers(model)}
     for node in model.graph.node:
         if _is_proposed(node, model, proposed):
             inputs = tuple(values[name] if name else None for name in node.input)
             try:
-                results: Any = run_reference(proposed, inputs, _attributes_of(node))
+                results: Sequence[object] = run_reference(proposed, inputs, _attributes_of(node))
             except ReferenceFails as error:
                 raise CannotRun(error.reason) from error
         else:
@@ -121,7 +121,9 @@ def _run_node_by_node(
     return [values[each.name] for each in model.graph.output]
 
 
-def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry: Registry) -> list[Any]:
+def _run_single_node(
+    model: ModelProto, node: NodeProto, values: Mapping[str, object], registry: Registry
+) -> list[object]:
     model_of_node = ModelProto(ir_version=model.ir_version)
     model_of_node.opset_import.extend(model.opset_import)
     model_of_node.graph.node.add().CopyFrom(node)
@@ -137,7 +139,7 @@ def _run_single_node(model: Any, node: Any, values: Mapping[str, Any], registry:
     return [next(results) if name else None for name in node.output]
 
 
-def _initializers(model: Any) -> dict[str, Array]:
+def _initializers(model: ModelProto) -> dict[str, Array]:
     tensors = ((each.name, read_tensor(each)) for each in model.graph.initializer)
     return {name: _array(tensor) for name, tensor in tensors if tensor is not None}
 
@@ -148,12 +150,12 @@ def _array(tensor: Tensor) -> Array:
     )
 
 
-def _attributes_of(node: Any) -> dict[str, Any]:
+def _attributes_of(node: NodeProto) -> dict[str, object]:
     view = Node.from_proto(node)
     return {name: _decode(view.attribute(name)) for name in view.attributes}
 
 
-def _decode(value: Any) -> Any:
+def _decode(value: object) -> object:
     return value.decode() if isinstance(value, bytes) else value
 
 
