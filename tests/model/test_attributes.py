@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from opshift.model.attributes import ATTRIBUTE_TYPES, AttributeType, read_attribute, tensors_in
+from opshift.model.attributes import ATTRIBUTE_TYPES, AttributeType, read_attribute, tensors_in, types_in
 from opshift.model.errors import CannotConvert
-from opshift.model.messages import AttributeProto, SparseTensorProto, TensorProto
+from opshift.model.messages import AttributeProto, SparseTensorProto, TensorProto, TypeProto
 
 TYPES = pytest.mark.parametrize("kind", ATTRIBUTE_TYPES.values(), ids=lambda kind: kind.name)
 
@@ -69,3 +69,9 @@ def test_tensors_include_parts_of_sparse_tensors() -> None:
         sparse_tensor=SparseTensorProto(values=TensorProto(name="v"), indices=TensorProto(name="w")),
     )
     assert [tensor.name for tensor in tensors_in(attribute)] == ["t", "u", "v", "w"]
+
+
+def test_yields_single_and_repeated_types() -> None:
+    first, second = TypeProto(denotation="a"), TypeProto(denotation="b")
+    assert [*types_in(AttributeProto(tp=first, type_protos=[second]))] == [first, second]
+    assert [*types_in(AttributeProto())] == []

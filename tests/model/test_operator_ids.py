@@ -1,9 +1,18 @@
-"""Operator ids are parsed from text and printed."""
+"""Operator ids are parsed from text and printed; calls have the identity of their function."""
 
 import pytest
 
 from opshift.model.errors import OpshiftError
-from opshift.model.operator_ids import OperatorId, canonical_domain
+from opshift.model.messages import FunctionProto, NodeProto
+from opshift.model.node import Node
+from opshift.model.operator_ids import (
+    LocalFunction,
+    OperatorId,
+    called_function,
+    canonical_domain,
+    function_id,
+    function_label,
+)
 
 SPELLINGS = {
     "a domain of ONNX": ("ai.onnx.Softmax:13", OperatorId("ai.onnx", "Softmax", 13), "ai.onnx.Softmax:13"),
@@ -60,3 +69,14 @@ def test_refuses_text_that_is_not_an_operator_id(text: str) -> None:
 )
 def test_the_empty_domain_means_the_default_domain(domain: str, canonical: str) -> None:
     assert canonical_domain(domain) == canonical
+
+
+def test_call_and_function_have_the_same_identity() -> None:
+    function = FunctionProto(domain="", name="Blur", overload="wide")
+    call = NodeProto(domain="ai.onnx", op_type="Blur", overload="wide")
+    assert function_id(function) == called_function(call) == LocalFunction("ai.onnx", "Blur", "wide")
+    assert function_label(function) == "ai.onnx.Blur:wide"
+
+
+def test_emitted_node_has_no_overload() -> None:
+    assert str(called_function(Node("Blur", (), (), {}, "acme"))) == "acme.Blur"
