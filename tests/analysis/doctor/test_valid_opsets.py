@@ -12,12 +12,13 @@ from onnx import TensorProto, helper
 from support.ir_models import node
 from support.running import Array, build
 
+from opshift import default_registry
 from opshift.analysis.doctor.diagnose import diagnose
 from opshift.analysis.doctor.diagnosis import NodeValidity, opset_ranges
 
 FLOATS = np.ones((2, 3), np.float32)
 INTEGERS = np.ones((2, 3), np.int64)
-NEWEST = 28
+NEWEST = default_registry().newest_opset()
 
 
 def diagnose_node(tested: onnx.NodeProto, feeds: Mapping[str, Array], opset: int = 13) -> NodeValidity:
