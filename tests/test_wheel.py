@@ -132,9 +132,9 @@ import sys
 sys.path.insert(0, sys.argv[1])
 import opshift
 opshift.convert_version(sys.argv[2], 17)
-print(opshift.__file__, sorted({"pydantic", "yaml", "networkx"} & sys.modules.keys()))
+print(opshift.__file__, sorted({"hashlib", "networkx", "pydantic", "yaml"} & sys.modules.keys()))
 opshift.default_registry().get_all_schemas_with_history()
-print(sorted({"pydantic", "yaml", "networkx"} & sys.modules.keys()))
+print(sorted({"hashlib", "networkx", "pydantic", "yaml"} & sys.modules.keys()))
 """
 
 
