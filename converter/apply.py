@@ -107,6 +107,10 @@ def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     result, position = change.result, change.record[0]
     original = nodes[position]
     main, count = result.replacement_index, len(result.operators)
+    if count == 1:
+        result.write((original,))
+        copy_device_configurations(original, ())
+        return []
     added = [nodes.add() for _ in range(count - 1)]
     result.write([*added[:main], original, *added[main:]])
     copy_device_configurations(original, added)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from itertools import chain
 
 from opshift.converter.options import Allowances
 from opshift.inference.scope import Scope
@@ -21,14 +22,14 @@ class FreshNames:
     def __init__(self) -> None:
         self.name_sets: list[set[str]] = []
         """Sets of used names; complete before the first fresh name."""
-        self.sources: list[Callable[[], Iterable[str]]] = []
-        """Functions that return used names; they are called before the first fresh name."""
+        self.sources: list[Callable[[], Iterable[Iterable[str]]]] = []
+        """Functions that return groups of used names; they are called before the first fresh name."""
         self.created: set[str] = set()
         self._next_number: dict[str, int] = {}
 
     @cached_property
     def _existing(self) -> set[str]:
-        return set().union(*self.name_sets, *(names() for names in self.sources))
+        return set().union(*self.name_sets, *chain.from_iterable(names() for names in self.sources))
 
     def fresh(self, hint: str) -> str:
         """Return an unused name that starts with `hint`."""

@@ -44,7 +44,7 @@ def test_distinguishes_numbered_hints() -> None:
 
 def test_skips_mentioned_names() -> None:
     names = names_with({"const"})
-    names.sources.append(lambda: ["const_1"])
+    names.sources.append(lambda: [["const_1"]])
     assert names.fresh("const") == "const_2"
 
 
