@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
 from opshift.model.errors import OpshiftError
+from opshift.model.operator_ids import OperatorId
+
+if TYPE_CHECKING:
+    from opshift.registry.models import Operator
 
 
 class DefinitionError(OpshiftError):
@@ -35,3 +43,36 @@ class UnknownDomain(ResolveError):
 
 class UnknownOpset(ResolveError):
     """The opset version is below 1, or newer than the registry supports."""
+
+
+def resolve_error(
+    operator: Operator | None, wanted: OperatorId, newest: int, names: Iterable[str]
+) -> ResolveError:
+    """Return the error for an operator that does not exist at an opset.
+
+    Args:
+        operator: the operator with all its versions; `None` if it is unknown.
+        wanted: domain, name and opset.
+        newest: newest opset of the domain.
+        names: names of all operators of the domain.
+    """
+    domain, op_type, opset = wanted
+    if not 1 <= opset <= newest:
+        return UnknownOpset(
+            f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
+        )
+    if operator is None:
+        spellings = {name.lower(): name for name in names}
+        similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
+        hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
+        return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
+    removal = next((version.removal for version in operator.versions if version.removal), None)
+    if removal and removal.removed_in <= opset:
+        replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
+        return OperatorRemoved(
+            f"{op_type} was removed from {domain} in opset {removal.removed_in}", remedy=replacement
+        )
+    since = operator.versions[0].since_version
+    return NotYetIntroduced(
+        f"{op_type} is not in opset {opset} of {domain}", remedy=f"it was introduced in opset {since}"
+    )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from opshift.model.errors import Place
-from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_domain, overload_of
+from opshift.model.operator_ids import (
+    DEFAULT_DOMAIN,
+    LocalFunction,
+    OperatorId,
+    canonical_domain,
+    overload_of,
+)
 from opshift.opsets import OPSETS
 from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
-from opshift.registry.errors import (
-    DomainNotImported,
-    NotYetIntroduced,
-    OperatorRemoved,
-    ResolveError,
-    UnknownDomain,
-    UnknownOperator,
-    UnknownOpset,
-)
+from opshift.registry.errors import DomainNotImported, ResolveError, UnknownDomain, resolve_error
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.releases import Releases
@@ -44,13 +41,19 @@ class NodeLike(Protocol):
 class Registry:
     """Operator definitions from folders (`<domain>/<operator>.yaml`) and from operator-set documents.
 
-    A registry is immutable: `with_folder` and `with_document` return a new one. The file of an operator is
-    read when the operator is first used.
+    `load_registry` builds one. A registry is immutable: the `with_` methods return a new one. The file of an
+    operator is read when the operator is first used.
     """
 
-    def __init__(self, folders: tuple[Path, ...], documents: tuple[Path, ...] = ()) -> None:
+    def __init__(
+        self,
+        folders: tuple[Path, ...],
+        documents: tuple[Path, ...] = (),
+        operators: tuple[Operator, ...] = (),
+    ) -> None:
         self._folders = folders
         self._documents = documents
+        self._staged = operators
         self._files = definition_files(folders)
         self._operators: dict[tuple[str, str], Operator] = {}
         self._newest: dict[str, int] = {}
@@ -59,6 +62,8 @@ class Registry:
         self._resolved: dict[str, dict[int | None, dict[str, OperatorVersion]]] = {}
         for document in documents:
             self._add_document(document)
+        for operator in operators:
+            self._set_operator(operator)
 
     def with_folder(self, folder: Path | str) -> Registry:
         """Return a registry with the definitions in `folder` added.
@@ -66,7 +71,7 @@ class Registry:
         Raises:
             DefinitionError: the folder contains no definitions, or redefines an operator.
         """
-        return Registry((*self._folders, Path(folder)), self._documents)
+        return Registry((*self._folders, Path(folder)), self._documents, self._staged)
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -75,7 +80,11 @@ class Registry:
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self._folders, (*self._documents, Path(path)))
+        return Registry(self._folders, (*self._documents, Path(path)), self._staged)
+
+    def with_operator(self, operator: Operator) -> Registry:
+        """Return a registry in which a definition replaces that of an operator, or adds the operator."""
+        return Registry(self._folders, self._documents, (*self._staged, operator))
 
     @property
     def folders(self) -> tuple[Path, ...]:
@@ -232,7 +241,7 @@ class Registry:
         operator = self.operator(op_type, domain)
         found = operator.at(opset) if operator and 1 <= opset <= newest else None
         if found is None:
-            raise self._resolve_error(operator, op_type, opset, domain)
+            raise resolve_error(operator, OperatorId(domain, op_type, opset), newest, self.names(domain))
         return found
 
     def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
@@ -258,29 +267,16 @@ class Registry:
         self._operators |= {(each.domain, each.name): each for each in found.operators}
         self._newest[found.domain] = found.opset_version
 
-    def _resolve_error(
-        self, operator: Operator | None, op_type: str, opset: int, domain: str
-    ) -> ResolveError:
-        newest = self.newest_opset(domain)
-        if not 1 <= opset <= newest:
-            return UnknownOpset(
-                f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
-            )
-        if operator is None:
-            spellings = {name.lower(): name for name in self.names(domain)}
-            similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
-            hint = f"did you mean {' or '.join(similar)}?" if similar else "check the name and its domain"
-            return UnknownOperator(f"{domain} has no operator {op_type!r}", remedy=hint)
-        removal = next((v.removal for v in operator.versions if v.removal), None)
-        if removal and removal.removed_in <= opset:
-            replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
-            return OperatorRemoved(
-                f"{op_type} was removed from {domain} in opset {removal.removed_in}", remedy=replacement
-            )
-        since = operator.versions[0].since_version
-        return NotYetIntroduced(
-            f"{op_type} is not in opset {opset} of {domain}", remedy=f"it was introduced in opset {since}"
-        )
+    def _set_operator(self, operator: Operator) -> None:
+        domain = canonical_domain(operator.domain)
+        opsets = [self.newest_opset(domain)] if domain in self._files else []
+        opsets += [version.since_version for version in operator.versions]
+        opsets += [version.removal.removed_in for version in operator.versions if version.removal]
+        # A new operator belongs to the file that acceptance will write.
+        path = self._folders[0] / domain / f"{operator.name}.yaml"
+        self._files[domain] = dict(sorted({operator.name: path, **self._files.get(domain, {})}.items()))
+        self._operators[domain, operator.name] = operator
+        self._newest[domain] = max(opsets)
 
 
 @cache
@@ -289,20 +285,23 @@ def default_registry() -> Registry:
     return Registry((OPSETS,))
 
 
-__all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry"]
+__all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry", "load_registry"]
 
 
-def overlay(folders: Iterable[Path]) -> Registry:
-    """Return a registry of the project's definitions and those in `folders`.
+def load_registry(sources: Iterable[Path | str] = ()) -> Registry:
+    """Return a registry of the project's definitions and those in `sources`.
 
-    The first folder with a `releases.yaml` is a complete tree and replaces the project's definitions.
+    Args:
+        sources: folders with definitions, and operator-set documents. The first folder with a `releases.yaml`
+            is a complete tree and replaces the project's definitions.
 
     Raises:
-        DefinitionError: a folder contains no definitions, or redefines an operator.
+        DefinitionError: a source contains no definitions or invalid ones, or redefines an operator.
     """
-    paths = list(folders)
-    base = next((each for each in paths if (each / "releases.yaml").exists()), None)
-    registry = default_registry() if base is None else Registry((base,))
-    for folder in paths:
-        registry = registry if folder is base else registry.with_folder(folder)
-    return registry
+    paths = [Path(each) for each in sources]
+    folders = [each for each in paths if not each.is_file()]
+    base = next((each for each in folders if (each / RELEASES).exists()), None)
+    if not paths:
+        return default_registry()
+    added = (each for each in folders if each is not base)
+    return Registry((base or OPSETS, *added), tuple(each for each in paths if each.is_file()))

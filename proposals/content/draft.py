@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from opshift.proposals.content.folder import ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal
-from opshift.proposals.content.staged_registry import StagedRegistry
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
@@ -71,4 +70,4 @@ class DefinedDraft(Draft):
     @cached_property
     def staged(self) -> Registry:
         """The registry with the proposed operator added."""
-        return StagedRegistry(self.registry, self.operator)
+        return self.registry.with_operator(self.operator)

@@ -119,12 +119,9 @@ def registry_with(folders: list[Path] | None) -> Registry:
         UsageError: a path does not exist.
         DefinitionError: a path has no definitions, or invalid ones.
     """
-    from opshift.registry.registry import overlay
+    from opshift.registry.registry import load_registry
 
     for folder in folders or ():
         if not folder.exists():
             raise UsageError("does not exist", place=str(folder), remedy="correct the path after --opsets")
-    registry = overlay([each for each in folders or () if not each.is_file()])
-    for document in folders or ():
-        registry = registry.with_document(document) if document.is_file() else registry
-    return registry
+    return load_registry(folders or ())
