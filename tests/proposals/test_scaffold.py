@@ -30,7 +30,7 @@ def _new(kind: Kind, name: str, path: Path, domain: str = "ai.onnx") -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_creates_readable_files_for_every_kind(kind: Kind, tmp_path: Path) -> None:
-    name = "Novelty" if kind in ("new-operator", "new-function", "promotion") else "Softmax"
+    name = "Novelty" if kind in ("new-operator", "new-function", "promotion") else "Hardmax"
     rules = {each.rule for each in check_proposal(_new(kind, name, tmp_path / "new")).errors}
     assert rules & (UNREADABLE | DETERMINED) == set()
     assert "proposal.motivation" in rules
@@ -40,10 +40,10 @@ def test_creates_readable_files_for_every_kind(kind: Kind, tmp_path: Path) -> No
     ("kind", "name", "text"),
     [
         pytest.param(
-            "update", "Softmax", "- since_version: 29", id="update has a version for the next opset"
+            "update", "Hardmax", "- since_version: 29", id="update has a version for the next opset"
         ),
-        pytest.param("deprecation", "Softmax", "deprecation:", id="deprecation names its replacement"),
-        pytest.param("removal", "Softmax", "removed_in: 29", id="removal names its opset"),
+        pytest.param("deprecation", "Hardmax", "deprecation:", id="deprecation names its replacement"),
+        pytest.param("removal", "Hardmax", "removed_in: 29", id="removal names its opset"),
         pytest.param("new-function", "Novelty", "  body:", id="function has a body"),
     ],
 )
@@ -54,7 +54,7 @@ def test_definition_has_parts_of_its_kind(kind: Kind, name: str, text: str, tmp_
 def test_refuses_to_overwrite_folder(tmp_path: Path) -> None:
     path = _new("new-function", "Novelty", tmp_path / "new")
     with pytest.raises(UsageError, match="already"):
-        _new("update", "Softmax", path)
+        _new("update", "Hardmax", path)
 
 
 def test_refuses_update_of_unknown_operator(tmp_path: Path) -> None:
