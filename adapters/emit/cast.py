@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.model.element_types import FLOAT_MAX
 
 CAST_OPSET = 13
 """Opset of the emitted Cast nodes: the first with bfloat16, so that older targets refuse that type."""
 
 FLOAT_TYPES = ("float16", "bfloat16", "float", "double")
+
+LARGEST_FINITE = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float": FLOAT_MAX, "double": sys.float_info.max,
+}  # fmt: skip
+"""Largest finite number of each floating-point type; its negative is the smallest."""
 
 ARITHMETIC_TYPES = {"int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 """Types to compute in below opset 14, where Add, Sub, Mul and Div support only 32-bit and 64-bit integers."""

@@ -8,14 +8,12 @@ from typing import NamedTuple
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.model.element_types import FLOAT_MAX
 from opshift.model.node import Node, Tensor
 
 SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")
 """Integer types that float represents exactly."""
-
-LARGEST_FINITE = {"float": 3.4028234663852886e38, "float16": 65504.0, "double": 1.7976931348623157e308}
-"""Largest finite number of each type; it and its negative are the default bounds since version 11."""
 
 BROADCASTING_OPSET = 8
 """First opset in which Max and Min broadcast a bound to the shape of the data."""

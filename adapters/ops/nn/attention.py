@@ -6,15 +6,12 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.attention_mask import attention_bias
 from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
-
-LOWEST_FINITE = {"float16": -65504.0, "float": -3.4028234663852886e38, "double": -1.7976931348623157e308,
-          "bfloat16": -3.3895313892515355e38}  # fmt: skip
-"""Lowest finite value by element type."""
 
 
 @adapter("Attention", 23, 22)
@@ -157,7 +154,7 @@ def _softmax_or_zero(scores: str, element_type: str, out: Rewriter) -> str:
     """
     # Minus infinity minus itself is NaN, so the maximum is raised to a finite value, and the sum of zeros
     # to one before the division.
-    lowest, one = out.constant(LOWEST_FINITE[element_type], element_type), out.constant(1.0, element_type)
+    lowest, one = (out.constant(each, element_type) for each in (-LARGEST_FINITE[element_type], 1.0))
     maximum = out.emit("ReduceMax", [scores], axes=(3,), keepdims=1, opset=8)
     exponentials = out.emit("Exp", [out.emit("Sub", [scores, out.emit("Max", [maximum, lowest], opset=13)])])
     sums = out.emit("ReduceSum", [exponentials], axes=(3,), keepdims=1, opset=8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.indices import axis_count, count_axes, require_nonempty, shape_without_axes
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
@@ -19,8 +20,8 @@ ELEMENTWISE_EQUIVALENTS = {
 }
 """Elementwise equivalent of each reduction over no axes; for all others it is Identity."""
 
-COMPUTED_AXES_TYPES = {"float": 3.4028234663852886e38, "double": 1.7976931348623157e308}
-"""Element types in which ReduceLogSumExp is computed, with their largest finite number."""
+LOG_SUM_EXP_TYPES = ("float", "double")
+"""Element types in which ReduceLogSumExp over computed axes is rewritten."""
 
 SUM_REDUCTIONS = ("ReduceL1", "ReduceL2", "ReduceSumSquare", "ReduceLogSum", "ReduceMean", "ReduceLogSumExp")
 """Reductions that can be expressed with ReduceSum."""
@@ -86,7 +87,7 @@ def _reduce_by_sum(node: Node, out: Rewriter) -> None:
 def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
     """Emit log-sum-exp: subtracting the maximum of each sum first keeps the exponentials from overflowing."""
     data, axes = node.inputs
-    if element_type not in COMPUTED_AXES_TYPES:
+    if element_type not in LOG_SUM_EXP_TYPES:
         raise CannotConvert(
             f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
         )
@@ -96,7 +97,7 @@ def _log_sum_exp(node: Node, element_type: str, out: Rewriter) -> None:
         return
     noop = node.attribute("noop_with_empty_axes", 0)
     maxima = out.emit("ReduceMax", [data, axes], opset=18, keepdims=1, noop_with_empty_axes=noop)
-    limits = [out.constant(sign * COMPUTED_AXES_TYPES[element_type], element_type) for sign in (-1, 1)]
+    limits = [out.constant(sign * LARGEST_FINITE[element_type], element_type) for sign in (-1, 1)]
     # Infinite maxima are clipped: infinity minus infinity would be NaN.
     finite = out.emit("Clip", [maxima, *limits], opset=13)
     exponentials = out.emit("Exp", [out.emit("Sub", [data, finite], opset=13)], opset=13)
@@ -148,7 +149,7 @@ def _function_of_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _require_float(node: Node, element_type: str) -> None:
-    if element_type not in ("float16", "bfloat16", *COMPUTED_AXES_TYPES):
+    if element_type not in ("float16", "bfloat16", *LOG_SUM_EXP_TYPES):
         raise CannotConvert(
             f"the axes are not constant, and the data is {element_type}", remedy=CONSTANT_AXES_REMEDY
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.emit.shapes import reshape
 from opshift.model.node import Node
 
 OPSET = 5
@@ -33,9 +34,9 @@ def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
         return
     channels, height, width = sizes
     depth = channels // (block * block)
-    split = _reshaped(node.inputs[0], (0, depth, block, block, height, width), out)
+    split = reshape(node.inputs[0], (0, depth, block, block, height, width), out)
     moved = out.emit("Transpose", [split], perm=[0, 1, 4, 2, 5, 3])
-    _reshaped(moved, (0, depth, height * block, width * block), out, node.outputs)
+    reshape(moved, (0, depth, height * block, width * block), out, node.outputs)
 
 
 def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
@@ -50,14 +51,10 @@ def _swap_channel_factors(
 ) -> str:
     """Transpose the two factors of the channel dimension of an image."""
     channels_last = out.emit("Transpose", [data], perm=[0, 2, 3, 1])
-    split = _reshaped(channels_last, (0, 0, 0, *parts), out)
+    split = reshape(channels_last, (0, 0, 0, *parts), out)
     swapped = out.emit("Transpose", [split], perm=[0, 1, 2, 4, 3])
-    joined = _reshaped(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
+    joined = reshape(swapped, (0, 0, 0, -1 if -1 in parts else parts[0] * parts[1]), out)
     return out.emit("Transpose", [joined], outputs, perm=[0, 3, 1, 2])
-
-
-def _reshaped(data: str, shape: tuple[int, ...], out: Rewriter, outputs: Sequence[str] | int = 1) -> str:
-    return out.emit("Reshape", [data, out.int64(shape)], outputs)
 
 
 @adapter("SpaceToDepth", 28, 13)
@@ -78,6 +75,6 @@ def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
         return
     channels, height, width = sizes
     rows, columns = height // block, width // block
-    parts = _reshaped(node.inputs[0], (0, channels, rows, block, columns, block), out)
+    parts = reshape(node.inputs[0], (0, channels, rows, block, columns, block), out)
     moved = out.emit("Transpose", [parts], perm=[0, 1, 3, 5, 2, 4])
-    _reshaped(moved, (0, channels * block * block, rows, columns), out, node.outputs)
+    reshape(moved, (0, channels * block * block, rows, columns), out, node.outputs)

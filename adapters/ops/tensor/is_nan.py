@@ -6,11 +6,11 @@ import math
 
 from opshift.adapters.core.adapter_table import adapter
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.cast import LARGEST_FINITE, cast
 from opshift.model.node import Node
 
-LARGEST_FINITE = {"float": (2 - 2.0**-23) * 2.0**127, "double": (2 - 2.0**-52) * 2.0**1023}
-"""Largest finite number of each type that comparisons support in every opset."""
+COMPARABLE_TYPES = ("float", "double")
+"""Element types that comparisons support in every opset."""
 
 
 @adapter("IsInf", 10, 9)
@@ -32,7 +32,7 @@ def _comparable(name: str, out: Rewriter) -> tuple[str, str]:
     Values of other types are cast to float, which keeps sign, infinity and NaN.
     """
     element_type = out.element_type(name)
-    if element_type in LARGEST_FINITE:
+    if element_type in COMPARABLE_TYPES:
         return name, element_type
     return cast(name, "float", out), "float"
 

@@ -61,7 +61,7 @@ def move_tensors_to_lists(node: Node, out: Rewriter) -> None:
         f"keys_{LIST_SUFFIXES[keys_type]}": [*pairs],
         f"values_{LIST_SUFFIXES[values_type]}": [*pairs.values()],
     }
-    kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
+    kept = _defaults(node)
     data, result = node.inputs[0], node.outputs[0]
     if keys_type not in SUFFIX_TYPES.values():
         data = cast(data, "int64", out)
@@ -91,7 +91,7 @@ def convert_pairs_to_classes(node: Node, out: Rewriter) -> None:
     if strings is None or indices is None or sorted(indices) != list(range(len(strings))):
         raise CannotConvert("version 1 maps only distinct strings to or from the indices 0, 1, 2 and so on")
     classes = [string for _, string in sorted(zip(indices, strings, strict=True))]
-    kept = {name: node.attributes[name] for name in _default_names(node) if name in node.attributes}
+    kept = _defaults(node)
     kept.pop("default_float", None)
     out.replace(node, attributes={**kept, "classes_strings": classes})
 
@@ -117,8 +117,9 @@ def _round_to_float(value: float) -> float:
         return math.nan
 
 
-def _default_names(node: Node) -> Sequence[str]:
-    return [name for name in node.attributes if name in ("default_float", "default_int64", "default_string")]
+def _defaults(node: Node) -> dict[str, object]:
+    names = ("default_float", "default_int64", "default_string")
+    return {name: value for name, value in node.attributes.items() if name in names}
 
 
 def _default_attribute(node: Node, element_type: str) -> Attributes:
