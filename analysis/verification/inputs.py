@@ -143,7 +143,8 @@ def _dim(dim: TensorShapeProto.Dimension) -> Dim:
 
 def _load_file(path: str | os.PathLike[str]) -> Feeds:
     try:
-        with np.load(Path(path), allow_pickle=False) as file:
+        # np.load leaves a file that it opens itself open if the archive is broken.
+        with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except READ_ERRORS as error:
         raise UsageError(
