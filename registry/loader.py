@@ -154,10 +154,11 @@ def _expanded_constraints(version: dict[str, Json], keys: Keys, types: TypeSets)
 
 def _expanded_types(entries: Json, keys: Keys, types: TypeSets) -> Json:
     listed = [entries] if isinstance(entries, str) else entries
-    if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
+    names = [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list) else []
+    if names != listed:
         return entries
     try:
-        return types.expand(listed)
+        return types.expand(names)
     except DefinitionError as error:
         # An error inside types.yaml already has its place.
         if error.place.file:
@@ -245,7 +246,9 @@ def _invalid_verbs(answers: Any, keys: Keys) -> Iterator[tuple[Keys, str]]:
     if isinstance(answers, dict):
         for direction in ("up", "down"):
             yield from _invalid_verbs(answers.get(direction), (*keys, direction))
-    for position, verb in enumerate(answers if isinstance(answers, list) else ()):
+    if not isinstance(answers, list):
+        return
+    for position, verb in enumerate(answers):
         try:
             parse_action([verb])
         except ValidationError as error:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -15,12 +15,12 @@ from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
-try:
-    from yaml import CSafeDumper as _BaseDumper
-    from yaml import CSafeLoader as _BaseLoader
-except ImportError:
-    from yaml import SafeDumper as _BaseDumper  # type: ignore[assignment]  # has the same interface
-    from yaml import SafeLoader as _BaseLoader  # type: ignore[assignment]  # has the same interface
+if TYPE_CHECKING:
+    from yaml import SafeDumper as _BaseDumper
+    from yaml import SafeLoader as _BaseLoader
+else:
+    _BaseDumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
+    _BaseLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_BaseLoader):
