@@ -7,7 +7,7 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
 from opshift.cli.errors import error_data
@@ -31,9 +31,9 @@ class FailedFile(NamedTuple):
     """File that was not converted, with the error as in JSON output."""
 
     source: Path
-    error: dict[str, Any]
+    error: dict[str, object]
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         return {"input": self.source, "output": None, **self.error}
 
@@ -174,7 +174,7 @@ FILE_COLUMNS = (
 FAILURE_COLUMNS = (Column("model", style="cyan"), Column("error", style="red"), Column("help"))
 
 
-def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def batch_data(folder: Path, outcomes: Sequence[Outcome]) -> dict[str, object]:
     """Return plain data for JSON."""
     failed = failures(outcomes)
     files = [each.as_dict() for each in outcomes]
@@ -226,4 +226,4 @@ def _result(outcome: ConvertedFile) -> str:
 def _reason(failed: FailedFile) -> str:
     """Return place and reason of an error, without the file: it has its own column."""
     place = str(failed.error["place"]).removeprefix(str(failed.source)).removeprefix(": ")
-    return ": ".join(filter(None, (place, failed.error["reason"])))
+    return ": ".join(filter(None, (place, str(failed.error["reason"]))))

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -166,7 +166,7 @@ def _write(
     page.line(f"{summary}{waived}", style="bold red" if open_findings else "green")
 
 
-def _row(finding: ChangeFinding) -> tuple[Any, ...]:
+def _row(finding: ChangeFinding) -> tuple[object, ...]:
     from opshift.cli.operator_text import change_text
 
     change, waiver = finding.change, finding.waiver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.cli.errors import CommandLineError, add_file_to_errors
 from opshift.cli.options import registry_with
@@ -88,7 +88,7 @@ class ConvertedFile(NamedTuple):
         is_home = self.out.parent.resolve() == self.source.parent.resolve()
         return () if is_home or self.external != "keep" else self.weights
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         compared = {"verification": self.verification.as_dict()} if self.verification else {}
         return {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ from opshift.registry.changes.policies import Mode, Policy, needs_new_version
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
+    from opshift.registry.changes.classes import ChangeClass
     from opshift.registry.changes.classify import ClassifiedChange
     from opshift.registry.changes.history import Difference
     from opshift.registry.registry import Registry
@@ -116,7 +117,7 @@ def _differences(
     return (operator_difference(definition, before, after),)
 
 
-def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, Any]:
+def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
     return {
         "operator": f"{each.domain}.{each.op_type}",
         "old": each.old and str(each.old),
@@ -157,5 +158,5 @@ def _summary(each: Difference, policy: Policy) -> str:
     return f"{', '.join(directions)}; {policy.name} {requires} a new version"
 
 
-def _are_compatible(changes: Iterable[ClassifiedChange], classes: frozenset[Any]) -> bool:
+def _are_compatible(changes: Iterable[ClassifiedChange], classes: frozenset[ChangeClass]) -> bool:
     return all(each.change_class in classes for each in changes)

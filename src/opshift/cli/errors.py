@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from opshift.checker.findings import Finding, Level
 from opshift.cli.options import Format
@@ -86,13 +85,13 @@ def print_error(error: OpshiftError, form: Format, name: str = "") -> None:
         write_verification(page, error.verification)
 
 
-def error_data(error: OpshiftError, name: str = "") -> dict[str, Any]:
+def error_data(error: OpshiftError, name: str = "") -> dict[str, object]:
     """Return an error as plain data for JSON; `name` replaces the name of its class."""
     from opshift.analysis.verification.result import VerificationFailed
     from opshift.checker.findings import IllegalModel
 
     kind = {"error": name} if name else {}
-    data: dict[str, Any] = {**error.as_dict(), **kind, "refusals": []}
+    data: dict[str, object] = {**error.as_dict(), **kind, "refusals": []}
     if isinstance(error, ConversionRefused):
         data["refusals"] = [asdict(each) for each in error.refusals]
     if isinstance(error, IllegalModel):

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import typer
 
@@ -24,6 +24,7 @@ from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
+    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 NAME_COLUMN = Column("name", style="cyan")
 
@@ -158,12 +159,12 @@ class ModelSummary:
         """Number of nodes whose operator cannot be resolved."""
         return sum(use.count for use in self.operators if use.kind == "unresolved")
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         return asdict(self)
 
 
-def summarize_model(model: Any, registry: Registry) -> ModelSummary:
+def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     """Count the nodes of a model and resolve their operators.
 
     Raises:
@@ -195,11 +196,11 @@ def summarize_model(model: Any, registry: Registry) -> ModelSummary:
     )
 
 
-def _value(value: Any) -> ValueSummary:
+def _value(value: ValueInfoProto) -> ValueSummary:
     return ValueSummary(value.name, type_to_string(value.type) or "", _shape(value.type))
 
 
-def _shape(kind: Any) -> str:
+def _shape(kind: TypeProto) -> str:
     """Format the shape of a tensor type as `[N, 3, ?]`; empty for other types and unknown shapes."""
     which = kind.WhichOneof("value")
     if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
@@ -225,7 +226,7 @@ class OperatorCounter:
         self._functions = functions
         self._counts: Counter[tuple[NodeOperator, tuple[tuple[str, int], ...]]] = Counter()
 
-    def count(self, container: Any, opsets: dict[str, int]) -> Iterator[int]:
+    def count(self, container: GraphProto | FunctionProto, opsets: dict[str, int]) -> Iterator[int]:
         """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
         imports = tuple(opsets.items())  # functions have their own opset imports
         for each in nested_containers([container]):

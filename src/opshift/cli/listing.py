@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -103,7 +103,7 @@ def _versions_at(registry: Registry, domain: str, opset: int) -> Iterator[Operat
     return (version for version in versions if version)
 
 
-def _entry(version: OperatorVersion) -> dict[str, Any]:
+def _entry(version: OperatorVersion) -> dict[str, object]:
     return {
         "operator": str(version.id),
         "domain": version.domain,
@@ -164,7 +164,7 @@ def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[ob
     return (name, release.ir_version or "unknown", *opsets, *remarks)
 
 
-def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, Any]]:
+def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:
     from opshift.registry.record import to_plain_data
 
     source = {"source": SOURCE_URLS[product]} if product in SOURCE_URLS else {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from opshift.adapters.core.adapter_table import StepKey, adapter_table
 from opshift.adapters.core.type_guard import lost_types
@@ -41,7 +41,7 @@ class HistoryEntry:
     arriving: StepSummary | None = None
     """Conversion of the first version to an opset without the operator, if the definition declares one."""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
         version = self.version
         return {

@@ -8,7 +8,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 import typer
 
@@ -32,7 +31,7 @@ def page_for(*, on_stderr: bool = False) -> Page:
     return Page(on_stderr=on_stderr)
 
 
-def print_result(form: Format, data: Mapping[str, Any], write: Callable[[Page], None]) -> None:
+def print_result(form: Format, data: Mapping[str, object], write: Callable[[Page], None]) -> None:
     """Print a result in the requested format.
 
     Args:
@@ -52,7 +51,7 @@ def print_on_stderr(write: Callable[[Page], None]) -> None:
     write(page_for(on_stderr=True))
 
 
-def print_json(data: Mapping[str, Any]) -> None:
+def print_json(data: Mapping[str, object]) -> None:
     """Print one JSON document in ASCII, which any encoding of stdout can represent."""
     typer.echo(json.dumps(_to_json_types(data), indent=2, allow_nan=False))
 
@@ -74,7 +73,7 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _to_json_types(value: Any) -> Any:
+def _to_json_types(value: object) -> object:
     """Convert a value to JSON types; infinity and NaN become text because JSON has no such numbers."""
     if isinstance(value, Mapping):
         return {str(key): _to_json_types(each) for key, each in value.items()}

@@ -109,7 +109,7 @@ def _replacement_text(event: str, details: Any) -> str:
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
-def _data(version: OperatorVersion) -> dict[str, Any]:
+def _data(version: OperatorVersion) -> dict[str, object]:
     from opshift.registry.record import to_plain_data
 
     fields = to_plain_data(version, exclude={"step", "removal", "before"})
