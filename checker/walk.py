@@ -167,5 +167,6 @@ def _pass_node(container: CheckedContainer, node: CheckedNode) -> None:
     """Record that a node is passed: its outputs are visible to the following nodes."""
     container.read_names.update(node.inputs)
     container.scope.defined_names.update(node.outputs)
-    if node.function is not None and container.key in container.model.calls:
-        container.model.calls[container.key].add(called_function(node.proto))
+    calls = container.model.calls.get(container.key) if container.key is not None else None
+    if node.function is not None and calls is not None:
+        calls.add(called_function(node.proto))

@@ -22,6 +22,7 @@ class SerializableMessage(Protocol):
 
     def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
         """Return the serialized message."""
+        ...
 
 
 class NodeMessage(SerializableMessage, Protocol):
@@ -30,6 +31,7 @@ class NodeMessage(SerializableMessage, Protocol):
     @property
     def domain(self) -> str:
         """Domain of the operator."""
+        ...
 
 
 NodeClass = TypeVar("NodeClass", bound=NodeMessage)

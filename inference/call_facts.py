@@ -66,12 +66,15 @@ class CallLookup(Protocol):
     @property
     def protos(self) -> Sequence[FunctionProto]:
         """FunctionProtos in the order of the model."""
+        ...
 
     def nested_call(self) -> AbstractContextManager[bool]:
         """Enter a nested call; yield whether its depth is within the limit."""
+        ...
 
     def call_facts_of(self, scope: InferenceScope) -> CallFacts | None:
         """Return the call facts of the function that contains a scope; `None` outside of functions."""
+        ...
 
 
 class CallFacts:

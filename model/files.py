@@ -25,10 +25,12 @@ class ModelMessage(Protocol):
     @property
     def graph(self) -> object:
         """The main graph."""
+        ...
 
     @property
     def opset_import(self) -> object:
         """The opset imports."""
+        ...
 
 
 Model = TypeVar("Model", bound=ModelMessage)

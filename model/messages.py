@@ -85,7 +85,7 @@ Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
 IR_VERSION: Final = Version.Value("IR_VERSION")
 
 
-def parse_model(data: bytes | memoryview) -> ModelProto:
+def parse_model(data: bytes | memoryview) -> ModelProto:  # pyright: ignore  # class built at run time
     """Return the model serialized in `data`.
 
     Strings that are not UTF-8 may pass here and raise UnicodeDecodeError when they are read.

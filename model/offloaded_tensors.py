@@ -26,9 +26,11 @@ class TensorStore(Protocol):
             message: the serialized message.
             name: the name of its message type, such as `TensorProto`.
         """
+        ...
 
     def size(self, message: bytes, name: str) -> int:
         """Return the length in bytes of the result of `whole`, without reading payloads."""
+        ...
 
 
 STORES: dict[bytes, TensorStore] = {}

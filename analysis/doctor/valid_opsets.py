@@ -69,7 +69,7 @@ class OpsetValidity:
         versions = operator.versions if operator else ()
         ends = [each.since_version for each in versions[1:]] + [self._registry.newest_opset(domain) + 1]
         for version, end in zip(versions, ends, strict=False):
-            if version.deprecation and version is versions[-1]:
+            if version.deprecation and end == ends[-1]:
                 return
             last = min(end, version.removal.removed_in) if version.removal else end
             yield version, range(version.since_version, last)

@@ -142,11 +142,11 @@ class ContainerPlan:
 
     def walk(self) -> Iterator[ContainerPlan]:
         """Yield this plan and the plans of all nested subgraphs."""
-        waiting = [self]
+        waiting: list[ContainerPlan] = [self]
         while waiting:
             current = waiting.pop()
             yield current
-            waiting += reversed([each[3] for each in current.subgraphs])
+            waiting.extend(reversed([each[3] for each in current.subgraphs]))
 
     @property
     def is_empty(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from opshift.converter.plan.changes import ContainerPlan, Plan
 from opshift.converter.reversible.graph_paths import (
@@ -158,7 +158,7 @@ def remove_unused_imports(imports: Iterable[AddedImport], model: ModelProto) -> 
 
 def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
     """Return whether the import is absent, after removing it if no node uses its domain."""
-    users: list[ContainerProto]
+    users: Sequence[ContainerProto]
     if added.place == MAIN_GRAPH:
         # functions without imports use the imports of the model
         imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]

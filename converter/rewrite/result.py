@@ -48,26 +48,32 @@ class NodeRewrite(Protocol):
     @property
     def operator(self) -> OperatorVersion:
         """Operator version of the node."""
+        ...
 
     @property
     def steps(self) -> tuple[VersionStep, ...]:
         """Steps that were applied."""
+        ...
 
     @property
     def nodes(self) -> tuple[Emission, ...]:
         """Nodes that replace it, in order."""
+        ...
 
     @property
     def operators(self) -> tuple[OperatorVersion, ...]:
         """Operator versions of the nodes that replace it."""
+        ...
 
     @property
     def replacement_index(self) -> int:
         """Position of the replacement among the new nodes."""
+        ...
 
     @property
     def is_unchanged(self) -> bool:
         """Whether the node does not change."""
+        ...
 
     def write(self, protos: Sequence[NodeProto]) -> None:
         """Write the nodes that replace it.

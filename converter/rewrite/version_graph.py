@@ -103,7 +103,8 @@ def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, Ex
     for version in (version for operator in operators for version in operator.versions):
         domain, name, since = version.id
         body = list(_body_operators(version))
-        yield from ((version.id, "body", each) for each in body)
+        for each in body:
+            yield version.id, "body", each
         if version.deprecation is not None and version.deprecation.replaced_by != name:
             yield from _replacements(version.id, since, version.deprecation.replaced_by)
         if version.removal is not None:
@@ -116,7 +117,8 @@ def _expressions(operators: Iterable[Operator]) -> Iterator[tuple[OperatorId, Ex
             expansion = OperatorId(domain, name, since - 1)
             yield from _replacements(expansion, since - 1, *_new_names(version.before))
             if version.before == "body":
-                yield from ((expansion, "replacement", each) for each in body)
+                for each in body:
+                    yield expansion, "replacement", each
 
 
 def _body_operators(version: OperatorVersion) -> Iterator[OperatorId]:
@@ -128,7 +130,8 @@ def _body_operators(version: OperatorVersion) -> Iterator[OperatorId]:
 def _replacements(
     source: OperatorId, opset: int, *names: str | None
 ) -> Iterator[tuple[OperatorId, ExpressionKind, OperatorId]]:
-    yield from ((source, "replacement", OperatorId(source.domain, name, opset)) for name in names if name)
+    for name in filter(None, names):
+        yield source, "replacement", OperatorId(source.domain, name, opset)
 
 
 def _new_names(action: StepAction | Literal["body"]) -> Iterator[str]:

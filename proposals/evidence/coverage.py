@@ -57,7 +57,8 @@ def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[CoverageKind, st
     for variable, types in version.type_constraints.items():
         for each in types:
             yield "type", f"{variable} = {each}", _binds_type(variable, each)
-    yield from (("corner", name, _is_corner_case(test)) for name, test in _corner_cases(version))
+    for name, test in _corner_cases(version):
+        yield "corner", name, _is_corner_case(test)
 
 
 def _has_output(position: int) -> CoverageTest:

@@ -47,6 +47,7 @@ class Subject(Protocol):
     @property
     def folder(self) -> ProposalFolder:
         """Folder of the proposal."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -19,30 +19,37 @@ class ShapeContext(Protocol):
     @property
     def version(self) -> OperatorVersion:
         """The operator version of the node."""
+        ...
 
     @property
     def inputs(self) -> Sequence[Shape | None]:
         """Input shapes; `None` for an unknown rank, an omitted input, or a value that is not a tensor."""
+        ...
 
     @property
     def input_count(self) -> int:
         """The number of inputs that the node lists, including omitted ones."""
+        ...
 
     @property
     def output_count(self) -> int:
         """The number of outputs that the node lists, including omitted ones."""
+        ...
 
     def attribute(self, name: str) -> object:
         """Return the value of an attribute, or its default.
 
         Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
         """
+        ...
 
     def constant(self, position: int) -> tuple[object, ...] | None:
         """Return the elements of a constant input in row-major order; unknown elements are `None`."""
+        ...
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
+        ...
 
 
 ShapeRule = Callable[[ShapeContext], Sequence[Shape | None]]

@@ -35,7 +35,7 @@ def _channels_and_reach(node: Node, out: Rewriter) -> tuple[int, int]:
         CannotConvert: either is unknown.
     """
     data, weight = out.shape(node.inputs[0]), out.shape(node.inputs[1])
-    channels = (weight and weight[0]) or (data and data[1])
+    channels = (weight[0] if weight else None) or (data[1] if data else None)
     if not channels or not weight or weight[2] is None:
         raise CannotConvert(
             "the number of channels and the kernel width are unknown",

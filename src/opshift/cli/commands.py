@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from itertools import pairwise
 from typing import Any, NoReturn
 
@@ -17,7 +18,7 @@ from opshift.model.errors import OpshiftError, UsageError
 EXIT_INTERRUPTED = 130
 """Exit code after Ctrl+C: 128 plus the number of SIGINT, as in shells."""
 
-ParserError: type[Any] = typer.BadParameter.__mro__[1]
+ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
 
@@ -56,7 +57,7 @@ class CommandGroup(SubcommandGroup):
     def _prepare_output(self) -> None:
         """Escape characters that a stream cannot encode; use boxes and colours in a terminal only."""
         for stream in (sys.stdout, sys.stderr):
-            if hasattr(stream, "reconfigure"):
+            if isinstance(stream, TextIOWrapper):
                 stream.reconfigure(errors="backslashreplace")
         if not sys.stdout.isatty():
             self.rich_markup_mode = None  # commands inherit it

@@ -16,7 +16,7 @@ from opshift.cli.output import print_result, show_progress
 from opshift.cli.page import Column
 from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, proposal_registry
 from opshift.model.errors import UsageError
-from opshift.proposals.content.models import KINDS
+from opshift.proposals.content.models import KINDS, Kind
 
 if TYPE_CHECKING:
     from opshift.cli.page import Page
@@ -42,7 +42,7 @@ def new(
     """Create a proposal: files with questions to answer."""
     from opshift.proposals.scaffold import ProposalRequest, scaffold
 
-    found = next((each for each in KINDS if each == kind), None)
+    found: Kind | None = next((each for each in KINDS if each == kind), None)
     if found is None:
         raise UsageError(f"unknown kind of proposal {kind!r}", remedy=f"choose one of {', '.join(KINDS)}")
     match = AUTHOR_PATTERN.fullmatch(author)
