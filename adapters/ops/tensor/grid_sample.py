@@ -91,9 +91,8 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
 def _read_interpolation(node: Node) -> Interpolation:
     mode = node.attribute("mode", b"linear").decode()
     padding = node.attribute("padding_mode", b"zeros").decode()
-    return Interpolation(
-        NEW_MODES[mode] if mode in NEW_MODES else mode, padding, bool(node.attribute("align_corners", 0))
-    )
+    new_mode: str = NEW_MODES.get(mode) or mode
+    return Interpolation(new_mode, padding, bool(node.attribute("align_corners", 0)))
 
 
 def _cast(value: str, element_type: str, out: Rewriter) -> str:
