@@ -94,7 +94,7 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
 
 
 class Allowances:
-    """Inexact conversions that the caller allows, and those that a conversion uses.
+    """Inexact conversions that the caller allows, and the uses of them in one conversion.
 
     Attributes:
         used: each use of an allowance, as its kind and reason, in order.

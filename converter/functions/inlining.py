@@ -140,7 +140,7 @@ class _Inliner:
 
 
 def _sort(nodes: Repeated[NodeProto], keys: Iterable[int]) -> None:
-    # A repeated field cannot be sorted by a list of keys, but it asks for the key of each node in order.
+    # A repeated field cannot be sorted by a list of keys, but `sort` requests the key of each node in order.
     order = iter(keys)
     nodes.sort(key=lambda _: next(order))
 

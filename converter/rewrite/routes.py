@@ -36,7 +36,7 @@ class Route(NamedTuple):
     final: OperatorVersion
     """Version in effect at the target; `operator` if the target opset lacks the operator."""
     status: OperatorStatus
-    """Whether nodes may need conversion, and may contain subgraphs."""
+    """Status of the operator: nodes may need conversion, and may contain subgraphs."""
     affected_element_types: frozenset[str] | None
     """Element types that the steps affect; `None` if they do not depend on types alone."""
     older_versions: tuple[OperatorVersion, ...]

@@ -189,7 +189,7 @@ def check_proposal_primitive(draft: DefinedDraft) -> Iterator[ProposalProblem]:
 def check_proposal_near(draft: DefinedDraft) -> Iterator[ProposalProblem]:
     """The alternatives mention existing operators with a similar name or the same signature.
 
-    One of them may already serve the purpose, or may with an additional attribute.
+    A similar operator may already serve the purpose, possibly with an additional attribute.
     """
     similar = similar_operators(draft) if draft.adds_operator else []
     unmentioned = [each for each in similar if each not in draft.proposal.alternatives]

@@ -27,7 +27,7 @@ UNSUPPORTED_IN_ORT = re.compile(
             r"Attribute (saturate|round_mode) is only used",  # attributes for casts to 8-bit floats only
             r"Unrecognized attribute: left_window_size for operator Attention",
             r"attn_mask == nullptr \|\| attn_mask->Shape",  # masks that are shorter than the keys
-            r"QuantizeLinear node.*Tensor type mismatch",  # scales of another type than the data
+            r"QuantizeLinear node.*Tensor type mismatch",  # scales and data of different types
         )
     )
 )

@@ -156,7 +156,7 @@ class ModelSummary:
 
     @property
     def unresolved(self) -> int:
-        """Number of nodes whose operator cannot be resolved."""
+        """Number of nodes with an operator that cannot be resolved."""
         return sum(use.count for use in self.operators if use.kind == "unresolved")
 
     def as_dict(self) -> dict[str, object]:
