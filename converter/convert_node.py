@@ -46,8 +46,8 @@ class ConvertedNode(Generic[NodeClass]):
 
     Attributes:
         nodes: the nodes, in order; instances of the class of the original node.
-        constants: TensorProtos that the nodes read by name, to be added as initializers; their class comes from
-            the same library.
+        constants: TensorProtos that the nodes read by name, to be added as initializers; their class is that
+            of the same library.
         opsets: opset versions that the nodes are written for, by domain.
     """
 
