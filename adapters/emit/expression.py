@@ -2,60 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Self
+
 from opshift.adapters.core.rewriter import Rewriter
 
 
-class Expression:
-    """A value that emits a node for each arithmetic operator: `x * x + 1` emits Mul and Add.
+class Arithmetic:
+    """A value with arithmetic operators: `x * x + 1` calls `emit` for Mul and for Add."""
 
-    Numbers become constants of the element type of the value, which must be floating point.
+    __slots__ = ()
+
+    def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
+        """Emit an operator with these inputs."""
+        raise NotImplementedError
+
+    def apply(self, op_type: str, *others: Self | float, opset: int | None = None) -> Self:
+        """Emit an operator with this value as its first input."""
+        return self.emit(op_type, self, *others, opset=opset)
+
+    def __add__(self, other: Self | float) -> Self:
+        return self.emit("Add", self, other)
+
+    def __radd__(self, other: float) -> Self:
+        return self.emit("Add", other, self)
+
+    def __sub__(self, other: Self | float) -> Self:
+        return self.emit("Sub", self, other)
+
+    def __rsub__(self, other: float) -> Self:
+        return self.emit("Sub", other, self)
+
+    def __mul__(self, other: Self | float) -> Self:
+        return self.emit("Mul", self, other)
+
+    def __rmul__(self, other: float) -> Self:
+        return self.emit("Mul", other, self)
+
+    def __truediv__(self, other: Self | float) -> Self:
+        return self.emit("Div", self, other)
+
+    def __rtruediv__(self, other: float) -> Self:
+        return self.emit("Div", other, self)
+
+    def __neg__(self) -> Self:
+        return self.emit("Neg", self)
+
+    def __abs__(self) -> Self:
+        return self.emit("Abs", self)
+
+
+class Expression(Arithmetic):
+    """A value that emits a node for each arithmetic operator.
+
+    Numbers become constants of the element type of the value: scalars, unless `rank` is 1.
 
     Attributes:
         name: the name of the value.
     """
 
-    __slots__ = ("_element_type", "_out", "name")
+    __slots__ = ("_element_type", "_out", "_rank", "name")
 
-    def __init__(self, name: str, element_type: str, out: Rewriter) -> None:
-        self.name, self._element_type, self._out = name, element_type, out
+    def __init__(self, name: str, element_type: str, out: Rewriter, rank: int | None = None) -> None:
+        self.name, self._element_type, self._out, self._rank = name, element_type, out, rank
 
-    def constant(self, number: float) -> Expression:
-        """Return a constant of the same element type."""
-        return Expression(
-            self._out.constant(float(number), self._element_type), self._element_type, self._out
-        )
+    def constant(self, numbers: float | Sequence[float]) -> Self:
+        """Return a constant of the same element type, of rank 1 for a sequence."""
+        if isinstance(numbers, int) and "int" not in self._element_type:
+            numbers = float(numbers)
+        return self._value(self._out.constant(numbers, self._element_type, self._rank))
 
-    def apply(self, op_type: str, *others: Expression | float, opset: int | None = None) -> Expression:
-        """Emit an operator with this value as its first input."""
-        return self._emit(op_type, self, *others, opset=opset)
+    def cast(self, element_type: str) -> Self:
+        """Emit a Cast to an element type."""
+        return type(self)(self._out.cast(self.name, element_type), element_type, self._out, self._rank)
 
-    def __add__(self, other: Expression | float) -> Expression:
-        return self._emit("Add", self, other)
-
-    def __radd__(self, other: float) -> Expression:
-        return self._emit("Add", other, self)
-
-    def __sub__(self, other: Expression | float) -> Expression:
-        return self._emit("Sub", self, other)
-
-    def __rsub__(self, other: float) -> Expression:
-        return self._emit("Sub", other, self)
-
-    def __mul__(self, other: Expression | float) -> Expression:
-        return self._emit("Mul", self, other)
-
-    def __truediv__(self, other: Expression | float) -> Expression:
-        return self._emit("Div", self, other)
-
-    def __rtruediv__(self, other: float) -> Expression:
-        return self._emit("Div", other, self)
-
-    def __neg__(self) -> Expression:
-        return self._emit("Neg", self)
-
-    def __abs__(self) -> Expression:
-        return self._emit("Abs", self)
-
-    def _emit(self, op_type: str, *operands: Expression | float, opset: int | None = None) -> Expression:
+    def emit(self, op_type: str, *operands: Self | float, opset: int | None = None) -> Self:
+        """Emit an operator; numbers become constants."""
         names = [each.name if isinstance(each, Expression) else self.constant(each).name for each in operands]
-        return Expression(self._out.emit(op_type, names, opset=opset), self._element_type, self._out)
+        return self._value(self._out.emit(op_type, names, opset=opset))
+
+    def _value(self, name: str) -> Self:
+        return type(self)(name, self._element_type, self._out, self._rank)

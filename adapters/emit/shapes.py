@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import struct
+from array import array
 from collections.abc import Sequence
 
 from opshift.adapters.core.rewriter import Rewriter
@@ -42,8 +42,8 @@ def index_range(count: str, out: Rewriter) -> str:
 
 
 def round_to_float32(number: float) -> float:
-    """Return a number rounded to float32."""
-    return float(struct.unpack("<f", struct.pack("<f", number))[0])
+    """Return a number rounded to float32; infinity if it is too large."""
+    return array("f", (number,))[0]
 
 
 def broadcast_shape(names: Sequence[str], out: Rewriter) -> tuple[int, ...] | None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.ops.tensor.resize.gathered import expand_resize, has_same_samples
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.ops.tensor.resize.gathered import expand_resize
 from opshift.adapters.ops.tensor.resize.request import (
     STRETCH,
     ResizeRequest,
@@ -14,15 +13,12 @@ from opshift.adapters.ops.tensor.resize.request import (
     has_constant_axes,
     read_axes,
     read_request,
-    read_sampling,
     repeats_pixels,
     runtime_difference,
     text_attribute,
 )
-from opshift.adapters.ops.tensor.resize.samples import Sampling
-from opshift.adapters.ops.tensor.resize.vectors import OPSET, Vectors
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.adapters.ops.tensor.resize.samples import Sampling, has_same_samples
+from opshift.adapters.ops.tensor.resize.vectors import OPSET
 
 EMPTY_ROI = Tensor("float", (0,), ())
 """Empty `roi`: only `tf_crop_and_resize` reads it."""
@@ -97,10 +93,10 @@ def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
     if text_attribute(node, COORDINATE_MODE, "half_pixel") != "half_pixel_symmetric":
         out.replace(node)
         return
-    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
+    request = read_request(node, out)
     if has_constant_axes(node, request, out):
-        axes = read_axes(node, request, out, vectors)
-        if has_same_samples(axes, sampling, axes, sampling._replace(coordinates="half_pixel"), vectors):
+        axes, sampling = read_axes(node, request, out), request.sampling
+        if has_same_samples(axes, sampling, sampling._replace(coordinates="half_pixel"), out):
             out.replace(node, attributes={**node.attributes, COORDINATE_MODE: b"half_pixel"})
             return
     expand_resize(node, out)
@@ -109,19 +105,19 @@ def replace_half_pixel_symmetric(node: Node, out: Rewriter) -> None:
 @adapter("Resize", 18, 13)
 def drop_axes_attribute(node: Node, out: Rewriter) -> None:
     """List scales, sizes and regions of all dimensions; expand antialiasing and aspect ratio policies."""
-    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
+    request = read_request(node, out)
+    sampling = request.sampling
     is_direct = request.policy == STRETCH or not request.sizes
     if is_direct and not sampling.antialias:
-        region, scales, sizes = _list_all_dimensions(node, request, out)
-        inputs = _trim([request.data, region, scales, sizes])
+        inputs = [request.data, *_list_all_dimensions(node, request, out)]
+        while not inputs[-1]:
+            inputs.pop()
         out.replace(node, inputs=inputs, attributes=node.without(*ADDED_IN_18))
         return
     if has_constant_axes(node, request, out):
-        axes = read_axes(node, request, out, vectors)
-        equivalent = (
-            None if runtime_difference(axes, sampling, request) else equivalent_scales(axes, request.rank)
-        )
-        if equivalent and has_same_samples(axes, sampling, axes, sampling._replace(antialias=False), vectors):
+        axes = read_axes(node, request, out)
+        equivalent = None if runtime_difference(axes, request) else equivalent_scales(axes, request.rank)
+        if equivalent and has_same_samples(axes, sampling, sampling._replace(antialias=False), out):
             region, _, _ = _list_all_dimensions(node, request, out)
             inputs = [request.data, region, out.constant(equivalent, "float")]
             unused = ("exclude_outside",) if sampling.mode == "linear" else ()
@@ -142,18 +138,18 @@ def add_empty_inputs(node: Node, out: Rewriter) -> None:
 @adapter("Resize", 11, 10)
 def drop_coordinate_attributes(node: Node, out: Rewriter) -> None:
     """Drop a mapping equal to that of version 10: `asymmetric`, rounded down to enlarge, up to shrink."""
-    sampling, request, vectors = read_sampling(node, out), read_request(node, out), Vectors(out)
+    request = read_request(node, out)
+    sampling = request.sampling
     attributes = {"mode": sampling.mode.encode()}
     is_linear = sampling.mode == "linear" and sampling.coordinates == "asymmetric" and bool(request.scales)
-    if is_linear or repeats_pixels(sampling, request, out):
+    if is_linear or repeats_pixels(request, out):
         out.replace(node, inputs=[request.data, request.scales], attributes=attributes)
         return
     if sampling.mode != "cubic" and has_constant_axes(node, request, out):
-        axes = read_axes(node, request, out, vectors)
+        axes = read_axes(node, request, out)
         scales = equivalent_scales(axes, request.rank)
-        if scales and has_same_samples(
-            axes, sampling, axes, Sampling(sampling.mode, "asymmetric", "by_direction"), vectors
-        ):
+        version_10 = Sampling(sampling.mode, "asymmetric", "by_direction")
+        if scales and has_same_samples(axes, sampling, version_10, out):
             name = request.scales or out.constant(scales, "float")
             out.replace(node, inputs=[request.data, name], attributes=attributes)
             return
@@ -189,6 +185,7 @@ def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> t
     region, scales, sizes = request.roi, request.scales, request.sizes
     if "axes" not in node.attributes:
         return region, scales, sizes
+    out = out.for_opset(OPSET)
     count = len(request.axes)
     position_of = {axis: position for position, axis in enumerate(request.axes)}
     dims = range(request.rank)
@@ -196,10 +193,10 @@ def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> t
         one = out.constant([1.0], "float")
         scales = _select(scales, one, [position_of.get(axis, count) for axis in dims], out)
     if sizes:
-        sizes = _select(
-            sizes, _shape_of(request.data, out), [position_of.get(a, count + a) for a in dims], out
-        )
-    if region and text_attribute(node, COORDINATE_MODE, "half_pixel") == "tf_crop_and_resize":
+        shape = out.known_shape(request.data)
+        all_sizes = out.emit("Shape", [request.data]) if shape is None else out.int64(shape)
+        sizes = _select(sizes, all_sizes, [position_of.get(axis, count + axis) for axis in dims], out)
+    if region and request.crops:
         full_range = out.constant([0.0, 1.0], out.element_type(region))
         starts = [position_of.get(axis, 2 * count) for axis in dims]
         # Without an entry the region is [0, 1], the two elements that follow the bounds.
@@ -210,21 +207,9 @@ def _list_all_dimensions(node: Node, request: ResizeRequest, out: Rewriter) -> t
 
 def _select(first: str, second: str, indices: Sequence[int], out: Rewriter) -> str:
     """Return elements of the concatenation of two lists."""
-    first_tensor, second_tensor = out.constant_value(first), out.constant_value(second)
-    if first_tensor is not None and second_tensor is not None:
-        values = (*first_tensor.values, *second_tensor.values)
-        return out.constant([values[index] for index in indices], first_tensor.element_type)
-    concatenated = out.emit("Concat", [first, second], opset=OPSET, axis=0)
-    return out.emit("Gather", [concatenated, out.int64(indices)], opset=OPSET, axis=0)
-
-
-def _shape_of(data: str, out: Rewriter) -> str:
-    shape = out.known_shape(data)
-    return out.emit("Shape", [data], opset=OPSET) if shape is None else out.int64(shape)
-
-
-def _trim(inputs: list[str]) -> list[str]:
-    """Drop empty names at the end."""
-    while inputs and not inputs[-1]:
-        inputs.pop()
-    return inputs
+    known, other = out.constant_value(first), out.constant_value(second)
+    if known is not None and other is not None:
+        values = (*known.values, *other.values)
+        return out.constant([values[index] for index in indices], known.element_type)
+    concatenated = out.emit("Concat", [first, second], axis=0)
+    return out.emit("Gather", [concatenated, out.int64(indices)], axis=0)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from opshift.adapters.ops.tensor.resize.vectors import Vector, Vectors, repeat_to_length
-from opshift.model.errors import CannotConvert
+from opshift.adapters import CannotConvert, Rewriter
+from opshift.adapters.ops.tensor.resize.vectors import Vector, elementwise, repeat_to_length
 
-ONE: Vector = (1.0,)
+ONE = Vector((1.0,))
 
-ZERO: Vector = (0.0,)
-
-HALF: Vector = (0.5,)
+ZERO = Vector((0.0,))
 
 TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
@@ -59,225 +57,234 @@ class ResizeTap(NamedTuple):
 class Samples(NamedTuple):
     """Input pixels that the output pixels along an axis consist of."""
 
-    taps: tuple[ResizeTap, ...]
+    taps: list[ResizeTap]
     inside: Vector
     """1 if the coordinate is on the input; an extrapolation value may replace other pixels."""
 
+    def is_all_inside(self) -> bool:
+        """Return whether every coordinate is known to be on the input."""
+        return self.inside.numbers is not None and all(self.inside.numbers)
 
-def sample_axis(axis: ResizeAxis, sampling: Sampling, vectors: Vectors) -> Samples:
+
+def sample_axis(axis: ResizeAxis, sampling: Sampling, out: Rewriter) -> Samples:
     """Return the input pixels and weights of every output pixel."""
-    last = vectors.subtract(axis.size, ONE)
-    index = vectors.arange(axis.length)
-    coordinate = _COORDINATES[sampling.coordinates](axis, index, vectors)
-    if isinstance(coordinate, tuple) and isinstance(index, tuple):
-        coordinate = tuple(repeat_to_length(coordinate, len(index)))
-    inside: Vector = ONE
+    last = axis.size - 1
+    index = axis.length.indices(out)
+    coordinate = _COORDINATES[sampling.coordinates](axis, index)
+    if coordinate.numbers is not None and index.numbers is not None:
+        coordinate = Vector(tuple(repeat_to_length(coordinate.numbers, len(index.numbers))))
+    inside = ONE
     if sampling.coordinates == "tf_crop_and_resize":
-        outside = vectors.maximum(vectors.less_than(coordinate, ZERO), vectors.less_than(last, coordinate))
-        inside = vectors.subtract(ONE, outside)
+        inside = 1 - coordinate.less_than(0).apply("Max", last.less_than(coordinate))
     if sampling.mode == "nearest":
-        pixel = vectors.clip(_ROUNDINGS[sampling.rounding](coordinate, axis, vectors), ZERO, last)
-        return Samples((ResizeTap(pixel),), inside)
+        pixel = _ROUNDINGS[sampling.rounding](coordinate, axis).clip(0, last)
+        return Samples([ResizeTap(pixel)], inside)
     if sampling.antialias:
-        return Samples(_antialiased(coordinate, axis, sampling, vectors), inside)
-    taps = (
-        _linear(coordinate, last, vectors)
-        if sampling.mode == "linear"
-        else _cubic(coordinate, axis, sampling, vectors)
+        return Samples(_antialiased(coordinate, axis, sampling), inside)
+    if sampling.mode == "linear":
+        return Samples(_linear(coordinate, last), inside)
+    return Samples(_cubic(coordinate, axis, sampling), inside)
+
+
+def is_unchanged(axis: ResizeAxis, sampling: Sampling) -> bool:
+    """Return whether an axis is unchanged: its scale is one, or it has one pixel before and after."""
+    if axis.size.numbers is None or axis.length.numbers != axis.size.numbers:
+        return False
+    if axis.size.numbers == (1.0,):
+        return True
+    if sampling.coordinates == "tf_crop_and_resize":
+        return (axis.start.numbers, axis.end.numbers) == ((0.0,), (1.0,))
+    return axis.scale.numbers == (1.0,)
+
+
+def has_same_samples(
+    axes: Mapping[int, ResizeAxis], sampling: Sampling, other: Sampling, out: Rewriter
+) -> bool:
+    """Return whether two ways of sampling, with all sizes known, yield the same pixels."""
+    return all(
+        (is_unchanged(axis, sampling) and is_unchanged(axis, other))
+        or _is_same(sample_axis(axis, sampling, out), sample_axis(axis, other, out))
+        for axis in axes.values()
     )
-    return Samples(taps, inside)
 
 
-def _antialiased(
-    coordinate: Vector, axis: ResizeAxis, sampling: Sampling, vectors: Vectors
-) -> tuple[ResizeTap, ...]:
+def _is_same(first: Samples, second: Samples) -> bool:
+    if len(first.taps) != len(second.taps) or not (first.is_all_inside() and second.is_all_inside()):
+        return False
+    return all(
+        one.pixel.numbers == other.pixel.numbers and _is_close(one.weight - other.weight)
+        for one, other in zip(first.taps, second.taps, strict=True)
+    )
+
+
+def _is_close(difference: Vector) -> bool:
+    return difference.numbers is not None and all(abs(each) <= 1e-6 for each in difference.numbers)
+
+
+def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
     """Return the taps of a filter that widens as the image shrinks; pixels outside are clamped or masked."""
-    shrinkage = vectors.minimum(axis.scale, ONE)
+    shrinkage = axis.scale.apply("Min", 1)
     taps = []
-    for pixel in _candidates(coordinate, axis, shrinkage, sampling, vectors):
-        distance = vectors.multiply(vectors.absolute(vectors.subtract(pixel, coordinate)), shrinkage)
-        tent = vectors.maximum(vectors.subtract(ONE, distance), ZERO)
-        taps.append(
-            ResizeTap(
-                pixel,
-                tent
-                if sampling.mode == "linear"
-                else _cubic_weight(distance, sampling.cubic_coeff_a, vectors),
-            )
-        )
+    for pixel in _candidates(coordinate, axis, shrinkage, sampling):
+        distance = abs(pixel - coordinate) * shrinkage
+        weight = (1 - distance).apply("Max", 0)
+        if sampling.mode == "cubic":
+            weight = _cubic_weight(distance, sampling.cubic_coeff_a)
+        taps.append(ResizeTap(pixel, weight))
     if sampling.exclude_outside:
-        taps = _mask_outside(taps, axis, vectors)
-    last = vectors.subtract(axis.size, ONE)
-    normalized = _normalize_weights(taps, vectors)
-    return tuple(ResizeTap(vectors.clip(pixel, ZERO, last), weight) for pixel, weight in normalized)
+        taps = _mask_outside(taps, axis)
+    last = axis.size - 1
+    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in _normalize_weights(taps)]
 
 
-def _candidates(
-    coordinate: Vector, axis: ResizeAxis, shrinkage: Vector, sampling: Sampling, vectors: Vectors
-) -> list[Vector]:
+def _candidates(coordinate: Vector, axis: ResizeAxis, shrinkage: Vector, sampling: Sampling) -> list[Vector]:
     """Return the pixels that an antialiasing filter may reach.
 
     Raises:
         CannotConvert: the width of the filter is known only at run time, and the input may be too long.
     """
     width = 1 if sampling.mode == "linear" else 2
-    if isinstance(shrinkage, tuple):
-        reach = math.ceil(width / shrinkage[0])
-        lower = vectors.floor(coordinate)
-        return [vectors.add(lower, (float(offset),)) for offset in range(1 - reach, reach + 1)]
-    size = int(axis.size[0]) if isinstance(axis.size, tuple) else MAX_TAPS
+    if shrinkage.numbers is not None:
+        reach = math.ceil(width / shrinkage.numbers[0])
+        lower = coordinate.apply("Floor")
+        return [lower + offset for offset in range(1 - reach, reach + 1)]
+    size = MAX_TAPS if axis.size.numbers is None else int(axis.size.numbers[0])
     margin = 0 if sampling.exclude_outside else width * size
     if size + 2 * margin <= MAX_TAPS:
-        return [(float(pixel),) for pixel in range(-margin, size + margin)]
+        return [Vector((float(pixel),)) for pixel in range(-margin, size + margin)]
     raise CannotConvert(
         "antialias is set and the scales are computed, so the width of the filter is unknown",
         remedy="make scales or sizes an initializer that is not a graph input",
     )
 
 
-def _cubic_weight(distance: Vector, a: float, vectors: Vectors, inner: bool | None = None) -> Vector:
+def _cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
     """Return the weight of Keys' cubic kernel with coefficient `a` at a distance.
 
     `inner` is whether the distance is below 1, or `None` if it varies.
     """
-    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0), vectors)
-    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a), vectors)
+    near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
+    far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
     if inner is not None:
         return near if inner else far
-    is_near = vectors.less_than(distance, ONE)
-    return vectors.multiply(vectors.select(is_near, near, far), vectors.less_than(distance, (2.0,)))
+    return distance.less_than(1).select(near, far) * distance.less_than(2)
 
 
-def _polynomial(value: Vector, coefficients: tuple[float, ...], vectors: Vectors) -> Vector:
-    total: Vector = (coefficients[0],)
+def _polynomial(value: Vector, coefficients: tuple[float, ...]) -> Vector:
+    total = Vector(coefficients[:1])
     for coefficient in coefficients[1:]:
-        total = vectors.add(vectors.multiply(total, value), (coefficient,))
+        total = total * value + coefficient
     return total
 
 
-def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis, vectors: Vectors) -> list[ResizeTap]:
+def _mask_outside(taps: list[ResizeTap], axis: ResizeAxis) -> list[ResizeTap]:
     """Set the weights of pixels beyond the edge to zero."""
-    last = vectors.subtract(axis.size, ONE)
+    last = axis.size - 1
     masked = []
     for pixel, weight in taps:
-        clamped = vectors.clip(pixel, ZERO, last)
-        distance = vectors.absolute(vectors.subtract(pixel, clamped))
-        masked.append(ResizeTap(clamped, vectors.multiply(weight, vectors.less_than(distance, HALF))))
+        clamped = pixel.clip(0, last)
+        masked.append(ResizeTap(clamped, weight * abs(pixel - clamped).less_than(0.5)))
     return masked
 
 
-def _normalize_weights(taps: list[ResizeTap], vectors: Vectors) -> tuple[ResizeTap, ...]:
+def _normalize_weights(taps: list[ResizeTap]) -> list[ResizeTap]:
     """Divide weights by their sum."""
-    total: Vector = ZERO
-    for _, weight in taps:
-        total = vectors.add(total, weight)
-    return tuple(ResizeTap(pixel, vectors.divide(weight, total)) for pixel, weight in taps)
+    total = sum((tap.weight for tap in taps), start=ZERO)
+    return [ResizeTap(pixel, weight / total) for pixel, weight in taps]
 
 
-def _linear(coordinate: Vector, last: Vector, vectors: Vectors) -> tuple[ResizeTap, ...]:
-    coordinate = vectors.clip(coordinate, ZERO, last)
-    lower = vectors.floor(coordinate)
-    fraction = vectors.subtract(coordinate, lower)
-    upper = vectors.minimum(vectors.add(lower, ONE), last)
-    return ResizeTap(lower, vectors.subtract(ONE, fraction)), ResizeTap(upper, fraction)
+def _linear(coordinate: Vector, last: Vector) -> list[ResizeTap]:
+    coordinate = coordinate.clip(0, last)
+    lower = coordinate.apply("Floor")
+    fraction = coordinate - lower
+    upper = (lower + 1).apply("Min", last)
+    return [ResizeTap(lower, 1 - fraction), ResizeTap(upper, fraction)]
 
 
-def _cubic(
-    coordinate: Vector, axis: ResizeAxis, sampling: Sampling, vectors: Vectors
-) -> tuple[ResizeTap, ...]:
+def _cubic(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> list[ResizeTap]:
     """Return the taps of Keys' cubic convolution over four pixels."""
-    lower = vectors.floor(coordinate)
-    fraction = vectors.subtract(coordinate, lower)
+    lower = coordinate.apply("Floor")
+    fraction = coordinate - lower
     taps = []
-    for offset in (-1.0, 0.0, 1.0, 2.0):
-        distance = vectors.absolute(vectors.subtract(fraction, (offset,)))
-        weight = _cubic_weight(distance, sampling.cubic_coeff_a, vectors, inner=offset in (0.0, 1.0))
-        taps.append(ResizeTap(vectors.add(lower, (offset,)), weight))
+    for offset in (-1, 0, 1, 2):
+        weight = _cubic_weight(abs(fraction - offset), sampling.cubic_coeff_a, inner=offset in (0, 1))
+        taps.append(ResizeTap(lower + offset, weight))
     if sampling.exclude_outside:
-        return _normalize_weights(_mask_outside(taps, axis, vectors), vectors)
-    last = vectors.subtract(axis.size, ONE)
-    return tuple(ResizeTap(vectors.clip(pixel, ZERO, last), weight) for pixel, weight in taps)
+        return _normalize_weights(_mask_outside(taps, axis))
+    last = axis.size - 1
+    return [ResizeTap(pixel.clip(0, last), weight) for pixel, weight in taps]
 
 
-def _half_pixel(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    return vectors.subtract(_half_pixel_for_nearest(axis, index, vectors), HALF)
+def _half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
+    return (index + 0.5) / axis.scale - 0.5
 
 
-def _half_pixel_for_nearest(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    return vectors.divide(vectors.add(index, HALF), axis.scale)
+def _pytorch_half_pixel(axis: ResizeAxis, index: Vector) -> Vector:
+    return _is_single(axis).select(ZERO, _half_pixel(axis, index))
 
 
-def _pytorch_half_pixel(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    return vectors.select(_is_single(axis, vectors), ZERO, _half_pixel(axis, index, vectors))
+def _half_pixel_symmetric(axis: ResizeAxis, index: Vector) -> Vector:
+    adjustment = axis.length / (axis.scale * axis.size)
+    offset = axis.size / 2 * (1 - adjustment)
+    terms = [each.numbers for each in (offset, index, axis.scale) if each.numbers is not None]
+    if len(terms) == 3:
+        # Runtimes compute this sum in double precision.
+        return Vector(elementwise(lambda first, i, scale: first + (i + 0.5) / scale - 0.5, *terms))
+    return offset + (index + 0.5) / axis.scale - 0.5
 
 
-def _half_pixel_symmetric(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    adjustment = vectors.divide(axis.length, vectors.multiply(axis.scale, axis.size))
-    center = vectors.divide(axis.size, (2.0,))
-    offset = vectors.multiply(center, vectors.subtract(ONE, adjustment))
-    double = vectors.in_double()
-    moved = double.add(offset, _half_pixel_for_nearest(axis, index, double))
-    return vectors.to_single(double.subtract(moved, HALF))
+def _align_corners(axis: ResizeAxis, index: Vector) -> Vector:
+    return index * (axis.size - 1) / _intervals(axis)
 
 
-def _asymmetric(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    return vectors.divide(index, axis.scale)
+def _crop_and_resize(axis: ResizeAxis, index: Vector) -> Vector:
+    last = axis.size - 1
+    offset = index * (axis.end - axis.start) * last / _intervals(axis)
+    center = 0.5 * (axis.start + axis.end) * last
+    coordinate = axis.start * last + offset
+    return _is_single(axis).select(center, coordinate)
 
 
-def _align_corners(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    last = vectors.subtract(axis.size, ONE)
-    return vectors.divide(vectors.multiply(index, last), _intervals(axis, vectors))
-
-
-def _crop_and_resize(axis: ResizeAxis, index: Vector, vectors: Vectors) -> Vector:
-    last = vectors.subtract(axis.size, ONE)
-    fraction = vectors.multiply(index, vectors.subtract(axis.end, axis.start))
-    offset = vectors.divide(vectors.multiply(fraction, last), _intervals(axis, vectors))
-    center = vectors.multiply(vectors.multiply(HALF, vectors.add(axis.start, axis.end)), last)
-    coordinate = vectors.add(vectors.multiply(axis.start, last), offset)
-    return vectors.select(_is_single(axis, vectors), center, coordinate)
-
-
-def _intervals(axis: ResizeAxis, vectors: Vectors) -> Vector:
+def _intervals(axis: ResizeAxis) -> Vector:
     """Return the number of steps from the first output pixel to the last; at least 1 to divide by."""
-    return vectors.maximum(vectors.subtract(axis.length, ONE), ONE)
+    return (axis.length - 1).apply("Max", 1)
 
 
-def _is_single(axis: ResizeAxis, vectors: Vectors) -> Vector:
-    return vectors.less_than(axis.length, (1.5,))
+def _is_single(axis: ResizeAxis) -> Vector:
+    return axis.length.less_than(1.5)
 
 
-def _round_half_down(coordinate: Vector, _: ResizeAxis, vectors: Vectors) -> Vector:
-    lower = vectors.floor(coordinate)
-    return vectors.add(lower, vectors.less_than((0.5 + TIE_TOLERANCE,), vectors.subtract(coordinate, lower)))
+def _round_half_down(coordinate: Vector, _: ResizeAxis) -> Vector:
+    lower = coordinate.apply("Floor")
+    return lower + Vector((0.5 + TIE_TOLERANCE,)).less_than(coordinate - lower)
 
 
-def _round_half_up(coordinate: Vector, _: ResizeAxis, vectors: Vectors) -> Vector:
-    floor = vectors.floor(coordinate)
-    is_lower = vectors.less_than(vectors.subtract(coordinate, floor), (0.5 - TIE_TOLERANCE,))
-    return vectors.subtract(vectors.add(floor, ONE), is_lower)
+def _round_half_up(coordinate: Vector, _: ResizeAxis) -> Vector:
+    lower = coordinate.apply("Floor")
+    is_lower = (coordinate - lower).less_than(0.5 - TIE_TOLERANCE)
+    return lower + 1 - is_lower
 
 
-def _round_by_direction(coordinate: Vector, axis: ResizeAxis, vectors: Vectors) -> Vector:
+def _round_by_direction(coordinate: Vector, axis: ResizeAxis) -> Vector:
     """Round up to shrink and down to enlarge, like runtimes do for version 10."""
-    shrinks = vectors.less_than(axis.scale, ONE)
-    return vectors.select(shrinks, vectors.ceil(coordinate), vectors.floor(coordinate))
+    shrinks = axis.scale.less_than(1)
+    return shrinks.select(coordinate.apply("Ceil"), coordinate.apply("Floor"))
 
 
-_COORDINATES: dict[str, Callable[[ResizeAxis, Vector, Vectors], Vector]] = {
+_COORDINATES: dict[str, Callable[[ResizeAxis, Vector], Vector]] = {
     "half_pixel": _half_pixel,
     "half_pixel_symmetric": _half_pixel_symmetric,
     "pytorch_half_pixel": _pytorch_half_pixel,
-    "tf_half_pixel_for_nn": _half_pixel_for_nearest,
-    "asymmetric": _asymmetric,
+    "tf_half_pixel_for_nn": lambda axis, index: (index + 0.5) / axis.scale,
+    "asymmetric": lambda axis, index: index / axis.scale,
     "align_corners": _align_corners,
     "tf_crop_and_resize": _crop_and_resize,
 }
 
-_ROUNDINGS: dict[str, Callable[[Vector, ResizeAxis, Vectors], Vector]] = {
+_ROUNDINGS: dict[str, Callable[[Vector, ResizeAxis], Vector]] = {
     "round_prefer_floor": _round_half_down,
     "round_prefer_ceil": _round_half_up,
-    "floor": lambda coordinate, _, vectors: vectors.floor(coordinate),
-    "ceil": lambda coordinate, _, vectors: vectors.ceil(coordinate),
+    "floor": lambda coordinate, _: coordinate.apply("Floor"),
+    "ceil": lambda coordinate, _: coordinate.apply("Ceil"),
     "by_direction": _round_by_direction,
 }
