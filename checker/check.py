@@ -10,13 +10,11 @@ from opshift.checker.containers import CheckedModel, ModelSource
 from opshift.checker.findings import Finding, IllegalModel, Level
 from opshift.checker.walk import Walk
 from opshift.model.errors import InvalidModel
-from opshift.model.files import gc_paused, model_of, read_bytes
+from opshift.model.files import BYTES_TYPES, gc_paused, model_of, read_bytes
 from opshift.registry.registry import Registry, default_registry
 
 NEWEST_FIELD = "configuration"
 """Most recent field of ModelProto; in a class without it, newer parts of a model are unknown fields."""
-
-READABLE_TYPES = (str, os.PathLike, bytes, bytearray, memoryview)
 
 
 @gc_paused
@@ -44,7 +42,7 @@ def check(
     try:
         proto, _ = model_of(model)
     except InvalidModel as error:
-        if not isinstance(model, READABLE_TYPES):
+        if not isinstance(model, (str, os.PathLike, *BYTES_TYPES)):
             raise
         walk.check(ModelSource(str(error.place) or "model", error.reason))
         return tuple(walk.findings)
@@ -64,16 +62,7 @@ def check(
 
 
 def require_legal(model: Any, registry: Registry | None = None, when: str = "") -> None:
-    """Raise an error if a model breaks a rule of level `error`.
-
-    Args:
-        model: as for `check`.
-        registry: the operator definitions; the project's own by default.
-        when: the stage at which the model is checked, as a prefix of the error message.
-
-    Raises:
-        IllegalModel: the model breaks such a rule; the error lists all findings of this level.
-    """
+    """Raise IllegalModel if `check` finds errors; `when`, the stage of the check, begins the message."""
     errors = [finding for finding in check(model, registry=registry) if finding.level is Level.ERROR]
     if errors:
         raise IllegalModel(errors, when)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from functools import cached_property
 from typing import NamedTuple
 
 from opshift.checker.containers import CheckedContainer, CheckedModel
 from opshift.model.attributes import TYPE_BY_FIELD
-from opshift.model.element_types import BY_NUMBER
-from opshift.model.external_data import read_external_data
+from opshift.model.element_types import BY_NUMBER, ElementType
+from opshift.model.external_data import ExternalData, read_external_data
 from opshift.model.graphs import node_label
 from opshift.model.messages import (
     AttributeProto,
@@ -18,8 +19,7 @@ from opshift.model.messages import (
     TrainingInfoProto,
     ValueInfoProto,
 )
-from opshift.model.offloaded_tensors import with_payload
-from opshift.model.tensors import DATA_FIELDS, element_count
+from opshift.model.tensors import DATA_FIELDS
 from opshift.registry.models import Attribute as Declared
 
 MAX_KEY_STRING = 64
@@ -27,13 +27,7 @@ MAX_KEY_STRING = 64
 
 
 class CheckedNode:
-    """A NodeProto.
-
-    Attributes:
-        operator: its operator version, if the registry has it.
-        function: the FunctionProto that it calls.
-        error: the reason why its operator does not resolve.
-    """
+    """A NodeProto, with its operator version or function, or the reason why its operator does not resolve."""
 
     __slots__ = ("container", "error", "function", "inputs", "operator", "outputs", "proto")
 
@@ -51,48 +45,33 @@ class CheckedNode:
         return f"{self.container.place}, node {labelled}"
 
 
-class CheckedCall(NamedTuple):
+class CheckedCall(CheckedNode):
     """A node without the names of its values: nodes with the same cache key have the same problems."""
 
-    node: CheckedNode
-
-    @property
-    def place(self) -> str:
-        """The graph or function, and the node in it."""
-        return self.node.place
+    __slots__ = ()
 
     @property
     def cache_key(self) -> Hashable:
         """Cache key: the properties that its rules read."""
-        node = self.node
-        proto = node.proto
+        proto = self.proto
         return (
-            node.container.imports_id,
+            self.container.imports,
             (proto.domain, proto.op_type, proto.overload),
-            tuple(map(bool, node.inputs)),
-            tuple(map(bool, node.outputs)),
+            tuple(map(bool, self.inputs)),
+            tuple(map(bool, self.outputs)),
             tuple(attribute.name for attribute in proto.attribute),
-            node.container.key is None,
+            self.container.key is None,
         )
 
 
-class DevicePlacement(NamedTuple):
+class DevicePlacement(CheckedNode):
     """A node with device configurations."""
 
-    node: CheckedNode
-
-    @property
-    def place(self) -> str:
-        """The graph or function, and the node in it."""
-        return self.node.place
+    __slots__ = ()
 
 
 class CheckedAttribute:
-    """An AttributeProto of a node.
-
-    Attributes:
-        fields: the names of the fields with a value.
-    """
+    """An AttributeProto of a node, and the names of its fields with a value."""
 
     __slots__ = ("fields", "node", "proto")
 
@@ -168,54 +147,35 @@ class CheckedTensor(NamedTuple):
         """The place of the owner, and the tensor in it."""
         return f"{self.owner.place}, {self.role}{_quoted(self.proto.name)}"
 
+    @property
+    def kind(self) -> ElementType | None:
+        """Its element type, if it is valid."""
+        return BY_NUMBER.get(self.proto.data_type)
 
-class InternalTensor:
-    """A tensor with elements in the model.
 
-    Attributes:
-        kind: its element type, if it is valid.
-        count: the number of elements of its shape; `None` if the shape has a negative dimension.
-        filled_fields: the fields that hold elements, each with the number of its entries or bytes.
-    """
+class InternalTensor(CheckedTensor):
+    """A tensor with elements in the model."""
 
-    __slots__ = ("count", "filled_fields", "kind", "proto", "tensor")
-
-    def __init__(self, tensor: CheckedTensor) -> None:
-        proto = with_payload(tensor.proto)
-        self.tensor = tensor
-        self.proto = proto
-        self.kind = BY_NUMBER.get(proto.data_type)
-        self.count = element_count(proto)
-        sizes = {name: len(getattr(proto, name)) for name in DATA_FIELDS}
-        self.filled_fields = {name: size for name, size in sizes.items() if size}
+    @cached_property
+    def filled_fields(self) -> dict[str, int]:
+        """The fields that hold elements, each with the number of its entries or bytes."""
+        sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
+        filled = {name: size for name, size in sizes.items() if size}
         # Readers prefer raw_data to the typed fields, even if it is empty.
-        if self.filled_fields and proto.HasField("raw_data"):
-            self.filled_fields["raw_data"] = sizes["raw_data"]
-
-    @property
-    def place(self) -> str:
-        """The place of the owner, and the tensor in it."""
-        return self.tensor.place
+        return (
+            {**filled, "raw_data": sizes["raw_data"]}
+            if filled and self.proto.HasField("raw_data")
+            else filled
+        )
 
 
-class ExternalTensor:
-    """A tensor with elements in a separate file.
+class ExternalTensor(CheckedTensor):
+    """A tensor with elements in a separate file."""
 
-    Attributes:
-        data: its external data entries.
-    """
-
-    __slots__ = ("data", "proto", "tensor")
-
-    def __init__(self, tensor: CheckedTensor) -> None:
-        self.tensor = tensor
-        self.proto = with_payload(tensor.proto)
-        self.data = read_external_data(self.proto)
-
-    @property
-    def place(self) -> str:
-        """The place of the owner, and the tensor in it."""
-        return self.tensor.place
+    @cached_property
+    def data(self) -> ExternalData:
+        """Its external data entries."""
+        return read_external_data(self.proto)
 
 
 class CheckedTraining(NamedTuple):

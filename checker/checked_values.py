@@ -16,28 +16,24 @@ from opshift.registry.models import OperatorVersion, Parameter
 
 
 class NewerFeatures:
-    """Features and element types in a model that are newer than its IR version.
-
-    Attributes:
-        uses: the uses of each feature or element type.
-    """
+    """Uses of features and element types that are newer than a model's IR version."""
 
     place = "model"
 
     def __init__(self, model: CheckedModel) -> None:
         self.ir_version = model.ir_version
-        self.uses: dict[str, list[Use]] = {}
-        if model.ir_version < 1:
-            return
-        newest = ir_versions().newest
-        for use in find_uses(contents_of(model.proto, model.registry, newest, oldest=model.ir_version)):
-            self.uses.setdefault(use.feature, []).append(use)
+        self.uses: list[Use] = []
+        if model.ir_version >= 1:
+            newest = ir_versions().newest
+            contents = contents_of(model.proto, model.registry, newest, oldest=model.ir_version)
+            self.uses = list(find_uses(contents))
 
     def problems(self, feature: str, meaning: str) -> Iterator[Problem]:
         """Yield a problem for each use of a feature that the IR version does not have."""
-        if since(feature) > self.ir_version:
-            reason = f"IR version {self.ir_version} does not support {meaning}; {since(feature)} does"
-            yield from (Problem(reason, place=use.place) for use in self.uses.get(feature, ()))
+        for use in self.uses:
+            if use.feature == feature:
+                reason = f"IR version {self.ir_version} does not support {meaning}; {since(feature)} does"
+                yield Problem(reason, place=use.place)
 
 
 class BoundValue(NamedTuple):
@@ -75,11 +71,13 @@ class TypedNode:
             return None
         return (id(self.operator), *self.inputs, "->", *self.outputs)
 
-    def bound_values(self) -> tuple[list[BoundValue], list[BoundValue]]:
-        """Return the inputs and the outputs of known type, bound to the operator's parameters."""
-        node, operator = self.node, self.operator
-        inputs = list(_bind(operator.inputs, node.inputs, self.inputs))
-        return inputs, list(_bind(operator.outputs, node.outputs, self.outputs))
+    def bound_inputs(self) -> Iterator[BoundValue]:
+        """Yield the inputs of known type, bound to the operator's parameters."""
+        return _bind(self.operator.inputs, self.node.inputs, self.inputs)
+
+    def bound_outputs(self) -> Iterator[BoundValue]:
+        """Yield the outputs of known type, bound to the operator's parameters."""
+        return _bind(self.operator.outputs, self.node.outputs, self.outputs)
 
 
 def _bind(
@@ -89,9 +87,5 @@ def _bind(
     for position, (name, value_type) in enumerate(zip(names, types, strict=True)):
         if value_type is not None and last >= 0:
             # Only the last parameter can be variadic; it is bound to all remaining values.
-            yield BoundValue(formals[min(position, last)], name, _type_string(value_type))
-
-
-def _type_string(value_type: str) -> str:
-    """Return the type string of a tensor for an element type; type strings are unchanged."""
-    return value_type if "(" in value_type else f"tensor({value_type})"
+            type_string = value_type if "(" in value_type else f"tensor({value_type})"
+            yield BoundValue(formals[min(position, last)], name, type_string)

@@ -42,7 +42,6 @@ class CheckedModel:
     """A ModelProto.
 
     Attributes:
-        opsets: its opset imports; the first import of a domain wins.
         functions: its functions by key; the first function with a key wins.
         calls: the functions that the body of each function calls; complete after all functions are walked.
         folder: the folder of its external data, if known.
@@ -63,12 +62,6 @@ class CheckedModel:
             self.functions.setdefault(function_id(function), function)
         self.calls: dict[LocalFunction, set[LocalFunction]] = {key: set() for key in self.functions}
         self.passed_keys: set[Hashable] = set()
-        self._import_ids: dict[frozenset[tuple[str, int]], int] = {}
-        self._file_sizes: dict[Path, int] = {}
-
-    def imports_id(self, opsets: Mapping[str, int]) -> int:
-        """Return a number that identifies a set of opset imports: a short part of cache keys."""
-        return self._import_ids.setdefault(frozenset(opsets.items()), len(self._import_ids))
 
     @cached_property
     def redefines_operators(self) -> bool:
@@ -86,21 +79,9 @@ class CheckedModel:
             opsets = {**opsets_of(function.opset_import), **opsets}
         return opsets
 
-    def file_size(self, file: Path) -> int:
-        """Return the size of a file in bytes, cached: many tensors share one file."""
-        if file not in self._file_sizes:
-            self._file_sizes[file] = file.stat().st_size
-        return self._file_sizes[file]
-
 
 class NodeDefinition(NamedTuple):
-    """Definition of a node: an operator, a function of the model, or neither.
-
-    Attributes:
-        operator: the operator version, if the registry has it.
-        function: the FunctionProto that the node calls.
-        error: the reason why an operator of a known domain does not resolve.
-    """
+    """Operator version or called function of a node, or why its operator does not resolve."""
 
     operator: OperatorVersion | None = None
     function: FunctionProto | None = None
@@ -111,11 +92,10 @@ class CheckedContainer:
     """A graph or function.
 
     Attributes:
-        proto: the GraphProto or FunctionProto.
         place: its name in messages.
-        opsets, imports_id: its opset imports, and the number that identifies them.
-        parent: the enclosing graph or function.
-        scope: its values; `known` has the outputs of the nodes before the current one.
+        imports: its opset imports as part of cache keys.
+        is_top: whether it is the main graph or a training graph, not an attribute of a node.
+        scope: its values; `defined_names` has the outputs of the nodes before the current one.
         key: the identity of the function, also for graphs nested in one; `None` outside functions.
         read_names: the names that its nodes and nested graphs read.
         is_invalid: whether a node before the current one, here, in a nested or in an enclosing graph,
@@ -129,13 +109,16 @@ class CheckedContainer:
         model: CheckedModel,
         opsets: Mapping[str, int],
         parent: CheckedContainer | None = None,
+        *,
+        is_top: bool = False,
     ) -> None:
         self.proto = proto
         self.place = place
         self.model = model
         self.opsets = opsets
-        self.imports_id = model.imports_id(opsets)
+        self.imports = frozenset(opsets.items())
         self.parent = parent
+        self.is_top = is_top
         self.depth: int = parent.depth + 1 if parent else 0
         self.key: LocalFunction | None = parent.key if parent else None
         self.scope: Scope = (
@@ -147,10 +130,6 @@ class CheckedContainer:
         self.is_invalid: bool = parent.is_invalid if parent else model.redefines_operators
         # Nested graphs have the opset imports of the outermost one, so that they can share its cache.
         self._resolved: dict[LocalFunction, NodeDefinition] = {} if parent is None else parent._resolved
-
-    def enclosing_functions(self) -> Iterator[CheckedFunction]:
-        """Yield the function that this container is or is nested in, if any."""
-        return (container for container in self.with_enclosing() if isinstance(container, CheckedFunction))
 
     def with_enclosing(self) -> Iterator[CheckedContainer]:
         """Yield this container and the enclosing ones, from the inside outwards."""
@@ -198,28 +177,9 @@ class CheckedContainer:
 
 
 class CheckedGraph(CheckedContainer):
-    """A GraphProto.
-
-    Attributes:
-        is_top: whether it is the main graph or a training graph, not an attribute of a node.
-        is_main: whether it is the main graph.
-    """
+    """A GraphProto."""
 
     proto: GraphProto
-
-    def __init__(
-        self,
-        proto: GraphProto,
-        place: str,
-        model: CheckedModel,
-        opsets: Mapping[str, int],
-        parent: CheckedContainer | None = None,
-        *,
-        is_top: bool = False,
-    ) -> None:
-        super().__init__(proto, place, model, opsets, parent)
-        self.is_top = is_top
-        self.is_main = is_top and parent is None
 
     @cached_property
     def initializers(self) -> list[str]:
@@ -244,12 +204,10 @@ class CheckedFunction(CheckedContainer):
         super().__init__(proto, f"function {function_label(proto)}", model, opsets)
         self.key = function_id(proto)
 
-    @cached_property
-    def attributes(self) -> frozenset[str]:
-        """The names of its attributes, with and without a default."""
-        return frozenset(
-            (*self.proto.attribute, *(attribute.name for attribute in self.proto.attribute_proto))
-        )
+
+def attribute_names(function: FunctionProto) -> list[str]:
+    """Return the names of a function's attributes, with and without a default."""
+    return [*function.attribute, *(attribute.name for attribute in function.attribute_proto)]
 
 
 def opsets_of(imports: Iterable[OperatorSetIdProto]) -> dict[str, int]:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from opshift.model.errors import InvalidModel
+
+KeyT = TypeVar("KeyT")
 
 
 class Level(StrEnum):
@@ -34,13 +36,7 @@ ERROR, WARNING, INFO = _MOST_SEVERE_FIRST
 
 
 class Problem(NamedTuple):
-    """Problem with a remedy or place that differs from the default; otherwise a rule yields the reason only.
-
-    Attributes:
-        reason: the problem, in one sentence.
-        remedy: how to fix it, if not as the rule describes.
-        place: its place, if not that of the checked object.
-    """
+    """Problem; remedy and place, if not empty, replace those of the rule and of the checked object."""
 
     reason: str
     remedy: str = ""
@@ -88,11 +84,14 @@ class IllegalModel(InvalidModel):
         super().__init__(f"{when}: {summary}" if when else summary, place=first.place, remedy=first.remedy)
 
 
+def repeated(keys: Iterable[KeyT]) -> Iterator[tuple[KeyT, int]]:
+    """Yield each key that occurs more than once, and the number of its occurrences."""
+    return ((key, count) for key, count in Counter(keys).items() if count > 1)
+
+
 def duplicate_names(kind: str, names: Iterable[str]) -> Iterator[str]:
     """Yield a reason for each name that occurs more than once; empty names are allowed to repeat."""
-    for name, count in Counter(names).items():
-        if name and count > 1:
-            yield f"{count} {kind}s have the name {name!r}"
+    return (f"{count} {kind}s have the name {name!r}" for name, count in repeated(filter(None, names)))
 
 
 def list_names(names: Sequence[str]) -> str:

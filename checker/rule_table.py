@@ -26,17 +26,9 @@ class CheckTarget(Protocol):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the specification.
+    """A rule of the specification: `check` yields the problems of an object of one of the target types.
 
-    Attributes:
-        id: its id, such as `node.input-count`.
-        level: the severity of breaking it.
-        title: the requirement, in one sentence.
-        source: its source: a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of
-            onnx.proto.
-        remedy: how to fix a violation.
-        target_types: the classes of objects that it checks.
-        check: the function that yields the problems of one object.
+    Its source is a section of ONNX's IR.md, Versioning.md or ExternalData.md, or a message of onnx.proto.
     """
 
     id: str
@@ -56,17 +48,10 @@ class Rule:
 _TABLE: RuleTable[Rule] = RuleTable("opshift.checker.rules")
 
 
-def rule(name: str, level: Level, *, source: str, remedy: str) -> Callable[[Check], Check]:
+def rule(name: str, level: Level, source: str, remedy: str) -> Callable[[Check], Check]:
     """Register a function as a rule for the objects that its parameter's type names.
 
-    Args:
-        name: the id of the rule.
-        level: the severity of breaking it.
-        source: its source in the specification.
-        remedy: how to fix a violation; a problem can have its own.
-
-    Returns:
-        A decorator. The first line of the function's docstring becomes the title of the rule.
+    The first line of its docstring is the title: the requirement. A problem can have a remedy of its own.
 
     Raises:
         DuplicateRule: a rule with this id exists.

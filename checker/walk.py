@@ -23,7 +23,8 @@ from opshift.checker.rule_table import CheckTarget, rules_for
 from opshift.model.attributes import dense_tensors_in, graphs_in, sparse_tensors_in
 from opshift.model.external_data import EXTERNAL
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
-from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.messages import ValueInfoProto
+from opshift.model.offloaded_tensors import with_payload
 from opshift.model.operator_ids import called_function
 
 UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
@@ -31,11 +32,7 @@ UNREADABLE_RULES = frozenset(("graph.depth", "model.text"))
 
 
 class Walk:
-    """Check of one model.
-
-    Attributes:
-        findings: the violations; those of a graph follow those of its contents, and the model's are last.
-    """
+    """Check of one model: findings of a graph follow those of its contents, and the model's are last."""
 
     def __init__(self) -> None:
         self.findings: list[Finding] = []
@@ -48,30 +45,26 @@ class Walk:
         for index, info in enumerate(model.proto.training_info):
             self._training(CheckedTraining(info, index, model), main)
         for proto in model.proto.functions:
-            self._function(CheckedFunction(proto, model))
+            function = CheckedFunction(proto, model)
+            self._values(proto.value_info, function, "value")
+            self._nodes(function)
+            self.check(function)
         # The rule against recursion needs the calls that the walk over functions collects.
         self.check(model)
         if not any(finding.rule in UNREADABLE_RULES for finding in self.findings):
             self.check(NewerFeatures(model))
 
-    def check(self, target: CheckTarget) -> bool:
-        """Record the problems of one object.
-
-        Returns:
-            Whether it breaks no rule of level error.
-        """
+    def check(self, target: CheckTarget, kind: type | None = None) -> bool:
+        """Apply the rules for `kind`, by default the class of an object; return whether no error is found."""
         is_valid = True
-        for rule in rules_for(target.__class__):
+        for rule in rules_for(kind or target.__class__):
             for problem in rule.check(target):
                 self.findings.append(rule.to_finding(target, problem))
                 is_valid = is_valid and rule.level is not Level.ERROR
         return is_valid
 
     def _check_cached(self, target: CheckedCall | CheckedAttribute | TypedNode, model: CheckedModel) -> bool:
-        """Check an object unless one with the same cache key broke no rule.
-
-        Problems are not cached: each object with a problem has its own findings.
-        """
+        """Check an object unless one with its cache key broke no rule: each problem has its own finding."""
         key = target.cache_key
         if key in model.passed_keys:
             return True
@@ -93,20 +86,13 @@ class Walk:
             self._nodes(graph)
         self.check(graph)
 
-    def _function(self, function: CheckedFunction) -> None:
-        self._values(function.proto.value_info, function, "value")
-        self._nodes(function)
-        self.check(function)
-
     def _training(self, training: CheckedTraining, main: CheckedGraph) -> None:
         model = training.model
         for part in ("initialization", "algorithm"):
             if training.proto.HasField(part):
-                graph = getattr(training.proto, part)
+                graph, place = getattr(training.proto, part), f"{training.place}.{part}"
                 # The main graph is the parent: training graphs can read its values.
-                self._graph(
-                    CheckedGraph(graph, f"{training.place}.{part}", model, model.opsets, main, is_top=True)
-                )
+                self._graph(CheckedGraph(graph, place, model, model.opsets, main, is_top=True))
         self.check(training)
 
     def _values(self, values: Iterable[ValueInfoProto], container: CheckedContainer, role: str) -> None:
@@ -116,45 +102,39 @@ class Walk:
     def _nodes(self, container: CheckedContainer) -> None:
         model = container.model
         for proto in container.proto.node:
-            node = CheckedNode(proto, container)
+            node = CheckedCall(proto, container)
             # `&` instead of `and`: both checks run, so that one node can have findings of both.
-            if not (self.check(node) & self._check_cached(CheckedCall(node), model)):
+            if not (self.check(node, CheckedNode) & self._check_cached(node, model)):
                 container.mark_invalid()
             for attribute in proto.attribute:
                 self._attribute(CheckedAttribute(attribute, node))
             # After the checks and the subgraphs: none of them may see the node's own outputs.
             _pass_node(container, node)
             if proto.device_configurations:
-                self.check(DevicePlacement(node))
+                self.check(DevicePlacement(proto, container))
             if node.operator is not None and not container.is_invalid:
                 self._check_cached(TypedNode(node, node.operator), model)
 
     def _attribute(self, attribute: CheckedAttribute) -> None:
-        if not self._check_cached(attribute, attribute.node.container.model):
-            attribute.node.container.mark_invalid()
+        node, outer = attribute.node.proto, attribute.node.container
+        if not self._check_cached(attribute, outer.model):
+            outer.mark_invalid()
         if attribute.is_plain:
             return
-        model = attribute.node.container.model
         for tensor in dense_tensors_in(attribute.proto):
-            self._tensor(CheckedTensor(tensor, attribute, "tensor", model))
+            self._tensor(CheckedTensor(tensor, attribute, "tensor", outer.model))
         for sparse in sparse_tensors_in(attribute.proto):
-            self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", model))
-        for graph in graphs_in(attribute.proto):
-            self._subgraph(graph, attribute)
-
-    def _subgraph(self, proto: GraphProto, attribute: CheckedAttribute) -> None:
-        outer = attribute.node.container
-        node = attribute.node.proto
-        place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
-        graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer)
-        self._graph(graph)
-        outer.read_names |= graph.read_names
+            self._sparse(CheckedSparseTensor(sparse, attribute, "sparse tensor", outer.model))
+        for proto in graphs_in(attribute.proto):
+            place = f"{outer.place} / {node.name or node.op_type}.{attribute.proto.name}"
+            graph = CheckedGraph(proto, place, outer.model, outer.opsets, outer)
+            self._graph(graph)
+            outer.read_names |= graph.read_names
 
     def _tensor(self, tensor: CheckedTensor) -> None:
         self.check(tensor)
-        self.check(
-            ExternalTensor(tensor) if tensor.proto.data_location == EXTERNAL else InternalTensor(tensor)
-        )
+        located = ExternalTensor if tensor.proto.data_location == EXTERNAL else InternalTensor
+        self.check(located(with_payload(tensor.proto), tensor.owner, tensor.role, tensor.model))
 
     def _sparse(self, sparse: CheckedSparseTensor) -> None:
         self.check(sparse)

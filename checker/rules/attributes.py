@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from opshift.checker.checked_nodes import CheckedAttribute, restricts_values
+from opshift.checker.containers import CheckedFunction, attribute_names
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
-from opshift.checker.rules.declared_types import type_problem
+from opshift.checker.rules.declared_types import type_problems
 from opshift.model.attributes import ATTRIBUTE_TYPES, TYPE_BY_FIELD, TYPE_BY_NUMBER, read_attribute, types_in
 from opshift.registry.models import Attribute as Declared
 from opshift.registry.models import Scalar
@@ -16,7 +17,7 @@ from opshift.registry.models import Scalar
 SIGNATURE = "IR: Nodes; the operator's definition"
 
 
-@rule("attribute.name", ERROR, source="IR: Attributes", remedy="name the attribute")
+@rule("attribute.name", ERROR, "IR: Attributes", "name the attribute")
 def name(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a name."""
     if not attribute.proto.name:
@@ -27,7 +28,7 @@ TYPES_SINCE = 2
 """First IR version in which an attribute must declare its type."""
 
 
-@rule("attribute.type", ERROR, source="IR: Attributes", remedy="set the type field to the type of the value")
+@rule("attribute.type", ERROR, "IR: Attributes", "set the type field to the type of the value")
 def type_declared(attribute: CheckedAttribute) -> Problems:
     """An attribute must declare its type, since IR version 2."""
     ir_version = attribute.node.container.model.ir_version
@@ -35,70 +36,53 @@ def type_declared(attribute: CheckedAttribute) -> Problems:
         yield "does not declare its type"
 
 
-@rule(
-    "attribute.field",
-    ERROR,
-    source="onnx.proto: AttributeProto",
-    remedy="set the type field to the type of the value",
-)
+@rule("attribute.field", ERROR, "onnx.proto: AttributeProto", "set the type field to the type of the value")
 def field(attribute: CheckedAttribute) -> Problems:
     """The value must be in the field for the declared type."""
     declared = attribute.proto.type
-    if declared:
-        for used in attribute.fields:
-            if TYPE_BY_FIELD[used].number != declared:
-                yield f"is declared as {_type_name(declared)}, but its value is in {used!r}"
+    for used in attribute.fields if declared else ():
+        if TYPE_BY_FIELD[used].number != declared:
+            yield f"is declared as {_type_name(declared)}, but its value is in {used!r}"
 
 
-@rule("attribute.single", ERROR, source="IR: Attributes", remedy="keep only the value of the declared type")
+@rule("attribute.single", ERROR, "IR: Attributes", "keep only the value of the declared type")
 def single_value(attribute: CheckedAttribute) -> Problems:
     """An attribute must have only one value."""
     if len(attribute.fields) > 1:
         yield f"has values in several fields: {', '.join(attribute.fields)}"
 
 
-@rule("attribute.value", ERROR, source="onnx.proto: AttributeProto", remedy="set the value")
+@rule("attribute.value", ERROR, "onnx.proto: AttributeProto", "set the value")
 def value_present(attribute: CheckedAttribute) -> Problems:
     """An attribute of type tensor, graph, sparse tensor or type must have a value."""
-    kind = TYPE_BY_NUMBER.get(attribute.proto.type)
+    kind, has_value = (
+        TYPE_BY_NUMBER.get(attribute.proto.type),
+        attribute.fields or attribute.proto.ref_attr_name,
+    )
     # Lists may be empty, and numbers and strings have a default; an absent message has none.
-    if kind is None or kind.is_plain or kind.is_repeated:
-        return
-    if not attribute.fields and not attribute.proto.ref_attr_name:
+    if kind and not kind.is_plain and not kind.is_repeated and not has_value:
         yield f"is declared as {kind.name}, but has no value"
 
 
-@rule("attribute.text", WARNING, source="IR: Attributes", remedy="store the bytes as a tensor of uint8")
+@rule("attribute.text", WARNING, "IR: Attributes", "store the bytes as a tensor of uint8")
 def valid_text(attribute: CheckedAttribute) -> Problems:
     """Strings must be valid UTF-8."""
     proto = attribute.proto
-    for string in [*([proto.s] if "s" in attribute.fields else ()), *proto.strings]:
-        if not _is_text(string):
-            yield "contains bytes that are not valid UTF-8"
-            return
+    try:
+        b" ".join((proto.s, *proto.strings)).decode()
+    except UnicodeDecodeError:
+        yield "contains bytes that are not valid UTF-8"
 
 
-@rule(
-    "attribute.type-proto",
-    ERROR,
-    source="onnx.proto: TypeProto",
-    remedy="complete the type",
-)
+@rule("attribute.type-proto", ERROR, "onnx.proto: TypeProto", "complete the type")
 def type_proto(attribute: CheckedAttribute) -> Problems:
     """A type that is the value of an attribute must be complete."""
     if not attribute.is_plain:
         for proto in types_in(attribute.proto):
-            problem = type_problem(proto)
-            if problem:
-                yield problem
+            yield from type_problems(proto)
 
 
-@rule(
-    "attribute.reference",
-    ERROR,
-    source="IR: Attributes",
-    remedy="replace the reference by the value",
-)
+@rule("attribute.reference", ERROR, "IR: Attributes", "replace the reference by the value")
 def reference(attribute: CheckedAttribute) -> Problems:
     """Only a node in a function may refer to an attribute of the function."""
     referenced = attribute.proto.ref_attr_name
@@ -106,52 +90,33 @@ def reference(attribute: CheckedAttribute) -> Problems:
         yield f"refers to a function attribute {referenced!r}, but is not in a function"
 
 
-@rule(
-    "attribute.reference-known",
-    ERROR,
-    source="IR: Functions",
-    remedy="add the attribute to the function, or correct the name",
-)
+@rule("attribute.reference-known", ERROR, "IR: Functions", "add it to the function, or correct the name")
 def reference_known(attribute: CheckedAttribute) -> Problems:
     """An attribute reference must name an attribute of the function."""
     referenced = attribute.proto.ref_attr_name
     if referenced:
-        function = next(attribute.node.container.enclosing_functions(), None)
-        if function is not None and referenced not in function.attributes:
+        *_, outermost = attribute.node.container.with_enclosing()
+        if isinstance(outermost, CheckedFunction) and referenced not in attribute_names(outermost.proto):
             yield f"refers to {referenced!r}, which is not an attribute of the function"
 
 
-@rule(
-    "attribute.reference-only",
-    ERROR,
-    source="IR: Attributes",
-    remedy="remove either the value or the reference",
-)
+@rule("attribute.reference-only", ERROR, "IR: Attributes", "remove either the value or the reference")
 def reference_only(attribute: CheckedAttribute) -> Problems:
     """An attribute reference must not have a value as well."""
     if attribute.proto.ref_attr_name and attribute.fields:
         yield f"has a value and a reference to the function attribute {attribute.proto.ref_attr_name!r}"
 
 
-@rule("node.attribute-known", ERROR, source=SIGNATURE, remedy="remove the attribute, or correct its name")
+@rule("node.attribute-known", ERROR, SIGNATURE, "remove the attribute, or correct its name")
 def known_attribute(attribute: CheckedAttribute) -> Problems:
     """A node may only have attributes that its operator defines, and private ones with the prefix __."""
-    operator, attribute_name = attribute.node.operator, attribute.proto.name
-    if (
-        operator is not None
-        and attribute_name
-        and attribute_name not in operator.attributes
-        and attribute_name[:2] != "__"
-    ):
+    operator, name = attribute.node.operator, attribute.proto.name
+    is_private = not name or name.startswith("__")
+    if operator is not None and not is_private and name not in operator.attributes:
         yield f"is not an attribute of {operator.id}"
 
 
-@rule(
-    "node.attribute-type",
-    ERROR,
-    source=SIGNATURE,
-    remedy="provide a value of the type that the operator defines",
-)
+@rule("node.attribute-type", ERROR, SIGNATURE, "provide a value of the type that the operator defines")
 def declared_type(attribute: CheckedAttribute) -> Problems:
     """An attribute must have the type that its operator defines."""
     declared = _declared(attribute)
@@ -160,9 +125,7 @@ def declared_type(attribute: CheckedAttribute) -> Problems:
         yield f"has the type {_type_name(actual)}; expected {declared.type}"
 
 
-@rule(
-    "node.attribute-value", ERROR, source=SIGNATURE, remedy="use one of the values that the operator allows"
-)
+@rule("node.attribute-value", ERROR, SIGNATURE, "use one of the values that the operator allows")
 def allowed_value(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a value that some version of the operator allows."""
     for element, expected in _disallowed_values(attribute):
@@ -170,7 +133,7 @@ def allowed_value(attribute: CheckedAttribute) -> Problems:
             yield f"is {element!r}; {expected}"
 
 
-@rule("node.attribute-flag", WARNING, source=SIGNATURE, remedy="use 1 for true and 0 for false")
+@rule("node.attribute-flag", WARNING, SIGNATURE, "use 1 for true and 0 for false")
 def boolean_value(attribute: CheckedAttribute) -> Problems:
     """A Boolean attribute must be 0 or 1."""
     if _is_flag(attribute):
@@ -180,8 +143,8 @@ def boolean_value(attribute: CheckedAttribute) -> Problems:
 @rule(
     "node.attribute-value-version",
     WARNING,
-    source=SIGNATURE,
-    remedy="use a value that this version allows, or import an opset with a version that allows the value",
+    SIGNATURE,
+    "use an allowed value, or import an opset that allows this one",
 )
 def value_allowed_by_version(attribute: CheckedAttribute) -> Problems:
     """An attribute must have a value that the imported version of the operator allows."""
@@ -198,11 +161,9 @@ def _declared(attribute: CheckedAttribute) -> Declared | None:
 def _disallowed_values(attribute: CheckedAttribute) -> Iterator[tuple[Scalar, str]]:
     """Yield each value that the operator does not allow, and a description of the allowed ones."""
     declared, proto = _declared(attribute), attribute.proto
-    if declared is None or not restricts_values(declared):
+    if declared is None or proto.type != ATTRIBUTE_TYPES[declared.type].number or proto.ref_attr_name:
         return
-    if proto.type != ATTRIBUTE_TYPES[declared.type].number:
-        return
-    for element in () if proto.ref_attr_name else _elements(read_attribute(proto)):
+    for element in _elements(read_attribute(proto)) if restricts_values(declared) else ():
         if not declared.allows(element):
             yield element, _allowed_values(declared)
 
@@ -238,11 +199,3 @@ def _allowed_values(declared: Declared) -> str:
     lower = f" of at least {declared.minimum}" if declared.minimum is not None else ""
     upper = f" of at most {declared.maximum}" if declared.maximum is not None else ""
     return f"expected a value{lower}{' and' if lower and upper else ''}{upper}"
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from opshift.checker.checked_nodes import CheckedValue
-from opshift.checker.containers import CheckedContainer, CheckedFunction, CheckedGraph
-from opshift.checker.findings import ERROR, INFO, WARNING, list_names
+from opshift.checker.containers import CheckedFunction, CheckedGraph
+from opshift.checker.findings import ERROR, INFO, WARNING, list_names, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import TypeProto
@@ -16,78 +16,56 @@ MAP_KEY_TYPES = frozenset(
 """Element types that the keys of a map can have."""
 
 
-@rule(
-    "value.name",
-    ERROR,
-    source="onnx.proto: ValueInfoProto",
-    remedy="give it the name that nodes use, or remove it",
-)
+@rule("value.name", ERROR, "onnx.proto: ValueInfoProto", "give it the name that nodes use, or remove it")
 def name(value: CheckedValue) -> Problems:
     """An input or output must have a name."""
     if not value.proto.name and value.role != "value":
         yield "has no name"
 
 
-@rule("value.type", ERROR, source="IR: Graphs", remedy="declare the complete type of the value")
+@rule("value.type", ERROR, "IR: Graphs", "declare the complete type of the value")
 def top_type(value: CheckedValue) -> Problems:
     """The inputs and outputs of the main graph must have a complete type."""
-    if _is_signature(value):
-        problem = type_problem(value.proto.type)
-        if problem:
-            yield problem
+    return type_problems(value.proto.type) if _is_signature(value) else ()
 
 
 @rule(
     "value.shape",
     ERROR,
-    source="IR: Graphs; IR: Static tensor shapes",
-    remedy="declare the rank, with empty dimensions where they are unknown",
+    "IR: Graphs; IR: Static tensor shapes",
+    "declare the rank; unknown dimensions can be empty",
 )
 def top_shape(value: CheckedValue) -> Problems:
     """The tensor inputs and outputs of the main graph must have a shape; its dimensions may be unknown."""
-    if _is_signature(value):
-        kind = value.proto.type.WhichOneof("value")
-        if kind in ("tensor_type", "sparse_tensor_type") and not getattr(value.proto.type, kind).HasField(
-            "shape"
-        ):
-            yield "has no shape"
+    declared = _tensor_type(value) if _is_signature(value) else None
+    if declared and not declared.HasField("shape"):
+        yield "has no shape"
 
 
-@rule("value.stated-type", WARNING, source="onnx.proto: TypeProto", remedy="complete the type, or remove it")
+@rule("value.stated-type", WARNING, "onnx.proto: TypeProto", "complete the type, or remove it")
 def declared_type(value: CheckedValue) -> Problems:
     """The declared type of a value should be complete."""
-    if not _is_signature(value) and value.proto.HasField("type"):
-        problem = type_problem(value.proto.type)
-        if problem:
-            yield problem
+    is_declared = not _is_signature(value) and value.proto.HasField("type")
+    return type_problems(value.proto.type) if is_declared else ()
 
 
-@rule("value.dimension", WARNING, source="IR: Tensor Definition", remedy="leave an unknown dimension empty")
+@rule("value.dimension", WARNING, "IR: Tensor Definition", "leave an unknown dimension empty")
 def dimension(value: CheckedValue) -> Problems:
     """A declared dimension should not be negative."""
-    kind = value.proto.type.WhichOneof("value")
-    if kind in ("tensor_type", "sparse_tensor_type"):
-        for dim in getattr(value.proto.type, kind).shape.dim:
-            if dim.dim_value < 0:
-                yield f"has the negative dimension {dim.dim_value}"
+    declared = _tensor_type(value)
+    for dim in declared.shape.dim if declared else ():
+        if dim.dim_value < 0:
+            yield f"has the negative dimension {dim.dim_value}"
 
 
-@rule("value.stated-once", WARNING, source="onnx.proto: GraphProto.value_info", remedy="keep one of them")
+@rule("value.stated-once", WARNING, "onnx.proto: GraphProto.value_info", "keep one of them")
 def declared_once(container: CheckedGraph | CheckedFunction) -> Problems:
     """A value should have only one entry in value_info."""
-    seen: set[str] = set()
-    for entry in container.proto.value_info:
-        if entry.name in seen:
-            yield f"value_info has more than one entry for {entry.name!r}"
-        seen.add(entry.name)
+    for name, _ in repeated(entry.name for entry in container.proto.value_info):
+        yield f"value_info has more than one entry for {name!r}"
 
 
-@rule(
-    "value.stated-alike",
-    WARNING,
-    source="IR: Names Within a Graph",
-    remedy="keep the correct type",
-)
+@rule("value.stated-alike", WARNING, "IR: Names Within a Graph", "keep the correct type")
 def consistent_types(graph: CheckedGraph) -> Problems:
     """All declarations of a value should have the same element type."""
     types: dict[str, str] = {}
@@ -97,7 +75,7 @@ def consistent_types(graph: CheckedGraph) -> Problems:
             yield f"{value.name!r} is declared as {types[value.name]} and as {declared}"
 
 
-@rule("value.stated-known", INFO, source="onnx.proto: GraphProto.value_info", remedy="remove the entries")
+@rule("value.stated-known", INFO, "onnx.proto: GraphProto.value_info", "remove the entries")
 def known_values(container: CheckedGraph | CheckedFunction) -> Problems:
     """An entry of value_info should be about an existing value."""
     sees = container.scope.is_visible
@@ -106,33 +84,40 @@ def known_values(container: CheckedGraph | CheckedFunction) -> Problems:
         yield f"value_info has entries for unknown values: {list_names(unknown)}"
 
 
-def type_problem(proto: TypeProto) -> str:
-    """Return the problem of an incomplete TypeProto; empty if it is complete."""
-    while True:
-        kind = proto.WhichOneof("value")
-        if kind is None:
-            return "has no type"
-        content = getattr(proto, kind)
-        if kind in ("tensor_type", "sparse_tensor_type"):
-            return _element_type_problem(content.elem_type)
-        if kind == "map_type":
-            key = BY_NUMBER.get(content.key_type)
-            if key is None or key.name not in MAP_KEY_TYPES:
-                return f"has a map with {f'keys of type {key.name}' if key else 'no key type'}"
-        elif kind == "opaque_type":
-            return "" if content.name else "has an opaque type without a name"
-        inner = "value_type" if kind == "map_type" else "elem_type"
-        if not content.HasField(inner):
-            return f"has a {kind.removesuffix('_type')} type without {inner}"
-        proto = getattr(content, inner)
+def type_problems(proto: TypeProto) -> Problems:
+    """Yield the problem of an incomplete TypeProto."""
+    kind = proto.WhichOneof("value")
+    if kind is None:
+        yield "has no type"
+        return
+    content = getattr(proto, kind)
+    key = BY_NUMBER.get(content.key_type) if kind == "map_type" else None
+    inner = "value_type" if kind == "map_type" else "elem_type"
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        yield from element_type_problems(content.elem_type)
+    elif kind == "opaque_type":
+        if not content.name:
+            yield "has an opaque type without a name"
+    elif kind == "map_type" and (key is None or key.name not in MAP_KEY_TYPES):
+        yield f"has a map with {f'keys of type {key.name}' if key else 'no key type'}"
+    elif content.HasField(inner):
+        yield from type_problems(getattr(content, inner))
+    else:
+        yield f"has a {kind.removesuffix('_type')} type without {inner}"
 
 
-def _element_type_problem(number: int) -> str:
-    if number in BY_NUMBER:
-        return ""
-    return f"has the unknown element type {number}" if number else "has no element type"
+def element_type_problems(number: int) -> Problems:
+    """Yield the problem of an invalid element type."""
+    if number not in BY_NUMBER:
+        yield f"has the unknown element type {number}" if number else "has no element type"
+
+
+def _tensor_type(value: CheckedValue) -> TypeProto.Tensor | TypeProto.SparseTensor | None:
+    declared = value.proto.type
+    if declared.HasField("sparse_tensor_type"):
+        return declared.sparse_tensor_type
+    return declared.tensor_type if declared.HasField("tensor_type") else None
 
 
 def _is_signature(value: CheckedValue) -> bool:
-    container: CheckedContainer = value.container
-    return isinstance(container, CheckedGraph) and container.is_main and value.role != "value"
+    return value.container.is_top and value.container.parent is None and value.role != "value"

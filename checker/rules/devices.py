@@ -14,7 +14,7 @@ from opshift.model.messages import ShardingSpecProto
 SOURCE = "IR: Multi-Device Configuration"
 
 
-@rule("device.name", WARNING, source=SOURCE, remedy="give each configuration a unique name")
+@rule("device.name", WARNING, SOURCE, "give each configuration a unique name")
 def name(model: CheckedModel) -> Problems:
     """A device configuration must have a unique name."""
     for configuration_name, count in Counter(entry.name for entry in model.proto.configuration).items():
@@ -24,7 +24,7 @@ def name(model: CheckedModel) -> Problems:
             yield f"{count} device configurations have the name {configuration_name!r}"
 
 
-@rule("device.count", WARNING, source=SOURCE, remedy="set num_devices, and name all devices or none")
+@rule("device.count", WARNING, SOURCE, "set num_devices, and name all devices or none")
 def count(model: CheckedModel) -> Problems:
     """A device configuration must declare the number of its devices, and name all of them or none."""
     for entry in model.proto.configuration:
@@ -34,24 +34,24 @@ def count(model: CheckedModel) -> Problems:
             yield f"device configuration {entry.name!r} names {len(entry.device)} of {entry.num_devices}"
 
 
-@rule("device.configuration", WARNING, source=SOURCE, remedy="name a configuration of the model")
+@rule("device.configuration", WARNING, SOURCE, "name a configuration of the model")
 def configuration(placement: DevicePlacement) -> Problems:
     """A node may only refer to device configurations of the model."""
-    known = {entry.name for entry in placement.node.container.model.proto.configuration}
-    for entry in placement.node.proto.device_configurations:
+    known = {entry.name for entry in placement.container.model.proto.configuration}
+    for entry in placement.proto.device_configurations:
         if entry.configuration_id not in known:
             yield f"refers to device configuration {entry.configuration_id!r}, which the model does not have"
 
 
-@rule("device.tensor", WARNING, source=SOURCE, remedy="name an input or output of the node")
+@rule("device.tensor", WARNING, SOURCE, "name an input or output of the node")
 def tensor(placement: DevicePlacement) -> Problems:
     """A node may only shard its own inputs and outputs."""
     for spec in _shardings(placement):
-        if spec.tensor_name not in (*placement.node.inputs, *placement.node.outputs):
+        if spec.tensor_name not in (*placement.inputs, *placement.outputs):
             yield f"shards {spec.tensor_name!r}, which is not an input or output of the node"
 
 
-@rule("device.shards", WARNING, source=SOURCE, remedy="set the axis and the number of its shards")
+@rule("device.shards", WARNING, SOURCE, "set the axis and the number of its shards")
 def shards(placement: DevicePlacement) -> Problems:
     """A sharding must specify its axis and the number of shards."""
     for spec in _shardings(placement):
@@ -62,10 +62,10 @@ def shards(placement: DevicePlacement) -> Problems:
             yield f"shards {spec.tensor_name!r} without a number of shards"
 
 
-@rule("device.axis", WARNING, source=SOURCE, remedy="specify an axis of the tensor")
+@rule("device.axis", WARNING, SOURCE, "specify an axis of the tensor")
 def axis(placement: DevicePlacement) -> Problems:
     """A sharded axis must be an axis of the tensor."""
-    container = placement.node.container
+    container = placement.container
     for spec in () if container.is_invalid else _shardings(placement):
         shape = container.scope.shape(spec.tensor_name)
         for dim in spec.sharded_dim:
@@ -74,5 +74,5 @@ def axis(placement: DevicePlacement) -> Problems:
 
 
 def _shardings(placement: DevicePlacement) -> Iterator[ShardingSpecProto]:
-    for entry in placement.node.proto.device_configurations:
+    for entry in placement.proto.device_configurations:
         yield from entry.sharding_spec

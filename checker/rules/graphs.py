@@ -10,40 +10,32 @@ from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH
 
+NAMES = "IR: Names Within a Graph"
+
 IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-@rule("graph.name", ERROR, source="IR: Graphs", remedy="name the graph")
+@rule("graph.name", ERROR, "IR: Graphs", "name the graph")
 def name(graph: CheckedGraph) -> Problems:
     """A graph must have a name."""
     if not graph.proto.name:
         yield "has no name"
 
 
-@rule(
-    "graph.depth",
-    ERROR,
-    source="the limit of protobuf readers",
-    remedy="call functions instead of nesting graphs",
-)
+@rule("graph.depth", ERROR, "the limit of protobuf readers", "call functions instead of nesting graphs")
 def depth(graph: CheckedGraph) -> Problems:
     """Graphs must not be nested more deeply than protobuf readers support."""
     if graph.depth > MAX_SUBGRAPH_DEPTH:
         yield f"is nested more than {MAX_SUBGRAPH_DEPTH} graphs deep; its nodes were not checked"
 
 
-@rule("graph.input-unique", ERROR, source="IR: Names Within a Graph", remedy="rename all but one")
+@rule("graph.input-unique", ERROR, NAMES, "rename all but one")
 def input_unique(graph: CheckedGraph) -> Problems:
     """The inputs of a graph must have unique names."""
     yield from duplicate_names("input", (value.name for value in graph.proto.input))
 
 
-@rule(
-    "graph.output-made",
-    ERROR,
-    source="IR: Names Within a Graph",
-    remedy="correct the name; to return a value of an enclosing graph, add an Identity node",
-)
+@rule("graph.output-made", ERROR, NAMES, "correct the name; copy values of enclosing graphs with Identity")
 def output_produced(graph: CheckedGraph) -> Problems:
     """An output must be a value of the graph itself."""
     # The nodes of a graph beyond the depth limit are not walked, so that their outputs are unknown.
@@ -55,30 +47,20 @@ def output_produced(graph: CheckedGraph) -> Problems:
             yield f"output {output.name!r} is not an input, an initializer or a node output of the graph"
 
 
-@rule(
-    "graph.output-repeated",
-    WARNING,
-    source="IR: Names Within a Graph",
-    remedy="copy the value with an Identity node, and return the copy",
-)
+@rule("graph.output-repeated", WARNING, NAMES, "copy the value with an Identity node, and return the copy")
 def output_repeated(graph: CheckedGraph) -> Problems:
     """A top-level graph should not return a value more than once."""
     if graph.is_top:
         yield from duplicate_names("output", (value.name for value in graph.proto.output))
 
 
-@rule("node.name-unique", WARNING, source="IR: Names Within a Graph", remedy="rename all but one")
+@rule("node.name-unique", WARNING, NAMES, "rename all but one")
 def node_name_unique(container: CheckedGraph | CheckedFunction) -> Problems:
     """Nodes with a name should have unique names."""
     yield from duplicate_names("node", (node.name for node in container.proto.node))
 
 
-@rule(
-    "name.identifier",
-    INFO,
-    source="IR: Names Within a Graph",
-    remedy="rename them only if a tool generates variables from the names",
-)
+@rule("name.identifier", INFO, NAMES, "rename them only if a tool generates variables from the names")
 def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
     """Names of nodes and values should be C identifiers."""
     invalid = [found for found in _names(container) if not IDENTIFIER.fullmatch(str(found))]
@@ -86,19 +68,12 @@ def c_identifiers(container: CheckedGraph | CheckedFunction) -> Problems:
         yield f"has names that are not C identifiers: {list_names(invalid)}"
 
 
-@rule(
-    "annotation.tensor",
-    WARNING,
-    source="onnx.proto: TensorAnnotation",
-    remedy="correct the name, or remove the annotation",
-)
+@rule("annotation.tensor", WARNING, "onnx.proto: TensorAnnotation", "correct the name, or remove it")
 def annotation_tensor(graph: CheckedGraph) -> Problems:
     """A quantization annotation may only refer to values of the graph."""
     for annotation in graph.proto.quantization_annotation:
-        for tensor in (
-            annotation.tensor_name,
-            *(entry.value for entry in annotation.quant_parameter_tensor_names),
-        ):
+        parameters = (entry.value for entry in annotation.quant_parameter_tensor_names)
+        for tensor in (annotation.tensor_name, *parameters):
             if not graph.scope.is_visible(tensor):
                 yield f"the annotation of {annotation.tensor_name!r} refers to unknown value {tensor!r}"
 

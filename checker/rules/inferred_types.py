@@ -17,44 +17,41 @@ SIGNATURE = "IR: Nodes; the operator's definition"
 CAST_REMEDY = "cast the value, or correct its declared type"
 
 
-@rule("type.input", ERROR, source=SIGNATURE, remedy=CAST_REMEDY)
+@rule("type.input", ERROR, SIGNATURE, CAST_REMEDY)
 def input_type(typed: TypedNode) -> Problems:
     """An input of a node must have a type that its operator accepts."""
-    for formal, name, actual in typed.bound_values()[0]:
+    for formal, name, actual in typed.bound_inputs():
         if actual not in typed.operator.types_of(formal):
             yield f"input {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} does not accept"
 
 
-@rule("type.output", ERROR, source=SIGNATURE, remedy="correct the declared type of the value")
+@rule("type.output", ERROR, SIGNATURE, "correct the declared type of the value")
 def output_type(typed: TypedNode) -> Problems:
     """An output of a node must have a type that its operator can produce."""
     if not _is_old_constant(typed.operator):
         yield from _invalid_outputs(typed)
 
 
-@rule("type.constant", WARNING, source=SIGNATURE, remedy="make it an initializer, or raise the opset to 9")
+@rule("type.constant", WARNING, SIGNATURE, "make it an initializer, or raise the opset to 9")
 def old_constant(typed: TypedNode) -> Problems:
     """A Constant should be floating-point before opset 9; exporters and runtimes support more types."""
     if _is_old_constant(typed.operator):
         yield from _invalid_outputs(typed)
 
 
-@rule("type.variable", ERROR, source=SIGNATURE, remedy=CAST_REMEDY)
+@rule("type.variable", ERROR, SIGNATURE, CAST_REMEDY)
 def type_variables(typed: TypedNode) -> Problems:
     """All values bound to a type variable of the operator must have the same type."""
     first: dict[str, BoundValue] = {}
-    inputs, outputs = typed.bound_values()
-    for value in (*inputs, *outputs):
+    for value in (*typed.bound_inputs(), *typed.bound_outputs()):
         if value.formal.homogeneous and value.formal.type in typed.operator.type_constraints:
             other = first.setdefault(value.formal.type, value)
             if other.type != value.type:
-                yield (
-                    f"{other.name!r} is {other.type} and {value.name!r} is {value.type};"
-                    f" {value.formal.type} of {typed.operator.id} requires the same type for both"
-                )
+                types = f"{other.name!r} is {other.type} and {value.name!r} is {value.type}"
+                yield f"{types}; {value.formal.type} of {typed.operator.id} requires the same type for both"
 
 
-@rule("type.named", ERROR, source=SIGNATURE, remedy="correct the attribute, or the declared type")
+@rule("type.named", ERROR, SIGNATURE, "correct the attribute, or the declared type")
 def attribute_types(typed: TypedNode) -> Problems:
     """An output must have the type that an attribute of its node specifies."""
     formals = [output for output in typed.operator.outputs if output.type_attribute]
@@ -68,7 +65,7 @@ def attribute_types(typed: TypedNode) -> Problems:
 
 
 def _invalid_outputs(typed: TypedNode) -> Iterator[str]:
-    for formal, name, actual in typed.bound_values()[1]:
+    for formal, name, actual in typed.bound_outputs():
         if actual not in typed.operator.types_of(formal):
             yield f"output {formal.name!r}, {name!r}, is {actual}, which {typed.operator.id} cannot produce"
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, duplicate_names, list_names
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.types import element_type_of, shape_of
+from opshift.model.types import Shape, element_type_of, shape_of
+
+INITIALIZERS = "onnx.proto: GraphProto.initializer"
+NAMES = "IR: Names Within a Graph"
 
 
-@rule(
-    "initializer.name",
-    ERROR,
-    source="onnx.proto: GraphProto.initializer",
-    remedy="give it the name that nodes read, or remove it",
-)
+@rule("initializer.name", ERROR, INITIALIZERS, "give it the name that nodes read, or remove it")
 def initializer_name(graph: CheckedGraph) -> Problems:
     """An initializer must have a name."""
     unnamed = sum(not name for name in graph.initializers)
@@ -23,17 +23,14 @@ def initializer_name(graph: CheckedGraph) -> Problems:
         yield f"{unnamed} of {len(graph.initializers)} initializers have no name"
 
 
-@rule("initializer.unique", ERROR, source="onnx.proto: GraphProto.initializer", remedy="keep one of them")
+@rule("initializer.unique", ERROR, INITIALIZERS, "keep one of them")
 def initializer_unique(graph: CheckedGraph) -> Problems:
     """The initializers of a graph, dense and sparse, must have unique names."""
     yield from duplicate_names("initializer", graph.initializers)
 
 
 @rule(
-    "initializer.is-input",
-    ERROR,
-    source="IR: Names Within a Graph; onnx.proto: Version",
-    remedy="add it to the inputs of the graph, or raise ir_version to 4",
+    "initializer.is-input", ERROR, f"{NAMES}; onnx.proto: Version", "make it an input, or set ir_version to 4"
 )
 def initializer_is_input(graph: CheckedGraph) -> Problems:
     """An initializer must be a graph input, before IR version 4."""
@@ -43,12 +40,7 @@ def initializer_is_input(graph: CheckedGraph) -> Problems:
                 yield f"initializer {name!r} is not an input"
 
 
-@rule(
-    "initializer.is-no-input",
-    WARNING,
-    source="IR: Names Within a Graph",
-    remedy="remove it from the inputs or from the initializers",
-)
+@rule("initializer.is-no-input", WARNING, NAMES, "remove it from the inputs or from the initializers")
 def initializer_is_no_input(graph: CheckedGraph) -> Problems:
     """An initializer of a subgraph must not be an input of the subgraph, since IR version 4."""
     if not graph.is_top and graph.model.ir_version >= FIRST_IR_WITH_STANDALONE_INITIALIZERS:
@@ -57,12 +49,7 @@ def initializer_is_no_input(graph: CheckedGraph) -> Problems:
                 yield f"{name!r} is an initializer and an input"
 
 
-@rule(
-    "initializer.type",
-    ERROR,
-    source="IR: Graphs",
-    remedy="correct the declared type, or the initializer",
-)
+@rule("initializer.type", ERROR, "IR: Graphs", "correct the declared type, or the initializer")
 def initializer_type(graph: CheckedGraph) -> Problems:
     """An initializer must have the element type that the graph declares for it."""
     for tensor in graph.proto.initializer:
@@ -74,25 +61,19 @@ def initializer_type(graph: CheckedGraph) -> Problems:
             yield f"initializer {tensor.name!r} is {actual}, but is declared as {expected}"
 
 
-@rule(
-    "initializer.shape",
-    ERROR,
-    source="IR: Graphs",
-    remedy="correct the declared shape, or the initializer",
-)
+@rule("initializer.shape", ERROR, "IR: Graphs", "correct the declared shape, or the initializer")
 def initializer_shape(graph: CheckedGraph) -> Problems:
     """An initializer must have the shape that the graph declares for it."""
     for tensor in graph.proto.initializer:
         declared = graph.declared_types.get(tensor.name)
         expected = shape_of(declared) if declared is not None else None
-        if expected is not None and not _fits(tuple(tensor.dims), expected):
-            yield (
-                f"initializer {tensor.name!r} has the shape {list(tensor.dims)}, but is declared as "
-                f"{_shape_text(expected)}"
-            )
+        if expected is not None and not _fits(tensor.dims, expected):
+            declared_dims = ", ".join("?" if dim is None else str(dim) for dim in expected)
+            actual = f"initializer {tensor.name!r} has the shape {list(tensor.dims)}"
+            yield f"{actual}, but is declared as [{declared_dims}]"
 
 
-@rule("initializer.unused", INFO, source="IR: Graphs", remedy="remove it")
+@rule("initializer.unused", INFO, "IR: Graphs", "remove it")
 def initializer_unused(graph: CheckedGraph) -> Problems:
     """An initializer should be read by a node or returned by the graph."""
     read = graph.read_names.union(output.name for output in graph.proto.output)
@@ -102,11 +83,6 @@ def initializer_unused(graph: CheckedGraph) -> Problems:
         yield f"has unused initializers: {list_names(unused)}"
 
 
-def _fits(dims: tuple[int, ...], declared: tuple[int | None, ...]) -> bool:
-    return len(dims) == len(declared) and all(
-        b is None or b < 0 or a == b for a, b in zip(dims, declared, strict=True)
-    )
-
-
-def _shape_text(shape: tuple[int | None, ...]) -> str:
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in shape)}]"
+def _fits(dims: Sequence[int], declared: Shape) -> bool:
+    is_same_rank = len(dims) == len(declared)
+    return is_same_rank and all(size in (None, dim) for dim, size in zip(dims, declared, strict=True))

@@ -16,16 +16,14 @@ OPSET_IMPORTS_SINCE = 3
 """First IR version with opset imports."""
 
 
-@rule("ir.opset-imports", ERROR, source=SOURCE, remedy="raise ir_version to 3")
+@rule("ir.opset-imports", ERROR, SOURCE, "raise ir_version to 3")
 def opset_imports(model: CheckedModel) -> Problems:
     """A model must not have opset imports before IR version 3: it uses opset 1."""
     if 1 <= model.ir_version < OPSET_IMPORTS_SINCE and model.proto.opset_import:
         yield f"IR version {model.ir_version} does not support opset imports"
 
 
-@rule(
-    "ir.element-types", WARNING, source=SOURCE, remedy="raise ir_version to the version that added the type"
-)
+@rule("ir.element-types", WARNING, SOURCE, "raise ir_version to the version that added the type")
 def element_types(newer: NewerFeatures) -> Problems:
     """The IR version must support the element types of all tensors and values."""
     for element_type in ir_versions().element_types:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from opshift.checker.checked_nodes import CheckedAttribute, CheckedNode, CheckedTensor, CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph, CheckedModel, ModelSource
-from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.findings import ERROR, WARNING, repeated
 from opshift.checker.rule_table import Problems, rule
 
 CHECK_FILE = "check that it is the right file and was copied completely"
 
 
-@rule("model.readable", ERROR, source="onnx.proto: ModelProto", remedy=CHECK_FILE)
+@rule("model.readable", ERROR, "onnx.proto: ModelProto", CHECK_FILE)
 def readable(source: ModelSource) -> Problems:
     """The bytes must be a single serialized model."""
     if source.error:
         yield source.error
 
 
-@rule(
-    "model.text",
-    ERROR,
-    source="onnx.proto: all fields of type string",
-    remedy="use names that are valid UTF-8; the file may be damaged",
-)
+@rule("model.text", ERROR, "onnx.proto: string fields", "use valid UTF-8 names; the file may be damaged")
 def valid_text(
     found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor,
 ) -> Problems:
@@ -33,12 +26,7 @@ def valid_text(
         yield "has a name that is not valid UTF-8"
 
 
-@rule(
-    "model.ir-version",
-    ERROR,
-    source="IR: Models",
-    remedy="set ir_version to that of the release with its opsets",
-)
+@rule("model.ir-version", ERROR, "IR: Models", "set ir_version to that of the release with its opsets")
 def ir_version(model: CheckedModel) -> Problems:
     """A model must have a positive IR version."""
     if model.ir_version < 1:
@@ -50,10 +38,7 @@ def ir_version(model: CheckedModel) -> Problems:
 
 
 @rule(
-    "model.ir-version-known",
-    ERROR,
-    source="IR: ONNX Versioning",
-    remedy="check that the file is intact; if it is, update opshift",
+    "model.ir-version-known", ERROR, "IR: ONNX Versioning", "check that the file is intact, or update opshift"
 )
 def ir_version_known(model: CheckedModel) -> Problems:
     """The IR version must exist."""
@@ -65,8 +50,8 @@ def ir_version_known(model: CheckedModel) -> Problems:
 @rule(
     "model.ir-version-of-opset",
     WARNING,
-    source="Versioning: Released Versions",
-    remedy="raise ir_version, unless a runtime that must read the model supports the opset only",
+    "Versioning: Released Versions",
+    "raise ir_version, unless a runtime requires it",
 )
 def ir_version_of_opset(model: CheckedModel) -> Problems:
     """The IR version should not be older than that of the release that introduced the opset."""
@@ -77,36 +62,33 @@ def ir_version_of_opset(model: CheckedModel) -> Problems:
             yield f"{introduced}; the model has IR version {model.ir_version}"
 
 
-@rule("model.graph", ERROR, source="IR: Models", remedy="check that it is the right file")
+@rule("model.graph", ERROR, "IR: Models", "check that it is the right file")
 def graph(model: CheckedModel) -> Problems:
     """A model must have a graph."""
     if not model.proto.HasField("graph"):
         yield "has no graph"
 
 
-@rule(
-    "model.metadata",
-    ERROR,
-    source="IR: Optional Metadata",
-    remedy="keep one entry for each key",
-)
+@rule("model.metadata", ERROR, "IR: Optional Metadata", "keep one entry for each key")
 def metadata(model: CheckedModel) -> Problems:
     """The keys of the model's metadata must be unique."""
-    for key, count in Counter(entry.key for entry in model.proto.metadata_props).items():
-        if count > 1:
-            yield f"has {count} metadata entries for {key!r}"
+    return _repeated_keys(model)
 
 
-@rule("metadata.unique", WARNING, source="IR: Other Metadata", remedy="keep one entry for each key")
+@rule("metadata.unique", WARNING, "IR: Other Metadata", "keep one entry for each key")
 def metadata_unique(
     found: CheckedGraph | CheckedFunction | CheckedNode | CheckedValue | CheckedTensor,
 ) -> Problems:
     """The metadata keys of a graph, function, node, value or tensor should be unique."""
-    entries = found.proto.metadata_props
-    if len(entries) > 1:
-        for key, count in Counter(entry.key for entry in entries).items():
-            if count > 1:
-                yield f"has {count} metadata entries for {key!r}"
+    # This runs for every node: most have no metadata.
+    return _repeated_keys(found) if len(found.proto.metadata_props) > 1 else ()
+
+
+def _repeated_keys(
+    found: CheckedModel | CheckedGraph | CheckedFunction | CheckedNode | CheckedValue | CheckedTensor,
+) -> Problems:
+    for key, count in repeated(entry.key for entry in found.proto.metadata_props):
+        yield f"has {count} metadata entries for {key!r}"
 
 
 def _is_text(found: ModelSource | CheckedNode | CheckedAttribute | CheckedValue | CheckedTensor) -> bool:

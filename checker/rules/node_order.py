@@ -7,39 +7,26 @@ from opshift.checker.containers import CheckedGraph
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 
+NAMES = "IR: Names Within a Graph"
 
-@rule(
-    "value.order",
-    ERROR,
-    source="IR: Nodes",
-    remedy="sort the nodes topologically; if that is impossible, they form a cycle",
-)
+
+@rule("value.order", ERROR, "IR: Nodes", "sort the nodes topologically; if impossible, they form a cycle")
 def topological_order(node: CheckedNode) -> Problems:
     """A node must only read outputs of earlier nodes."""
     for name in _unknown_inputs(node):
-        if any(name in container.produced for container in node.container.with_enclosing()):
+        if _is_produced(name, node):
             yield f"input {name!r} is the output of a later node"
 
 
-@rule(
-    "value.unknown",
-    ERROR,
-    source="IR: Names Within a Graph",
-    remedy="correct the name, or add the missing value; functions cannot read values of the graph",
-)
+@rule("value.unknown", ERROR, NAMES, "correct the name, or add the value; functions cannot read graph values")
 def known_inputs(node: CheckedNode) -> Problems:
     """An input must be a node output, a graph input or an initializer of this graph or an enclosing one."""
     for name in _unknown_inputs(node):
-        if not any(name in container.produced for container in node.container.with_enclosing()):
+        if not _is_produced(name, node):
             yield f"input {name!r} is not a node output, graph input or initializer"
 
 
-@rule(
-    "value.unique",
-    ERROR,
-    source="IR: Names Within a Graph",
-    remedy="rename one of the two values, and the inputs that read it",
-)
+@rule("value.unique", ERROR, NAMES, "rename one of the two values, and the inputs that read it")
 def unique_outputs(node: CheckedNode) -> Problems:
     """A value must be produced only once in a graph."""
     known = node.container.scope.defined_names
@@ -48,12 +35,7 @@ def unique_outputs(node: CheckedNode) -> Problems:
             yield f"output {name!r} has the name of another value"
 
 
-@rule(
-    "value.shadowing",
-    ERROR,
-    source="IR: Names Within a Graph",
-    remedy="rename the value in the subgraph",
-)
+@rule("value.shadowing", ERROR, NAMES, "rename the value in the subgraph")
 def shadowing(node: CheckedNode) -> Problems:
     """A node output in a subgraph must not have the name of a visible value of an enclosing graph."""
     parent = node.container.parent
@@ -63,12 +45,7 @@ def shadowing(node: CheckedNode) -> Problems:
                 yield f"output {name!r} has the name of a value of an enclosing graph"
 
 
-@rule(
-    "value.shadowing-input",
-    WARNING,
-    source="IR: Names Within a Graph",
-    remedy="rename the value in the subgraph",
-)
+@rule("value.shadowing-input", WARNING, NAMES, "rename the value in the subgraph")
 def shadowing_input(graph: CheckedGraph) -> Problems:
     """An input or initializer of a subgraph should not have the name of a value of an enclosing graph."""
     if graph.parent is not None:
@@ -76,6 +53,10 @@ def shadowing_input(graph: CheckedGraph) -> Problems:
         for name in sorted(graph.inputs.union(graph.initializers), key=str):
             if name and graph.parent.scope.is_visible(name):
                 yield f"{name!r} has the name of a value of an enclosing graph"
+
+
+def _is_produced(name: str, node: CheckedNode) -> bool:
+    return any(name in container.produced for container in node.container.with_enclosing())
 
 
 def _unknown_inputs(node: CheckedNode) -> list[str]:

@@ -7,40 +7,29 @@ from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
+IMPORTS = "onnx.proto: FunctionProto.opset_import"
+IDENTIFIERS = "IR: Operator Set Identifiers"
+
+
 LARGEST_OPSET = 2**31 - 1
 """Largest opset version: readers store it in a signed integer of 32 bits."""
 
 
-@rule(
-    "opset.import",
-    ERROR,
-    source="IR: Operator Sets",
-    remedy="add an opset import for each domain in use, such as ai.onnx 17",
-)
+@rule("opset.import", ERROR, "IR: Operator Sets", "import each domain in use, such as ai.onnx 17")
 def opset_import(model: CheckedModel) -> Problems:
     """A model must import the operator sets that it uses, since IR version 3."""
     if model.ir_version >= 3 and not model.proto.opset_import:
         yield "has no opset import"
 
 
-@rule(
-    "opset.default-domain",
-    WARNING,
-    source="onnx.proto: ModelProto.opset_import",
-    remedy="import ai.onnx too",
-)
+@rule("opset.default-domain", WARNING, "onnx.proto: ModelProto.opset_import", "import ai.onnx too")
 def opset_of_default_domain(model: CheckedModel) -> Problems:
     """A model should import ONNX's default operator set, even if it does not use it."""
     if model.proto.opset_import and DEFAULT_DOMAIN not in model.opsets:
         yield "does not import ai.onnx"
 
 
-@rule(
-    "opset.unique",
-    ERROR,
-    source="onnx.proto: FunctionProto.opset_import",
-    remedy="keep the import that the nodes were written for",
-)
+@rule("opset.unique", ERROR, IMPORTS, "keep the import that the nodes were written for")
 def opset_unique(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain must not be imported with different versions."""
     for domain, versions in _imports(found).items():
@@ -48,12 +37,7 @@ def opset_unique(found: CheckedModel | CheckedFunction) -> Problems:
             yield f"domain {domain} is imported with the versions {', '.join(map(str, versions))}"
 
 
-@rule(
-    "opset.repeated",
-    WARNING,
-    source="onnx.proto: FunctionProto.opset_import",
-    remedy='keep one import; "" and ai.onnx are the same domain',
-)
+@rule("opset.repeated", WARNING, IMPORTS, 'keep one import; "" and ai.onnx are the same domain')
 def opset_repeated(found: CheckedModel | CheckedFunction) -> Problems:
     """A domain should be imported only once."""
     for domain, versions in _imports(found).items():
@@ -61,12 +45,7 @@ def opset_repeated(found: CheckedModel | CheckedFunction) -> Problems:
             yield f"domain {domain} is imported {len(versions)} times"
 
 
-@rule(
-    "opset.version",
-    ERROR,
-    source="IR: Operator Set Identifiers",
-    remedy="import the opset that the nodes were written for",
-)
+@rule("opset.version", ERROR, IDENTIFIERS, "import the opset that the nodes were written for")
 def opset_version(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version must fit into 32 bits."""
     for domain, versions in _imports(found).items():
@@ -75,12 +54,7 @@ def opset_version(found: CheckedModel | CheckedFunction) -> Problems:
                 yield f"opset {version} of {domain} does not fit into 32 bits"
 
 
-@rule(
-    "opset.positive",
-    WARNING,
-    source="IR: Operator Set Identifiers",
-    remedy="import the opset that the nodes were written for",
-)
+@rule("opset.positive", WARNING, IDENTIFIERS, "import the opset that the nodes were written for")
 def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
     """An opset version should be set and positive."""
     for domain, versions in _imports(found).items():
@@ -88,12 +62,7 @@ def opset_positive(found: CheckedModel | CheckedFunction) -> Problems:
             yield f"opset {min(versions)} of {domain} is not positive"
 
 
-@rule(
-    "opset.known",
-    ERROR,
-    source="IR: Operator Sets",
-    remedy="check the version; if it is right, update opshift",
-)
+@rule("opset.known", ERROR, "IR: Operator Sets", "check the version; if it is right, update opshift")
 def opset_known(found: CheckedModel | CheckedFunction) -> Problems:
     """An imported opset of a known domain must exist."""
     registry = (found if isinstance(found, CheckedModel) else found.model).registry

@@ -18,7 +18,7 @@ INT64 = 7
 """`TensorProto.INT64`."""
 
 
-@rule("sparse.values", ERROR, source=SOURCE, remedy="provide the values as a tensor of one dimension")
+@rule("sparse.values", ERROR, SOURCE, "provide the values as a tensor of one dimension")
 def values(sparse: CheckedSparseTensor) -> Problems:
     """The values of a sparse tensor must be a tensor of one dimension."""
     if not sparse.proto.HasField("values"):
@@ -27,7 +27,7 @@ def values(sparse: CheckedSparseTensor) -> Problems:
         yield f"has values of the shape {list(sparse.proto.values.dims)}; expected one dimension"
 
 
-@rule("sparse.dims", ERROR, source=SOURCE, remedy="set dims to the shape of the dense tensor")
+@rule("sparse.dims", ERROR, SOURCE, "set dims to the shape of the dense tensor")
 def dims(sparse: CheckedSparseTensor) -> Problems:
     """A sparse tensor must have at least one dimension, and all dimensions must be positive."""
     shape = list(sparse.proto.dims)
@@ -35,12 +35,7 @@ def dims(sparse: CheckedSparseTensor) -> Problems:
         yield f"has the shape {shape}; expected positive dimensions"
 
 
-@rule(
-    "sparse.indices",
-    ERROR,
-    source=SOURCE,
-    remedy="provide one index, or one row of coordinates, for each value",
-)
+@rule("sparse.indices", ERROR, SOURCE, "provide one index, or one row of coordinates, for each value")
 def indices(sparse: CheckedSparseTensor) -> Problems:
     """Each value of a sparse tensor must have an index or a row of coordinates, of type int64."""
     proto, count = sparse.proto, _count(sparse)
@@ -55,7 +50,7 @@ def indices(sparse: CheckedSparseTensor) -> Problems:
         yield f"has indices of the shape {shape} for {count} values in {len(proto.dims)} dimensions"
 
 
-@rule("sparse.order", ERROR, source=SOURCE, remedy="sort the values by index, and keep each index once")
+@rule("sparse.order", ERROR, SOURCE, "sort the values by index, and keep each index once")
 def order(sparse: CheckedSparseTensor) -> Problems:
     """The indices of a sparse tensor must be in its shape, and strictly ascending."""
     positions = _flat_positions(sparse.proto)

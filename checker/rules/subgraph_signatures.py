@@ -20,10 +20,9 @@ class SubgraphCall(NamedTuple):
     """Correspondence between the signatures of a node and its subgraph.
 
     Attributes:
-        skipped_inputs: the number of leading node inputs that the subgraph does not receive; `None` if it
-            receives no node input.
-        extra_inputs: the number of subgraph inputs that precede the values of node inputs.
-        extra_outputs: the number of leading subgraph outputs that are not outputs of the node.
+        skipped_inputs: leading node inputs that the subgraph does not receive; `None` if it receives none.
+        extra_inputs: subgraph inputs that precede the values of node inputs.
+        extra_outputs: leading subgraph outputs that are not outputs of the node.
         is_exact: whether the subgraph may not have further outputs.
         is_elementwise: whether the subgraph processes elements of the node's sequences.
     """
@@ -47,20 +46,20 @@ BATCHED_SCAN = SubgraphCall(skipped_inputs=1, is_exact=False)
 """Scan-8; its first input holds the lengths of the sequences."""
 
 
-@rule("body.inputs", ERROR, source=SOURCE, remedy="declare the inputs that the operator passes to the graph")
+@rule("body.inputs", ERROR, SOURCE, "declare the inputs that the operator passes to the graph")
 def subgraph_inputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must have the inputs that its node passes."""
     body = _body(attribute.node.operator, attribute.proto)
     if body is not None:
-        passed = (
-            0 if body.skipped_inputs is None else max(len(attribute.node.inputs) - body.skipped_inputs, 0)
-        )
-        actual, expected = len(_parameters(attribute.proto.g)), passed + body.extra_inputs
+        initialized = {tensor.name for tensor in attribute.proto.g.initializer}
+        actual = sum(value.name not in initialized for value in attribute.proto.g.input)
+        passed = [] if body.skipped_inputs is None else attribute.node.inputs[body.skipped_inputs :]
+        expected = len(passed) + body.extra_inputs
         if actual != expected:
             yield f"the graph has {actual} inputs; the node passes {expected}"
 
 
-@rule("body.outputs", ERROR, source=SOURCE, remedy="return a value for each output of the node")
+@rule("body.outputs", ERROR, SOURCE, "return a value for each output of the node")
 def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
     """A subgraph must return the values that its node outputs."""
     body = _body(attribute.node.operator, attribute.proto)
@@ -70,36 +69,34 @@ def subgraph_outputs(attribute: CheckedAttribute) -> Problems:
             yield f"the graph has {actual} outputs; the node requires {expected}"
 
 
-@rule("type.body-input", ERROR, source=SOURCE, remedy="cast the value, or correct the declared type")
+@rule("type.body-input", ERROR, SOURCE, "cast the value, or correct the declared type")
 def subgraph_input_types(typed: TypedNode) -> Problems:
     """The inputs of a subgraph must declare the element types of the values that the node passes."""
     for name, body, graph in _bodies(typed):
-        if body.skipped_inputs is not None and not body.is_elementwise:
-            inner = typed.node.container.scope.child(graph)
-            for passed, value in zip(
-                typed.inputs[body.skipped_inputs :], graph.input[body.extra_inputs :], strict=False
-            ):
+        if body.skipped_inputs is not None:
+            inner, parameters = typed.node.container.scope.child(graph), graph.input[body.extra_inputs :]
+            for passed, value in zip(typed.inputs[body.skipped_inputs :], parameters, strict=False):
                 declared = inner.element_type(value.name)
                 if passed and declared and passed != declared:
                     yield f"{name} declares its input {value.name!r} as {declared}, but receives {passed}"
 
 
-@rule("type.body-output", ERROR, source=SOURCE, remedy="cast the value in the graph")
+@rule("type.body-output", ERROR, SOURCE, "cast the value in the graph")
 def subgraph_output_types(typed: TypedNode) -> Problems:
     """The outputs of a subgraph must have the element types of the node's outputs."""
     for name, body, graph in _bodies(typed):
-        if not body.is_elementwise:
-            inner = typed.node.container.scope.child(graph)
-            for expected, value in zip(typed.outputs, graph.output[body.extra_outputs :], strict=False):
-                actual = inner.element_type(value.name)
-                if actual and expected and actual != expected:
-                    yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
+        inner = typed.node.container.scope.child(graph)
+        for expected, value in zip(typed.outputs, graph.output[body.extra_outputs :], strict=False):
+            actual = inner.element_type(value.name)
+            if actual and expected and actual != expected:
+                yield f"{name} returns {value.name!r} as {actual}; the output of the node is {expected}"
 
 
 def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
+    """Yield the name, entry and graph of each attribute that receives whole values, not elements of sequences."""
     for attribute in typed.node.proto.attribute:
         body = _body(typed.operator, attribute)
-        if body is not None:
+        if body is not None and not body.is_elementwise:
             yield attribute.name, body, attribute.g
 
 
@@ -109,9 +106,3 @@ def _body(operator: OperatorVersion | None, attribute: AttributeProto) -> Subgra
         return None
     is_batched = operator.name == "Scan" and operator.since_version == 8
     return BATCHED_SCAN if is_batched else SUBGRAPH_CALLS.get((operator.name, attribute.name))
-
-
-def _parameters(graph: GraphProto) -> list[str]:
-    """Return the inputs that the node passes: those without an initializer."""
-    initialized = {tensor.name for tensor in graph.initializer}
-    return [value.name for value in graph.input if value.name not in initialized]

@@ -5,41 +5,41 @@ from __future__ import annotations
 from opshift.checker.checked_nodes import CheckedTensor, InternalTensor
 from opshift.checker.findings import ERROR, WARNING
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.element_types import BY_NUMBER, ElementType, byte_size, element_bits
+from opshift.checker.rules.declared_types import element_type_problems
+from opshift.model.element_types import ElementType, byte_size, element_bits
+from opshift.model.tensors import element_count
 
 SOURCE = "onnx.proto: TensorProto"
 
 
-@rule("tensor.type", ERROR, source=SOURCE, remedy="set data_type to the type of the elements")
+@rule("tensor.type", ERROR, SOURCE, "set data_type to the type of the elements")
 def element_type(tensor: CheckedTensor) -> Problems:
     """A tensor must have a valid element type."""
-    number = tensor.proto.data_type
-    if number not in BY_NUMBER:
-        yield f"has the unknown element type {number}" if number else "has no element type"
+    return element_type_problems(tensor.proto.data_type)
 
 
-@rule("tensor.dims", ERROR, source="IR: Tensor Definition", remedy="set dims to the shape of the elements")
+@rule("tensor.dims", ERROR, "IR: Tensor Definition", "set dims to the shape of the elements")
 def dims(tensor: CheckedTensor) -> Problems:
     """The dimensions of a tensor must not be negative."""
     if any(dim < 0 for dim in tensor.proto.dims):
         yield f"has the shape {list(tensor.proto.dims)}, with a negative dimension"
 
 
-@rule("tensor.segment", WARNING, source=SOURCE, remedy="join the segments: no known runtime reads them")
+@rule("tensor.segment", WARNING, SOURCE, "join the segments: no known runtime reads them")
 def segment(tensor: CheckedTensor) -> Problems:
     """A tensor should not be split into segments."""
     if tensor.proto.HasField("segment"):
         yield "is a segment of a tensor"
 
 
-@rule("tensor.single", ERROR, source=SOURCE, remedy="keep only the field with the correct elements")
+@rule("tensor.single", ERROR, SOURCE, "keep only the field with the correct elements")
 def single_field(tensor: InternalTensor) -> Problems:
     """The elements of a tensor must be in only one field."""
     if len(tensor.filled_fields) > 1:
         yield f"has elements in {' and '.join(tensor.filled_fields)}"
 
 
-@rule("tensor.field", ERROR, source=SOURCE, remedy="store the elements in the field for their type")
+@rule("tensor.field", ERROR, SOURCE, "store the elements in the field for their type")
 def field(tensor: InternalTensor) -> Problems:
     """The elements of a tensor must be in the field for their type."""
     kind = tensor.kind
@@ -52,27 +52,29 @@ def field(tensor: InternalTensor) -> Problems:
 @rule(
     "tensor.size",
     ERROR,
-    source="IR: Tensor Definition",
-    remedy="correct the shape, or store all elements; the file may be truncated",
+    "IR: Tensor Definition",
+    "correct the shape, or store all elements; the file may be truncated",
 )
 def size(tensor: InternalTensor) -> Problems:
     """A tensor must have the number of elements that its shape requires."""
-    kind, count, used = tensor.kind, tensor.count, tensor.filled_fields
+    kind, used = tensor.kind, tensor.filled_fields
+    count = element_count(tensor.proto)
     if kind is None or count is None or len(used) > 1 or tensor.proto.HasField("segment"):
         return
     if count and not used:
         yield f"has no elements; its shape {list(tensor.proto.dims)} requires {count:,}"
     for name, actual in used.items():
-        minimum, maximum = _entries(kind, count) if name == kind.field else _bytes(kind, count)
+        size_in_bytes = byte_size(kind, count)
+        minimum, maximum = _entries(kind, count) if name == kind.field else (size_in_bytes, size_in_bytes)
         if not minimum <= actual <= maximum and name in (kind.field, "raw_data"):
             unit = "bytes" if name == "raw_data" else f"entries in {name}"
             yield f"has {actual:,} {unit}; {count:,} elements of {kind.name} require {maximum:,}"
 
 
-@rule("tensor.bits", ERROR, source=SOURCE, remedy="clear the unused bits")
+@rule("tensor.bits", ERROR, SOURCE, "clear the unused bits")
 def unused_bits(tensor: InternalTensor) -> Problems:
     """The unused bits of a tensor with 6-bit elements must be zero."""
-    kind, count = tensor.kind, tensor.count
+    kind, count = tensor.kind, element_count(tensor.proto)
     if kind is None or element_bits(kind) != 6 or not count:
         return
     if any(not 0 <= entry < 64 for entry in tensor.proto.int32_data):
@@ -84,10 +86,6 @@ def unused_bits(tensor: InternalTensor) -> Problems:
         and tensor.proto.raw_data[-1] >> tail
     ):
         yield "has nonzero bits after the last element"
-
-
-def _bytes(kind: ElementType, count: int) -> tuple[int, int]:
-    return byte_size(kind, count), byte_size(kind, count)
 
 
 def _entries(kind: ElementType, count: int) -> tuple[int, int]:

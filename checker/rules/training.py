@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from opshift.checker.checked_nodes import CheckedTraining
-from opshift.checker.findings import ERROR, WARNING
+from opshift.checker.findings import ERROR, WARNING, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.messages import StringStringEntryProto
 
 SOURCE = "IR: Training Related Information"
 
 
-@rule("training.binding-unique", ERROR, source=SOURCE, remedy="keep one binding for each initializer")
+@rule("training.binding-unique", ERROR, SOURCE, "keep one binding for each initializer")
 def binding_unique(training: CheckedTraining) -> Problems:
     """An initializer must be bound only once in each step."""
     for field, bindings, _ in _bindings(training):
-        for key, count in Counter(binding.key for binding in bindings).items():
-            if count > 1:
-                yield f"{field} has {count} entries for {key!r}"
+        for key, count in repeated(binding.key for binding in bindings):
+            yield f"{field} has {count} entries for {key!r}"
 
 
-@rule(
-    "training.binding-key", ERROR, source=SOURCE, remedy="name an initializer of the model or the algorithm"
-)
+@rule("training.binding-key", ERROR, SOURCE, "name an initializer of the model or the algorithm")
 def binding_key(training: CheckedTraining) -> Problems:
     """A binding must update an initializer of the main graph or of the algorithm."""
     graphs = (training.model.proto.graph, training.proto.algorithm)
@@ -35,7 +31,7 @@ def binding_key(training: CheckedTraining) -> Problems:
                 yield f"{field} updates {binding.key!r}, which is not an initializer"
 
 
-@rule("training.binding-value", ERROR, source=SOURCE, remedy="name an output of the graph of the step")
+@rule("training.binding-value", ERROR, SOURCE, "name an output of the graph of the step")
 def binding_value(training: CheckedTraining) -> Problems:
     """The new value of a binding must be an output of the step."""
     for field, bindings, outputs in _bindings(training):
@@ -47,8 +43,8 @@ def binding_value(training: CheckedTraining) -> Problems:
 @rule(
     "training.initialization",
     WARNING,
-    source="onnx.proto: TrainingInfoProto.initialization",
-    remedy="replace the inputs by initializers",
+    "onnx.proto: TrainingInfoProto.initialization",
+    "replace the inputs by initializers",
 )
 def initialization(training: CheckedTraining) -> Problems:
     """The initialization graph should not have inputs."""
