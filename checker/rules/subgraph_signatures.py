@@ -93,7 +93,7 @@ def subgraph_output_types(typed: TypedNode) -> Problems:
 
 
 def _bodies(typed: TypedNode) -> Iterator[tuple[str, SubgraphCall, GraphProto]]:
-    """Yield the name, entry and graph of each attribute that receives whole values, not elements of sequences."""
+    """Yield the name, entry and graph of each attribute, except those that process sequence elements."""
     for attribute in typed.node.proto.attribute:
         body = _body(typed.operator, attribute)
         if body is not None and not body.is_elementwise:
