@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS
 from opshift.converter.plan.changes import ContainerPlan, NodeChange, Plan, Restorations
+from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR, graphs_in
 from opshift.model.graphs import ContainerProto, is_graph, training_graphs
-from opshift.model.messages import GraphProto, Message, ModelProto, NodeProto, OperatorSetIdProto
+from opshift.model.messages import GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import write_tensor
@@ -62,13 +63,9 @@ def _update_versions(imports: Repeated[OperatorSetIdProto], targets: Mapping[str
 
 
 def _add_imports(imports: Repeated[OperatorSetIdProto], plans: list[ContainerPlan]) -> None:
-    needed = {
-        name: opset for plan in plans for item in plan.walk() for name, opset in item.new_imports.items()
-    }
-    for domain, opset in needed.items():
-        new = imports.add()
-        new.domain = "" if domain == DEFAULT_DOMAIN else domain
-        new.version = opset
+    items = (item for plan in plans for each in plan.walk() for item in each.new_imports.items())
+    for domain, opset in dict(items).items():
+        imports.add(domain="" if domain == DEFAULT_DOMAIN else domain, version=opset)
 
 
 def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initializers: bool) -> None:
@@ -89,7 +86,7 @@ def _apply_container(plan: ContainerPlan, container: ContainerProto, takes_initi
     else:
         order += _constant_nodes(nodes, plan.constants)
     if order:
-        _sort(nodes, plan.node_count, plan.changes, order)
+        sort_by_keys(nodes, [*range(0, plan.node_count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *order])
     _remove_leftovers(plan.reversal, container)
 
 
@@ -99,11 +96,7 @@ def _subgraph(node: NodeProto, attribute: str, position: int) -> GraphProto:
 
 
 def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
-    """Write the replacement over a node and append the other new nodes at the end.
-
-    Returns:
-        Sort keys of the appended nodes.
-    """
+    """Write the replacement over a node, append the other new nodes, and return the sort keys of these."""
     result, position = change.result, change.record[0]
     original = nodes[position]
     main, count = result.replacement_index, len(result.operators)
@@ -123,25 +116,9 @@ SORT_KEY_STRIDE = 1 << 20
 
 def _constant_nodes(nodes: Repeated[NodeProto], constants: Mapping[str, Tensor]) -> list[int]:
     for name, tensor in constants.items():
-        node = nodes.add()
-        node.op_type = "Constant"
-        node.output.append(name)
-        attribute = node.attribute.add()
-        attribute.name = "value"
-        attribute.type = TENSOR
-        write_tensor(attribute.t, tensor)
+        node = nodes.add(op_type="Constant", output=[name])
+        write_tensor(node.attribute.add(name="value", type=TENSOR).t, tensor)
     return [-SORT_KEY_STRIDE] * len(constants)
-
-
-def _sort(nodes: Repeated[NodeProto], count: int, changes: list[NodeChange], added: list[int]) -> None:
-    """Move the appended nodes to their positions."""
-    # A repeated field can neither insert nor take a list of keys. upb calls the key function once per node,
-    # in the order of the field, so an iterator delivers the keys.
-    keys = iter([*range(0, count * SORT_KEY_STRIDE, SORT_KEY_STRIDE), *added])
-    nodes.sort(key=lambda _: next(keys))
-
-
-Item = TypeVar("Item", bound=Message)
 
 
 def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> None:
@@ -155,34 +132,19 @@ def _restore_originals(reversal: Restorations, nodes: Sequence[NodeProto]) -> No
 
 
 def _remove_leftovers(reversal: Restorations, container: ContainerProto) -> None:
-    """Remove cleared nodes, unused added constants, and the value_info of removed values."""
     if reversal.removed:
-        _remove(container.node, lambda node: not node.ByteSize())
-    for field in ("initializer", "value_info") if reversal.dropped else ():
-        if hasattr(container, field):
-            _remove(getattr(container, field), lambda each: each.name in reversal.dropped)
-
-
-def _remove(field: Repeated[Item], is_removed: Callable[[Item], bool]) -> None:
-    """Remove messages from a repeated field in linear time; the remaining ones keep their order."""
-    keys = [is_removed(each) for each in field]
-    count = sum(keys)
-    if count:
-        # deleting single items is quadratic; a stable sort moves them to the end, to delete them at once
-        ordered = iter(keys)
-        field.sort(key=lambda _: next(ordered))
-        del field[-count:]
+        remove_messages(container.node, [not node.ByteSize() for node in container.node])
+    for name in ("initializer", "value_info") if reversal.dropped else ():
+        if hasattr(container, name):
+            field = getattr(container, name)
+            remove_messages(field, [each.name in reversal.dropped for each in field])
 
 
 def copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProto]) -> None:
-    """Copy the device configurations of a node to all nodes that replace it.
+    """Copy the device configurations of a node to the other nodes that replace it.
 
     The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce
     its tensor.
-
-    Args:
-        replacement: the NodeProto that has the configurations.
-        others: the other new NodeProtos.
     """
     if not getattr(replacement, "device_configurations", ()):
         return
@@ -191,6 +153,5 @@ def copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProt
     for node in (replacement, *others):
         tensors = {*node.input, *node.output}
         for each in node.device_configurations:
-            for position in reversed(range(len(each.sharding_spec))):
-                if each.sharding_spec[position].tensor_name not in tensors:
-                    del each.sharding_spec[position]
+            specs = each.sharding_spec
+            remove_messages(specs, [spec.tensor_name not in tensors for spec in specs])

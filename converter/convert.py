@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Generic, NamedTuple, Unpack, overload
+from copy import deepcopy
+from typing import Generic, NamedTuple, Unpack, overload
 
 from opshift.converter.apply import apply_plan
 from opshift.converter.options import AllowLike, ConvertArguments, Options
@@ -15,9 +16,6 @@ from opshift.model.errors import InvalidModel, UsageError
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, gc_paused, model_of
 from opshift.model.messages import ModelProto
 from opshift.registry.registry import Registry
-
-if TYPE_CHECKING:
-    from opshift.converter.reversible.history import History
 
 
 class Conversion(NamedTuple, Generic[Model]):
@@ -130,29 +128,14 @@ def convert(
 def convert(
     model: Model | BytesLike | str | os.PathLike[str],
     target: TargetLike | None = None,
-    *,
-    inplace: bool = False,
-    allow: AllowLike = (),
-    ir_version: IrVersionLike = None,
-    check: bool = False,
-    reversible: bool = False,
-    registry: Registry | None = None,
+    **arguments: Unpack[ConvertArguments],
 ) -> Conversion[Model] | Conversion[ModelProto]:
     """Convert a model like `convert_version`, and return it with the report of the conversion.
 
     Bytes and paths are returned as the project's ModelProto. Arguments and errors are those of
     `convert_version`.
     """
-    options = Options.of(
-        target,
-        allow=allow,
-        ir_version=ir_version,
-        registry=registry,
-        inplace=inplace,
-        check=check,
-        reversible=reversible,
-    )
-    result, plan = convert_with(model, options)
+    result, plan = convert_with(model, Options.of(target, **arguments))
     return Conversion(result, Report.of(plan))
 
 
@@ -166,18 +149,8 @@ def plan_version(
 ) -> Plan:
     """Plan a conversion without modifying the model.
 
-    Args:
-        model: a ModelProto, the bytes of one, or a path.
-        target: opsets to convert to, see `convert_version`.
-        allow: inexact conversions to allow, see `convert_version`.
-        ir_version: IR version to convert to, or `"keep"`, see `convert_version`.
-        registry: operator definitions; by default the project's own.
-
-    Returns:
-        The changes that `convert_version` would apply, or all reasons why it would refuse.
-
-    Raises:
-        InvalidModel, UsageError, UnknownOpset, UnknownDomain: see `convert_version`.
+    Returns the changes that `convert_version` would apply, or all reasons why it would refuse. Arguments and
+    errors are those of `convert_version`.
     """
     options = Options.of(target, allow=allow, ir_version=ir_version, registry=registry)
     return plan_with(model_of(model)[0], options)
@@ -189,20 +162,19 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     source, owned = model_of(model)
     if options.check:
         _require_legal(source, options.registry, "before the conversion")
-    plan = _plan(source, options)
+    plan = plan_with(source, options)
     plan.require_possible()
     result = source
     # With `check`, work on a copy even in place: the result may still turn out to be illegal.
     if not owned and (options.check or not options.inplace):
-        result = type(source)()
-        result.CopyFrom(source)
+        result = deepcopy(source)
     apply_plan(plan, result)
     # After the opsets: the IR rewrites expect converted nodes.
     plan.ir.apply(result, options.registry)
-    if plan.header is not None:
+    if plan.record is not None:
         from opshift.converter.reversible.write_record import update_record
 
-        update_record(plan, result)
+        update_record(plan.record, plan, result, is_continued=options.reversible)
     if options.check:
         _require_legal(result, options.registry, "after the conversion")
         if options.inplace and not owned:
@@ -220,20 +192,12 @@ def _require_legal(model: ModelProto, registry: Registry, when: str) -> None:
 @gc_paused
 def plan_with(model: ModelProto, options: Options) -> Plan:
     """Plan a conversion as `plan_version` does."""
-    return _plan(model, options)
-
-
-def _plan(model: ModelProto, options: Options) -> Plan:
+    history = None
     try:
-        return Planner(model, options, history=_history(model, options)).plan()
+        if options.reversible or has_record(model):
+            from opshift.converter.reversible.history import History  # most conversions do not need pydantic
+
+            history = History(model, options.reversible)
+        return Planner(model, options, history=history).plan()
     except UnicodeDecodeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
-
-
-def _history(model: ModelProto, options: Options) -> History | None:
-    """Return the record of earlier conversions; `None` if it is empty and remains so."""
-    if not options.reversible and not has_record(model):
-        return None
-    from opshift.converter.reversible.history import History
-
-    return History(model, options.reversible)

@@ -17,17 +17,12 @@ AllowLike = Allow | Iterable[Allow]
 ALLOW_VALUES: tuple[Allow, ...] = get_args(Allow)
 
 
-class PlanArguments(TypedDict, total=False):
-    """Keyword arguments of `plan_version`."""
+class ConvertArguments(TypedDict, total=False):
+    """Keyword arguments of `convert` and `convert_version`."""
 
     allow: AllowLike
     ir_version: IrVersionLike
     registry: Registry | None
-
-
-class ConvertArguments(PlanArguments, total=False):
-    """Keyword arguments of `convert` and `convert_version`."""
-
     inplace: bool
     check: bool
     reversible: bool
@@ -35,16 +30,7 @@ class ConvertArguments(PlanArguments, total=False):
 
 @dataclass(frozen=True)
 class Options:
-    """Validated options of a conversion.
-
-    Attributes:
-        target: opsets and IR version to convert to.
-        registry: operator definitions.
-        allow: inexact conversions that are allowed.
-        inplace: whether to modify the given message.
-        check: whether to check all rules of the specification before and after the conversion.
-        reversible: whether to record the replaced nodes in the model.
-    """
+    """Validated options of a conversion, see `convert_version`."""
 
     target: Target
     registry: Registry
@@ -76,11 +62,7 @@ class Options:
 
 
 def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
-    """Return the values of an `allow` argument.
-
-    Raises:
-        UsageError: a value does not exist.
-    """
+    """Return the values of an `allow` argument, or raise UsageError for an unknown one."""
     wanted = {allow} if isinstance(allow, str) else set(allow)
     unknown = sorted(map(str, wanted.difference(ALLOW_VALUES)))
     if unknown:
@@ -94,11 +76,7 @@ def read_allow(allow: str | Iterable[str]) -> frozenset[Allow]:
 
 
 class Allowances:
-    """Inexact conversions that the caller allows, and the uses of them in one conversion.
-
-    Attributes:
-        used: each use of an allowance, as its kind and reason, in order.
-    """
+    """Inexact conversions that the caller allows, and each use in one conversion with its reason."""
 
     def __init__(self, allowed: Collection[Allow] = ()) -> None:
         self._allowed = allowed

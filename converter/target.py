@@ -28,10 +28,8 @@ MAX_DIGITS = 20
 class Target:
     """Opsets and IR version to convert to.
 
-    Attributes:
-        opsets: target opsets by canonical domain.
-        ir_version: newest IR version that the target release supports; `None` without a release.
-        requested_ir_version: IR version that the caller requests, or `KEEP`.
+    The opsets are keyed by canonical domain. `ir_version` is the newest IR version that the target release
+    supports, if there is one; `requested_ir_version` is the caller's.
     """
 
     opsets: Mapping[str, int]
@@ -40,17 +38,10 @@ class Target:
 
 
 def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVersionLike = None) -> Target:
-    """Parse a conversion target.
-
-    Args:
-        target: an opset of the default domain, a mapping from domains to opsets, a text (`"17"`,
-            `"ai.onnx.ml=3"`, `"onnx-1.12"`), or several texts. May be `None` if an IR version is requested:
-            opsets then do not change.
-        registry: operator definitions and releases.
-        ir_version: a number, or `"keep"`.
+    """Parse a conversion target, see `convert_version`; it may be `None` if an IR version is requested.
 
     Raises:
-        UsageError: the target has none of these forms, or contains different opsets for one domain.
+        UsageError: the target has no valid form, or contains different opsets for one domain.
         UnknownOpset: an opset is below 1, or newer than all opsets in the registry.
         UnknownDomain: the registry has no definitions for a domain.
     """
@@ -72,11 +63,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
 
 
 def read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
-    """Parse a requested IR version: a number, also as text, or `"keep"`.
-
-    Raises:
-        UsageError: it is not a number or `"keep"`, or models cannot be converted to this IR version.
-    """
+    """Parse a requested IR version, or raise UsageError if models cannot be converted to it."""
     if requested is None or requested == KEEP:
         return requested and KEEP
     known = ir_versions()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import overload
 
-from opshift.converter.rewrite.result import ComputedRewrite, Emission, NodeRewrite
+from opshift.converter.rewrite.result import ComputedRewrite, Emission
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
 from opshift.model.errors import CannotConvert
@@ -15,21 +15,10 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_
 from opshift.registry.models import OperatorVersion
 
 
-@overload
-def restore_references(result: ComputedRewrite, proto: NodeProto, scope: CallScope) -> ComputedRewrite: ...
-
-
-@overload
-def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite: ...
-
-
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite:
     """Return the rewrite of a node with references to attributes of the call restored.
 
-    Args:
-        result: the rewrite, possibly of the node with the attributes that the calls provide.
-        proto: NodeProto of the node.
-        scope: scope of the node.
+    The rewrite may be that of the node with the attributes that the calls provide.
 
     Raises:
         CannotConvert: only some calls provide an input or attribute of the node, or a new node would call a

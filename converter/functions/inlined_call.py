@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from typing import TYPE_CHECKING
 
 from opshift.model.attributes import graphs_in
@@ -26,13 +27,9 @@ class InlinedCall:
     """Function with the inputs, outputs and attributes of one call (IR specification, "Functions").
 
     All other values get fresh names, in subgraphs too: a name in a subgraph of the function must not hide a
-    value of the caller.
-
-    Attributes:
-        nodes: new NodeProtos, in order. The producer of the first output gets the name of the call, and its
-            doc string, metadata and device configurations unless the function provides them.
-        value_info: new ValueInfoProtos of the renamed values.
-        has_identity: whether Identity nodes were added, for outputs that are also inputs or returned twice.
+    value of the caller. The producer of the first output gets the name of the call, and its doc string,
+    metadata and device configurations unless the function provides them. `has_identity` states whether
+    Identity nodes were added, for outputs that are also inputs or returned twice.
     """
 
     def __init__(self, call: NodeProto, function: FunctionProto, fresh: NameFactory) -> None:
@@ -59,13 +56,11 @@ class InlinedCall:
         for value in getattr(function, "value_info", ()):
             name = names.get(value.name, "")
             if name and name not in known:
-                copy = type(value)()
-                copy.CopyFrom(value)
-                copy.name = name
-                yield copy
+                renamed = deepcopy(value)
+                renamed.name = name
+                yield renamed
 
     def _copy_call_properties(self) -> None:
-        """Copy the name, doc string, metadata and devices of the call to the node that replaces it."""
         call = self._call
         for node in self.nodes:
             if call.name and node.name:
@@ -86,10 +81,9 @@ class InlinedCall:
             replacement.device_configurations.extend(call.device_configurations)
 
     def _instantiate(self, node: NodeProto, names: Mapping[str, str]) -> NodeProto:
-        copy = type(node)()
-        copy.CopyFrom(node)
-        self._rename(copy, names)
-        return copy
+        instance = deepcopy(node)
+        self._rename(instance, names)
+        return instance
 
     def _rename(self, node: NodeProto, names: Mapping[str, str]) -> None:
         for field in (node.input, node.output):
@@ -137,7 +131,6 @@ def _used_outputs(call: NodeProto, function: FunctionProto) -> list[tuple[str, s
 
 
 def _identity_node(node: NodeProto, name: str, output: str) -> NodeProto:
-    """Return an Identity node for an output that is also an input, or that is returned twice."""
     node.op_type = "Identity"
     node.input.append(name)
     node.output.append(output)

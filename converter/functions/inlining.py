@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING
 
 from opshift.converter.functions.inlined_call import InlinedCall
+from opshift.converter.repeated_fields import sort_by_keys
 from opshift.converter.rewrite.workspace import FreshNames
 from opshift.model.graphs import graphs_of, nested_containers, nested_nodes, root_graphs
 from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
@@ -48,11 +49,8 @@ def inlining_obstacles(
 ) -> Iterator[tuple[FunctionProto, str]]:
     """Yield each function that cannot be inlined, with the reason.
 
-    Args:
-        model: the model; its functions must not be recursive.
-        opsets: opset imports of its graphs.
-        targets: opsets to which domains are converted before inlining.
-        registry: operator definitions.
+    The functions must not be recursive. `opsets` are the opset imports of the graphs; domains are converted
+    to `targets` before inlining.
     """
     imported = {**opsets, **targets}
     for function in model.functions:
@@ -85,8 +83,6 @@ def _are_equivalent(
 
 
 class _Inliner:
-    """Inliner of one model: its functions and value names."""
-
     def __init__(self, model: ModelProto) -> None:
         self._functions = {function_id(each): each for each in model.functions}
         self._names = FreshNames()
@@ -94,7 +90,6 @@ class _Inliner:
         self.needs_identity = False
 
     def inline(self, top: GraphProto) -> None:
-        """Replace the calls in a graph and its subgraphs."""
         waiting = [top]
         while waiting:
             graph = waiting.pop()
@@ -105,7 +100,7 @@ class _Inliner:
                 if called_function(nodes[position]) in self._functions:
                     keys += self._replace(graph, position)
             if len(keys) > count:
-                _sort(nodes, keys)
+                sort_by_keys(nodes, keys)
             waiting += [inner for node in nodes for inner in graphs_of(node)]
 
     def _replace(self, graph: GraphProto, position: int) -> list[int]:
@@ -137,12 +132,6 @@ class _Inliner:
             graph.value_info.extend(instance.value_info)
             waiting += reversed(instance.nodes)
         return done
-
-
-def _sort(nodes: Repeated[NodeProto], keys: Iterable[int]) -> None:
-    # A repeated field cannot be sorted by a list of keys, but `sort` requests the key of each node in order.
-    order = iter(keys)
-    nodes.sort(key=lambda _: next(order))
 
 
 def _value_names(model: ModelProto) -> Iterator[str]:

@@ -24,14 +24,10 @@ Specializations = Mapping[int, frozenset[Fact]]
 
 @dataclass(eq=False)
 class FunctionVersion:
-    """A function, or one of its copies, to convert.
+    """Function, or one of its copies, to convert.
 
-    Attributes:
-        index: position of the function in the model.
-        surveyed: survey of its nodes.
-        outgoing_calls: positions of the functions that it calls, each with the call.
-        call_sites: calls that it is converted for; empty if the function is unreachable.
-        name: name of a copy; empty for the function itself.
+    `outgoing_calls` has the position of each called function. `call_sites`, the calls to convert it for, is
+    empty if the function is unreachable. Only copies have a `name`.
     """
 
     index: int
@@ -49,12 +45,8 @@ def build_function_versions(
 ) -> list[FunctionVersion]:
     """Return the function versions to convert: every function in the order of the model, then the copies.
 
-    Args:
-        functions: function table of the model.
-        outer: calls from graphs, each with the position of the function.
-        survey: function that surveys the nodes of a function; its second argument is a text for messages that
-            names a caller of the copy.
-        splits: facts that distinguish the calls of each function to specialize.
+    `outer` are the calls from graphs, each with the position of the function. The second argument of `survey`
+    is a text for messages that names a caller of the copy.
 
     Raises:
         InvalidModel: a function calls itself, directly or through other functions.
@@ -127,13 +119,8 @@ def refine_specializations(
     """Extend the specializations by the facts that may have caused refusals.
 
     These are the facts on which the calls of the functions with refused nodes disagree, and the calls of the
-    functions that call them. Shapes distinguish calls only as a last resort, to keep the
-    number of copies low.
-
-    Args:
-        functions: function table of the model.
-        refused: scopes with refused nodes.
-        splits: specializations so far.
+    functions that call them. Shapes distinguish calls only as a last resort, to keep the number of copies
+    low.
     """
     differing: dict[int, set[Fact]] = {}
     for callers in _with_calling_functions(functions, refused):

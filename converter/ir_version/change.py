@@ -18,11 +18,7 @@ if TYPE_CHECKING:
 class IrChange:
     """A model's IR version before and after a conversion, and the rewrites that the change requires.
 
-    Attributes:
-        before, after: the IR versions.
-        lowerings: the rewrites of the features that the model uses, in the order of their application.
-        dropped: the features that are dropped because the caller allows it.
-        refusals: the uses of features that the IR version cannot express.
+    The lowerings have the order of their application. The caller allows to drop the features in `dropped`.
     """
 
     before: int

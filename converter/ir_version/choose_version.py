@@ -26,12 +26,8 @@ def plan_ir_change(
 ) -> IrChange:
     """Return the IR version of a model after its conversion, with the rewrites that it requires.
 
-    Args:
-        model: the model before the conversion.
-        imports: its opset imports, by domain.
-        options: target and operator definitions.
-        allowances: content that may be dropped; each use is recorded.
-        operators: domain and op_type of every node.
+    `imports` are the opsets before the conversion; `operators` are the domain and op_type of every node. Each
+    use of an allowance is recorded.
     """
     before = model.ir_version
     requested, is_strict = _requested_version(before, imports, options.target, options.registry.releases)

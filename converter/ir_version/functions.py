@@ -68,9 +68,8 @@ def move_function_value_info(contents: Contents) -> None:
     values = contents.model.graph.value_info
     for _, function in contents.functions:
         for value in function.value_info:
-            moved = values.add()
-            moved.CopyFrom(value)
-            moved.name = f"{function.domain}::{function.name}/{value.name}"
+            values.append(value)
+            values[-1].name = f"{function.domain}::{function.name}/{value.name}"
         function.ClearField("value_info")
 
 

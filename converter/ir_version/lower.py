@@ -28,17 +28,10 @@ def plan_lowering(
     *,
     is_strict: bool,
 ) -> IrChange:
-    """Plan to lower the IR version of a model. Features are dropped only if the caller allows it.
+    """Plan to lower the IR version of a model to `least`, after its domains are converted to the target.
 
-    Args:
-        model: a ModelProto.
-        least: the IR version to reach.
-        options: the opsets to which domains are converted before the IR version is lowered, and the operator
-            definitions.
-        allowances: the deviations that the caller allows; each one in use is recorded.
-        operators: domain and op_type of every node.
-        is_strict: whether to refuse uses that cannot be rewritten; otherwise, the plan keeps the IR version
-            as high as they require.
+    Features are dropped only if the caller allows it. With `is_strict`, uses that cannot be rewritten are
+    refused; otherwise, the plan keeps the IR version as high as they require.
     """
     versions = ir_versions()
     before = model.ir_version

@@ -28,15 +28,10 @@ from opshift.registry.steps import Allow
 
 
 class Lowering(NamedTuple):
-    """Rewrite of a model without a feature.
+    """Rewrite of a model without a feature of `ir_versions.yaml`.
 
-    Attributes:
-        feature: its name in `ir_versions.yaml`.
-        replacement: the description of what replaces it; empty if it is dropped.
-        apply: the function that rewrites the model; `None` if the feature can only be dropped.
-        allowance: the value of `allow` with which the feature is dropped.
-        drop: the function that removes it.
-        moves_nodes: whether the rewrite moves nodes, so that the contents have to be collected again.
+    A feature without `replacement` and `apply` can only be dropped, by `drop` if `allow` contains the
+    allowance. After a rewrite that moves nodes, the contents have to be collected again.
     """
 
     feature: str

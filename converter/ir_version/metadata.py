@@ -26,14 +26,7 @@ def drop_metadata(contents: Contents) -> None:
 
 
 def _add_entry(model: ModelProto, used_keys: set[str], key: str, value: str) -> None:
-    """Add an entry to the model's metadata, with a number after the key if the key is in use.
-
-    Args:
-        model: the model.
-        used_keys: the keys in use; the new key is added.
-        key: the preferred key.
-        value: the value of the entry.
-    """
+    """Add an entry to the model's metadata, with a number after the key if the key is in use."""
     unique_key, number = key, 1
     while unique_key in used_keys:
         number += 1

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.tensor_finders import sparse_positions, standalone_initializers
+from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
@@ -48,16 +49,14 @@ def _move_non_floats_to_main_graph(contents: Contents) -> None:
     counts = Counter(name for _, graph in contents.graphs for name in _names(graph))
     for _, graph in contents.graphs:
         standalone = {tensor.name for tensor in standalone_initializers(graph)} if graph is not main else ()
-        # In reverse, so that a deletion does not change the indices of the remaining initializers.
-        for index in reversed(range(len(graph.initializer))):
-            tensor = graph.initializer[index]
-            if (
-                tensor.name in standalone
-                and tensor.data_type not in CONSTANT_TYPES
-                and counts[tensor.name] == 1
-            ):
-                main.initializer.add().CopyFrom(tensor)
-                del graph.initializer[index]
+        unique = {name for name in standalone if counts[name] == 1}
+        moved = {
+            tensor.name: tensor
+            for tensor in reversed(graph.initializer)
+            if tensor.name in unique and tensor.data_type not in CONSTANT_TYPES
+        }
+        main.initializer.extend(moved.values())
+        remove_messages(graph.initializer, [tensor.name in moved for tensor in graph.initializer])
 
 
 def _names(graph: GraphProto) -> Iterator[str]:
@@ -80,20 +79,13 @@ def _add_input(graph: GraphProto, initializer: TensorProto) -> None:
 def _add_constants(graph: GraphProto, initializers: list[TensorProto]) -> None:
     count = len(graph.node)
     for initializer in initializers:
-        node = graph.node.add()
-        node.op_type = "Constant"
-        node.output.append(initializer.name)
-        attribute = node.attribute.add()
-        attribute.name, attribute.type = "value", TENSOR
-        attribute.t.CopyFrom(initializer)
+        node = graph.node.add(op_type="Constant", output=[initializer.name])
+        attribute = node.attribute.add(name="value", type=TENSOR, t=initializer)
         attribute.t.ClearField("name")
     names = {initializer.name for initializer in initializers}
-    replaced = [index for index, tensor in enumerate(graph.initializer) if tensor.name in names]
-    for index in reversed(replaced):
-        del graph.initializer[index]
-    # Sort the new nodes to the front, before the nodes that read them; the order of the others is kept.
-    keys = iter([*range(count), *(-1 for _ in initializers)])
-    graph.node.sort(key=lambda _: next(keys))
+    remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
+    # The new nodes go to the front, before the nodes that read them.
+    sort_by_keys(graph.node, [*range(count), *(-1 for _ in initializers)])
 
 
 def densify_initializers(contents: Contents) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from opshift.converter.errors import ConversionRefused, Refusal
 from opshift.converter.ir_version.change import IrChange
-from opshift.converter.rewrite.result import ComputedRewrite, NodeRewrite
+from opshift.converter.rewrite.result import ComputedRewrite
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.graphs import NodeRecord, node_label
 from opshift.model.messages import ModelProto
 from opshift.model.node import Tensor
@@ -20,7 +21,7 @@ from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
     from opshift.converter.reversible.intact_groups import Group
-    from opshift.converter.reversible.record import RecordEntry, RecordHeader
+    from opshift.converter.reversible.record import ConversionRecord, RecordEntry
 
 
 METADATA_KEY: Final = "opshift.reversible"
@@ -33,14 +34,7 @@ def has_record(model: ModelProto) -> bool:
 
 
 class NodeChange(NamedTuple):
-    """Replacement of a node.
-
-    Attributes:
-        record: record of the replaced node.
-        path: graph or function that contains it, for messages.
-        name: its name.
-        result: its rewrite.
-    """
+    """Rewrite of a node; `path` names its graph or function in messages."""
 
     record: NodeRecord
     path: str
@@ -67,10 +61,7 @@ class NodeChange(NamedTuple):
 class Restoration(NamedTuple):
     """Original node that replaces its group, converted to the target if that differs from its opset.
 
-    Attributes:
-        group: the group to be replaced.
-        operators: operators of the group's nodes, in order.
-        result: conversion of the original to the target.
+    `operators` are labels of the group's nodes, in order.
     """
 
     group: Group
@@ -113,14 +104,6 @@ class Restorations:
     constants: list[str] = field(default_factory=list)
     holders: dict[tuple[int, str], str] = field(default_factory=dict)
 
-    def remaining_nodes(self, nodes: list[NodeRecord]) -> list[NodeRecord]:
-        """Return the nodes that do not belong to restored groups and have to be converted."""
-        return (
-            [each for each in nodes if each[0] not in self.restored_positions]
-            if self.restored_positions
-            else nodes
-        )
-
 
 @dataclass
 class ContainerPlan:
@@ -159,11 +142,8 @@ class ContainerPlan:
 class FunctionCopy:
     """Copy of a function, specialized for some of its calls.
 
-    Attributes:
-        index: position of the function in the model.
-        function: label of the function.
-        name: name of the copy, in the same domain.
-        container: plan of the copy.
+    `index` and `function` are position and label of the function; `name` is that of the copy, in the same
+    domain.
     """
 
     index: int
@@ -185,30 +165,21 @@ class OpsetChange:
 class Plan:
     """Everything that a conversion does to a model, and everything that prevents it.
 
-    Attributes:
-        opsets: domains with a changed opset.
-        ir: IR version before and after, and the rewrites that it requires.
-        graph: plan of the main graph.
-        training: plans of the training graphs.
-        functions: plans of the local functions, in the order of the model.
-        targets: target opsets by domain.
-        refusals: nodes and features that cannot be converted; a plan with refusals is never applied.
-        concessions: inexact conversions that were allowed: each kind with its reason.
-        copies: functions that are specialized for some of their calls.
-        header: conversion record of the model as a whole; `None` without one.
+    Training plans alternate between the initialization and the algorithm of each `training_info`. Functions
+    have the order of the model. A plan with refusals is never applied. `concessions` are the inexact
+    conversions that were allowed: each kind with its reason.
     """
 
     opsets: tuple[OpsetChange, ...]
     ir: IrChange
     graph: ContainerPlan
     training: tuple[ContainerPlan, ...]
-    """Initialization and algorithm of each `training_info`, in order."""
     functions: tuple[ContainerPlan, ...]
     targets: Mapping[str, int]
     refusals: tuple[Refusal, ...]
     concessions: tuple[tuple[str, str], ...] = ()
     copies: tuple[FunctionCopy, ...] = ()
-    header: RecordHeader | None = None
+    record: ConversionRecord | None = None
     """Record of this and earlier conversions to write into the model."""
 
     def containers(self) -> Iterator[ContainerPlan]:
@@ -223,10 +194,6 @@ class Plan:
         return versions_stay and not self.functions and all(each.is_empty for each in self.containers())
 
     def require_possible(self) -> None:
-        """Raise an error if the plan contains refusals.
-
-        Raises:
-            ConversionRefused: at least one node or feature cannot be converted.
-        """
+        """Raise ConversionRefused if the plan contains refusals."""
         if self.refusals:
             raise ConversionRefused(self.refusals)

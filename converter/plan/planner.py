@@ -9,9 +9,9 @@ from opshift.converter.errors import Refusal
 from opshift.converter.ir_version.choose_version import plan_ir_change
 from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
-from opshift.converter.rewrite.result import NodeRewrite
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
@@ -19,25 +19,16 @@ from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert, InvalidModel
 from opshift.model.graphs import ContainerProto, NodeRecord, node_label, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
+from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, function_label, opset_imports
 from opshift.registry.errors import ResolveError
-from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
     from opshift.converter.functions.specialization import FunctionVersion, Specializations
     from opshift.converter.reversible.history import History
-    from opshift.inference.function_scope import FunctionTable
 
 
 class Planner:
-    """Planner of one conversion.
-
-    Args:
-        model: the model, which is not modified.
-        options: target, operator definitions and allowed inexact conversions.
-        specializations: facts that distinguish the calls of each function to specialize.
-        history: record of earlier conversions; `None` without one.
-    """
+    """Planner of one conversion, which does not modify the model."""
 
     def __init__(
         self,
@@ -53,7 +44,11 @@ class Planner:
         self._names = FreshNames()
         self._history = history
         self._allowances = Allowances(options.allow)
-        self._functions = _functions(model, registry) if model.functions else None
+        self._functions = None
+        if model.functions:
+            from opshift.inference.function_scope import FunctionTable
+
+            self._functions = FunctionTable(model, registry)
         self._specializations = specializations or {}
         self._redirected_calls: dict[InferenceScope, list[tuple[NodeProto, str]]] = {}
         self._node_analysis = NodeAnalysis(model, registry, self._target.opsets, self._functions)
@@ -82,11 +77,14 @@ class Planner:
             # Before the first fresh name, which must differ from the names that the history restores.
             self._history.reserve_names(self._names)
         plan = self._build_plan(imports, graph, training, versions)
-        specializations = self._refined_specializations() if self._refused_scopes else self._specializations
-        if specializations == self._specializations:
-            return plan
-        # Plan again with the refused functions specialized. This ends, because specializations only grow.
-        return Planner(model, self._options, specializations, self._history).plan()
+        if self._functions and self._refused_scopes:
+            from opshift.converter.functions.specialization import refine_specializations
+
+            refined = refine_specializations(self._functions, self._refused_scopes, self._specializations)
+            # Plan again with the refused functions specialized. This ends, because specializations only grow.
+            if refined != self._specializations:
+                return Planner(model, self._options, refined, self._history).plan()
+        return plan
 
     def _build_plan(
         self,
@@ -100,39 +98,29 @@ class Planner:
             for domain, source in imports.items()
             if self._target.opsets.get(domain, source) != source
         )
-        ir = plan_ir_change(
-            self._model, imports, self._options, self._allowances, self._node_analysis.operators
-        )
+        operators = self._node_analysis.operators
+        ir = plan_ir_change(self._model, imports, self._options, self._allowances, operators)
         if self._history:
             ir = self._history.plan_ir_change(ir, imports, self._options)
-        plans = [
-            self._container_plan(each) for each in (graph, *training, *(body.surveyed for body in versions))
-        ]
-        function_start = 1 + len(training)
-        functions, copies = (
-            plans[function_start : function_start + len(self._model.functions)],
-            plans[function_start + len(self._model.functions) :],
+        graph_plan = self._container_plan(graph)
+        training_plans = tuple(map(self._container_plan, training))
+        plans = [self._container_plan(each.surveyed) for each in versions]
+        count = len(self._model.functions)
+        copies = tuple(
+            FunctionCopy(each.index, function_label(self._model.functions[each.index]), each.name, plan)
+            for each, plan in zip(versions[count:], plans[count:], strict=True)
         )
         return Plan(
             opsets,
             ir,
-            plans[0],
-            tuple(plans[1:function_start]),
-            tuple(functions),
+            graph_plan,
+            training_plans,
+            tuple(plans[:count]),
             self._target.opsets,
             (*self._refusals, *ir.refusals),
             tuple(self._allowances.used),
-            tuple(
-                self._function_copy(*each) for each in zip(versions[len(functions) :], copies, strict=True)
-            ),
-            self._history.header(imports, ir) if self._history else None,
-        )
-
-    def _function_copy(self, body: FunctionVersion, container: ContainerPlan) -> FunctionCopy:
-        from opshift.model.operator_ids import function_label
-
-        return FunctionCopy(
-            body.index, function_label(self._model.functions[body.index]), body.name, container
+            copies,
+            self._history.updated_record(imports, ir) if self._history else None,
         )
 
     def _survey(
@@ -162,7 +150,6 @@ class Planner:
 
     def _survey_function(self, index: int, caller_text: str) -> FunctionVersion:
         from opshift.converter.functions.specialization import FunctionVersion
-        from opshift.model.operator_ids import function_label
 
         assert self._functions is not None
         function, self._node_analysis.calls = self._functions.protos[index], []
@@ -170,23 +157,18 @@ class Planner:
         surveyed = self._survey(function, self._functions.opsets(index), path)
         return FunctionVersion(index, surveyed, self._node_analysis.calls)
 
-    def _refined_specializations(self) -> Specializations:
-        if self._functions is None:
-            return self._specializations
-        from opshift.converter.functions.specialization import refine_specializations
-
-        return refine_specializations(self._functions, self._refused_scopes, self._specializations)
-
     def _container_plan(self, surveyed: ContainerSurvey) -> ContainerPlan:
         scope = surveyed.scope
         router = self._node_analysis.router(scope.opsets)
         found = ContainerPlan(surveyed.path, len(scope.container.node))
         workspace = Workspace(scope, self._names, self._allowances)
         cache = RewriteCache(workspace, router)
+        candidates = surveyed.candidates
         if self._history:
             self._history.restore(found, surveyed, workspace, router)
-        # Nodes that the history restores are settled and need no rewrite.
-        for line in found.reversal.remaining_nodes(surveyed.candidates):
+            # Restored nodes need no other rewrite.
+            candidates = [each for each in candidates if each[0] not in found.reversal.restored_positions]
+        for line in candidates:
             change = self._node_change(line, surveyed, cache)
             if change is not None:
                 found.changes.append(change)
@@ -256,12 +238,6 @@ class Planner:
         if unresolved or not self._registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
-
-
-def _functions(model: ModelProto, registry: Registry) -> FunctionTable:
-    from opshift.inference.function_scope import FunctionTable
-
-    return FunctionTable(model, registry)
 
 
 def _restored_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:

@@ -36,10 +36,7 @@ def graph_at(
 ) -> ContainerProto | None:
     """Return the graph or function at a path, or `None` if it does not exist.
 
-    Args:
-        path: the path.
-        top_level: main graph, training graphs and functions by path.
-        value_indexes: value indexes by the identity of the graph; new ones are added.
+    `value_indexes` caches value indexes by the identity of the graph.
     """
     # the paths of the main graph, training graphs and functions have 1, 3 and 4 elements
     top = next((path[:size] for size in (1, 3, 4) if path[:size] in top_level), None)
@@ -59,7 +56,6 @@ def graph_at(
 
 
 def _subgraph(value_index: ValueIndex, output: str, attribute: str, position: str) -> GraphProto | None:
-    """Return the subgraph in an attribute of the producer of `output`, or `None`."""
     producer = value_index.producers.get(output)
     if producer is None:
         return None

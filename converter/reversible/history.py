@@ -16,7 +16,7 @@ from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs,
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
 from opshift.converter.reversible.new_entries import added_entries, retained_entries
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
-from opshift.converter.reversible.record import ConversionRecord, Opset, RecordHeader, RecordPart, read_record
+from opshift.converter.reversible.record import ConversionRecord, Opset, RecordPart, read_record
 from opshift.converter.reversible.value_index import (
     ValueIndex,
     first_output,
@@ -36,9 +36,7 @@ from opshift.model.messages import ModelProto, NodeProto
 class History:
     """Record of the earlier conversions of one model.
 
-    Args:
-        model: the ModelProto before the conversion.
-        is_continued: whether this conversion is recorded too.
+    `is_continued` states whether this conversion is recorded too.
 
     Raises:
         InvalidModel: the record in the model is damaged.
@@ -123,12 +121,11 @@ class History:
             return replace(change, after=after, lowerings=())
         return change
 
-    def header(self, imports: Mapping[str, int], ir: IrChange) -> RecordHeader:
+    def updated_record(self, imports: Mapping[str, int], ir: IrChange) -> ConversionRecord:
         """Return the record after the conversion, without its parts."""
         opsets = tuple(Opset(domain=domain, version=opset) for domain, opset in imports.items())
         known = self._record or ConversionRecord(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
-        versions = (known.ir_version[0], ir.after)
-        return RecordHeader(known.model_copy(update={"ir_version": versions}), self.is_continued)
+        return known.model_copy(update={"ir_version": (known.ir_version[0], ir.after)})
 
     def _restores_opsets(self, imports: Mapping[str, int], target: Target) -> bool:
         assert self._record is not None

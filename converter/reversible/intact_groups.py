@@ -16,13 +16,9 @@ from opshift.model.operator_ids import canonical_domain
 class Group(NamedTuple):
     """Group of nodes that replaced one original node.
 
-    Attributes:
-        entry: its entry in the record.
-        original: NodeProto of the original node.
-        opset: opset version of its domain that the original was written for.
-        positions: positions of the nodes in the graph, in the order of the entry.
-        place: position at which the original is restored.
-        inner: names of values that the group produces and the original does not.
+    `opset` is the version of its domain that the original was written for, and `place` the position at which
+    it is restored. The positions have the order of the entry. `inner` are the names of values that the group
+    produces and the original does not.
     """
 
     entry: RecordEntry
@@ -43,11 +39,7 @@ def intact_groups(
 ) -> list[Group]:
     """Return the unchanged groups whose originals can be restored.
 
-    Args:
-        part: record of this graph or function.
-        surveyed: the graph or function.
-        value_index: index of its values.
-        outside: names of its values that other graphs use.
+    `outside` are the names of values that other graphs use.
 
     Raises:
         InvalidModel: an entry does not contain a serialized NodeProto.

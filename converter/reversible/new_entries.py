@@ -80,7 +80,6 @@ def _group_entries(
 def _carried_entries(
     group: Group, changes: Mapping[int, tuple[Emission, ...]], scope: Scope
 ) -> Iterator[RecordEntry]:
-    """Yield the entry of a group that remains and may have nodes that this conversion replaces."""
     names: list[str] = []
     read: set[str] = set()
     for position in group.positions:

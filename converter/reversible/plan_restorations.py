@@ -69,12 +69,11 @@ def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> Com
     viewed = scope.node(group.original)
     rewrite = rewrite_node(viewed, group.opset, scope, workspace, router)
     validate_node(viewed, rewrite.operator)
-    result = rewrite
-    if isinstance(scope, CallScope):
-        result = restore_references(rewrite, group.original, scope)
+    result = restore_references(rewrite, group.original, scope) if isinstance(scope, CallScope) else rewrite
+    assert isinstance(result, ComputedRewrite)
     if len(rewrite.nodes) == 1 and rewrite.nodes[0].node is viewed:
         node = Node.from_proto(group.original)
-        result = rewrite._replace(original=node, nodes=(rewrite.nodes[0]._replace(node=node),))
+        return rewrite._replace(original=node, nodes=(rewrite.nodes[0]._replace(node=node),))
     return result
 
 
@@ -99,10 +98,8 @@ def _operator_label(node: NodeProto, scope: Scope) -> str:
 def drop_unused_constants(reversal: Restorations, value_index: ValueIndex, read: Set[str]) -> None:
     """Plan to remove added constants that only removed nodes read.
 
-    Args:
-        reversal: the plan of the restorations.
-        value_index: index of the graph or function before the conversion.
-        read: names that new and restored nodes, or other graphs, read.
+    The value index is that of the graph before the conversion; `read` are the names that new and restored
+    nodes, or other graphs, read.
     """
     replaced = {place for place, each in reversal.restored.items() if not each.group.is_original}
     removed = reversal.removed | replaced

@@ -18,15 +18,11 @@ UNKNOWN_PRECONDITION = Precondition()
 
 
 def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> tuple[Precondition, ...]:
-    """Return the precondition of each input of a node.
+    """Yield the precondition of each input of a node.
 
     If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
-
-    Args:
-        original: NodeProto of the original node.
-        read: names that the group of nodes reads. The group does not depend on other constant inputs, because
-            their values are part of it; a digest of these values is recorded instead.
-        scope: scope of the graph or function.
+    `read` are the names that the group of nodes reads. The group does not depend on other constant inputs,
+    because their values are part of it; a digest of these values is recorded instead.
     """
     return tuple(_preconditions(original, read, scope))
 

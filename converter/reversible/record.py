@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import base64
 import zlib
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 
 from opshift.converter.plan.changes import METADATA_KEY
+from opshift.converter.repeated_fields import remove_messages
 from opshift.model.errors import InvalidModel
 from opshift.model.messages import ModelProto
 
@@ -40,10 +41,8 @@ class RecordModel(BaseModel):
 class Precondition(RecordModel):
     """Precondition on an input of a recorded node: the group and the original are equivalent under it.
 
-    Attributes:
-        type: the element type, empty if unknown.
-        rank: the number of dimensions, -1 if unknown.
-        value: digest of a constant that the group does not read because its value is part of the group.
+    The type may be empty and the rank -1, if unknown. `value` is a digest of a constant that the group does
+    not read because its value is part of the group.
     """
 
     type: str = ""
@@ -61,12 +60,9 @@ class Opset(RecordModel):
 class RecordEntry(RecordModel):
     """Recorded node, and the group of nodes that replaced it.
 
-    Attributes:
-        opsets: opsets of the domains of the node and of the nodes in its subgraphs.
-        original: serialized NodeProto; empty if the group is the node itself.
-        group: the first named output of each node of the group, in order.
-        inputs: preconditions on the inputs of the original.
-        digest: digest of the group and of the constants that were added for it.
+    The opsets are for the domains of the node and of its subgraphs. `original`, the serialized NodeProto, is
+    empty if the group is the node itself. `group` has the first named output of each node, in order. The
+    digest covers the group and the constants that were added for it.
     """
 
     opsets: FailFastTuple[Opset]
@@ -105,13 +101,8 @@ class RecordedCopy(RecordModel):
 class ConversionRecord(RecordModel):
     """Complete record of a model.
 
-    Attributes:
-        format: version of this format.
-        ir_version: before the first recorded conversion, and after the last one.
-        opsets: opset imports of the model before the first recorded conversion.
-        imports: opset imports that conversions added.
-        copies: specialized functions that conversions added.
-        parts: records of graphs and functions.
+    `ir_version` has the versions before the first recorded conversion and after the last one; `opsets` are
+    the imports before the first one. `imports` and `copies` are what conversions added.
     """
 
     format: Literal[1]
@@ -120,18 +111,6 @@ class ConversionRecord(RecordModel):
     imports: FailFastTuple[AddedImport] = ()
     copies: FailFastTuple[RecordedCopy] = ()
     parts: FailFastTuple[RecordPart] = ()
-
-
-class RecordHeader(NamedTuple):
-    """Record without its parts.
-
-    Attributes:
-        record: the record.
-        is_continued: whether the current conversion is recorded too.
-    """
-
-    record: ConversionRecord
-    is_continued: bool
 
 
 def read_record(model: ModelProto) -> ConversionRecord | None:
@@ -152,13 +131,12 @@ def read_record(model: ModelProto) -> ConversionRecord | None:
 
 def write_record(model: ModelProto, record: ConversionRecord | None) -> None:
     """Write a record into the metadata of a model and replace the old one, or remove it for `None`."""
-    existing = [index for index, each in enumerate(model.metadata_props) if each.key == METADATA_KEY]
     if record is None:
-        for index in reversed(existing):
-            del model.metadata_props[index]
+        remove_messages(model.metadata_props, [each.key == METADATA_KEY for each in model.metadata_props])
         return
-    entry = model.metadata_props[existing[0]] if existing else model.metadata_props.add()
-    entry.key, entry.value = METADATA_KEY, _pack(record.model_dump_json(exclude_defaults=True).encode())
+    existing = (each for each in model.metadata_props if each.key == METADATA_KEY)
+    entry = next(existing, None) or model.metadata_props.add(key=METADATA_KEY)
+    entry.value = _pack(record.model_dump_json(exclude_defaults=True).encode())
 
 
 def damaged_record() -> InvalidModel:

@@ -19,13 +19,7 @@ OUTSIDE_NODES = -1
 
 
 class ValueIndex:
-    """Producers, consumers and constants of one graph or function.
-
-    Attributes:
-        container: GraphProto or FunctionProto.
-        nodes: its nodes, in order.
-        producers: position of the producer by value name.
-    """
+    """Producers, consumers and constants of one graph or function; `producers` has positions by name."""
 
     def __init__(self, container: ContainerProto) -> None:
         self.container = container
@@ -65,14 +59,9 @@ class ValueIndex:
         )
 
     def digest(self, group: Sequence[str], constants: Set[str]) -> str | None:
-        """Return a digest of a group of nodes and of the added constants that they read.
+        """Return a digest of some nodes and of the added constants that they read; `None` if one is absent.
 
-        Args:
-            group: one output of each node of the group.
-            constants: names of the added constants.
-
-        Returns:
-            The digest in hexadecimal digits; `None` if a node or constant is absent.
+        `group` has one output of each node.
         """
         if not all(name in self.producers for name in group):
             return None
@@ -142,7 +131,6 @@ def first_output(node: NodeProto) -> str:
 
 
 def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
-    """Yield the names that a graph or function uses outside its nodes."""
     for value in (*container.input, *container.output):
         yield value if isinstance(value, str) else value.name
     for annotation in getattr(container, "quantization_annotation", ()):

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
 
 from opshift.converter.plan.changes import ContainerPlan, Plan
+from opshift.converter.repeated_fields import remove_messages
 from opshift.converter.reversible.graph_paths import (
     MAIN_GRAPH,
     attribute_graph,
     function_path,
     top_level_graphs,
 )
-from opshift.converter.reversible.record import AddedImport, GraphPath, RecordedCopy, RecordPart, write_record
+from opshift.converter.reversible.record import (
+    AddedImport,
+    ConversionRecord,
+    GraphPath,
+    RecordedCopy,
+    RecordPart,
+    write_record,
+)
 from opshift.converter.reversible.value_index import ValueIndex
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, ModelProto
@@ -19,15 +28,14 @@ from opshift.model.offloaded_tensors import serialize
 from opshift.model.operator_ids import called_function, canonical_domain, opset_imports
 
 
-def update_record(plan: Plan, model: ModelProto) -> None:
+def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
     """Write the record of a plan into the converted model, and clean up additions that are no longer needed.
 
     The record is removed if it has no entries and the model is back at the recorded opsets, or if this
     conversion is not recorded.
     """
-    if plan.header is None or _is_unchanged(plan):
+    if _is_unchanged(plan):
         return
-    record = plan.header.record
     planned = dict(_plans_by_path(plan, model))
     imports = dict.fromkeys((*record.imports, *_new_imports(planned)))
     # copies are removed first, because their nodes keep imports in use
@@ -41,7 +49,7 @@ def update_record(plan: Plan, model: ModelProto) -> None:
     )
     opsets = opset_imports(model.opset_import, model.ir_version)
     is_restored = all(opsets.get(each.domain) == each.version for each in record.opsets)
-    is_needed = updated.parts or (plan.header.is_continued and not is_restored)
+    is_needed = updated.parts or (is_continued and not is_restored)
     write_record(model, updated if is_needed else None)
 
 
@@ -74,7 +82,6 @@ def _new_copies(plan: Plan, places: list[GraphPath]) -> Iterator[RecordedCopy]:
 
 
 def _part_records(plan: ContainerPlan, container: ContainerProto, place: GraphPath) -> Iterator[RecordPart]:
-    """Yield the records of a graph or function and of its subgraphs."""
     if not any(each.reversal.entries for each in plan.walk()):
         return
     value_index = ValueIndex(container)
@@ -99,16 +106,9 @@ def _part_records(plan: ContainerPlan, container: ContainerProto, place: GraphPa
 
 
 def merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[RecordedCopy, ...]:
-    """Remove specialized copies of functions that equal the original function again.
+    """Remove function copies that equal the original function again, and return the remaining copies.
 
     Calls of a removed copy call the original function instead.
-
-    Args:
-        copies: the recorded copies.
-        model: the converted ModelProto, which is changed.
-
-    Returns:
-        The copies that remain in the model.
     """
     remaining = [each for each in copies if _find_function(each.place, model) is not None]
     count = len(remaining) + 1
@@ -141,18 +141,13 @@ def _find_function(place: GraphPath, model: ModelProto) -> FunctionProto | None:
 
 
 def _serialized_as(function: FunctionProto, name: str) -> bytes:
-    renamed = type(function)()
-    renamed.CopyFrom(function)
+    renamed = deepcopy(function)
     renamed.name = name
     return serialize(renamed)
 
 
 def remove_unused_imports(imports: Iterable[AddedImport], model: ModelProto) -> tuple[AddedImport, ...]:
-    """Remove added imports of domains that no node uses.
-
-    Returns:
-        The imports that remain.
-    """
+    """Remove added imports of domains that no node uses, and return the remaining ones."""
     return tuple(each for each in imports if not _remove_if_unused(each, model))
 
 
@@ -169,7 +164,5 @@ def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
         imports, users = function.opset_import, [function]
     if any(canonical_domain(node.domain) == added.domain for node in nested_nodes(*users)):
         return False
-    for index in reversed(range(len(imports))):
-        if canonical_domain(imports[index].domain) == added.domain:
-            del imports[index]
+    remove_messages(imports, [canonical_domain(each.domain) == added.domain for each in imports])
     return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import MutableSequence, Sequence
-from typing import Any, NamedTuple, Protocol, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
@@ -17,10 +17,7 @@ from opshift.registry.models import OperatorVersion
 class Emission(NamedTuple):
     """Node of the converted model.
 
-    Attributes:
-        node: the node.
-        operator: its operator version.
-        is_replacement: whether it gets the name, doc string and metadata of the original node.
+    A replacement gets the name, doc string and metadata of the original node.
     """
 
     node: Node
@@ -31,10 +28,7 @@ class Emission(NamedTuple):
 class EmittedGraph(NamedTuple):
     """Graph that an adapter emitted, with its nodes converted to the target.
 
-    Attributes:
-        graph: the graph.
-        nodes: its nodes.
-        after: nodes that follow a subgraph of the model that is part of the graph.
+    The nodes in `after` follow a subgraph of the model that is part of the graph.
     """
 
     graph: Graph
@@ -42,57 +36,8 @@ class EmittedGraph(NamedTuple):
     after: tuple[Emission, ...]
 
 
-class NodeRewrite(Protocol):
-    """Rewrite of a node, computed or from the rewrite cache."""
-
-    @property
-    def operator(self) -> OperatorVersion:
-        """Operator version of the node."""
-        ...
-
-    @property
-    def steps(self) -> tuple[VersionStep, ...]:
-        """Steps that were applied."""
-        ...
-
-    @property
-    def nodes(self) -> tuple[Emission, ...]:
-        """Nodes that replace it, in order."""
-        ...
-
-    @property
-    def operators(self) -> tuple[OperatorVersion, ...]:
-        """Operator versions of the nodes that replace it."""
-        ...
-
-    @property
-    def replacement_index(self) -> int:
-        """Position of the replacement among the new nodes."""
-        ...
-
-    @property
-    def is_unchanged(self) -> bool:
-        """Whether the node does not change."""
-        ...
-
-    def write(self, protos: Sequence[NodeProto]) -> None:
-        """Write the nodes that replace it.
-
-        Args:
-            protos: a NodeProto per node, in order: the rewritten one for the replacement, empty ones for the
-                others.
-        """
-
-
 class ComputedRewrite(NamedTuple):
-    """Rewrite that the steps of a node computed.
-
-    Attributes:
-        operator: operator version of the node.
-        original: the node.
-        nodes: nodes that replace it, in order.
-        steps: steps that were applied.
-    """
+    """Rewrite that the steps of a node computed; `operator` is the operator version of the original."""
 
     operator: OperatorVersion
     original: Node
@@ -136,10 +81,8 @@ class ComputedRewrite(NamedTuple):
 def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
     """Fill an empty NodeProto.
 
-    Args:
-        proto: the NodeProto.
-        written: the node to write.
-        origin: NodeProto of the rewritten node; its subgraphs are already converted and are copied from it.
+    `origin` is the NodeProto of the rewritten node; its subgraphs are already converted and are copied from
+    it.
     """
     node = written.node
     proto.op_type = node.op_type
@@ -152,13 +95,7 @@ def fill_node(proto: NodeProto, written: Emission, origin: NodeProto) -> None:
 
 
 def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
-    """Update an existing NodeProto; unchanged fields and attributes are not touched.
-
-    Args:
-        proto: the NodeProto.
-        written: the node to write.
-        original: the node that the NodeProto contains.
-    """
+    """Update the NodeProto of `original`; unchanged fields and attributes are not touched."""
     node = written.node
     if proto.op_type != node.op_type:
         proto.op_type = node.op_type

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
 
 from opshift.adapters.core.rewriter import Output, Rewriter
 from opshift.converter.rewrite.result import ComputedRewrite, Emission, EmittedGraph
@@ -47,12 +48,8 @@ def rewrite_node(
 ) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
-    Args:
-        node: the node.
-        source: opset of its domain that it is written for.
-        facts: facts about its graph.
-        output: receives what the steps add to the graph.
-        router: routes to the target opsets.
+    `source` is the opset of its domain that it is written for; `output` receives what the steps add to the
+    graph.
 
     Raises:
         CannotConvert: the node is invalid, or a step refuses it.
@@ -60,7 +57,7 @@ def rewrite_node(
     """
     first = router.route(node.domain, node.op_type, source)
     try:
-        result = _apply_steps(node, source, first, facts, output, router)
+        result = _NodeRewriter(facts, output, router).rewrite(node, source, first)
     except CannotConvert:
         # If the node is invalid, that is the better error. Validation is slow, so it runs only when needed.
         validate_node(node, first.operator, first.older_versions)
@@ -70,73 +67,83 @@ def rewrite_node(
     return result
 
 
-def _apply_steps(
-    node: Node, source: int, first: Route, facts: Facts, output: RewriteOutput, router: Router
-) -> ComputedRewrite:
-    pending = [Emitted(node, source, True)]
-    done: list[Emission] = []
-    applied_steps: list[VersionStep] = []
-    while pending:
-        current, opset, successor = pending.pop()
-        route = first if current is node else router.route(current.domain, current.op_type, opset)
-        for step in route.steps:
-            applied_steps.append(step)
-            emitted = _run_step(step, current, facts, output, router)
-            if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
-                pending += emitted if successor else [each._replace(is_replacement=False) for each in emitted]
-                break
-            current = emitted[0].node
-        else:
-            if current is not node:
-                validate_emitted_attributes(current, route.final)
-            if route.status.has_graphs:
-                current = _with_converted_graphs(current, applied_steps, facts, output, router)
-            done.append(Emission(current, route.final, successor))
-        if len(applied_steps) > MAX_STEPS:
-            raise AssertionError(f"the steps from {route.operator.id} do not terminate")
-    return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
+class _NodeRewriter(NamedTuple):
+    facts: Facts
+    output: RewriteOutput
+    router: Router
 
+    def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:
+        pending = [Emitted(node, source, True)]
+        done: list[Emission] = []
+        applied_steps: list[VersionStep] = []
+        while pending:
+            current, opset, successor = pending.pop()
+            route = first if current is node else self.router.route(current.domain, current.op_type, opset)
+            for step in route.steps:
+                applied_steps.append(step)
+                emitted = self._run_step(step, current)
+                if len(emitted) > 1 or not _continues_route(emitted[0], current, step):
+                    if not successor:
+                        emitted = [each._replace(is_replacement=False) for each in emitted]
+                    pending += emitted
+                    break
+                current = emitted[0].node
+            else:
+                if current is not node:
+                    validate_emitted_attributes(current, route.final)
+                if route.status.has_graphs:
+                    current = self._with_converted_graphs(current, applied_steps)
+                done.append(Emission(current, route.final, successor))
+            if len(applied_steps) > MAX_STEPS:
+                raise AssertionError(f"the steps from {route.operator.id} do not terminate")
+        return ComputedRewrite(first.operator, node, tuple(done), tuple(applied_steps))
 
-def _with_converted_graphs(
-    node: Node, applied_steps: list[VersionStep], facts: Facts, output: RewriteOutput, router: Router
-) -> Node:
-    """Convert the graphs that adapters emitted in a node; subgraphs of the model are planned separately."""
-    graphs = {name: value for name, value in node.attributes.items() if isinstance(value, Graph)}
-    if not graphs:
-        return node
-    written = {
-        name: _convert_graph(graph, applied_steps, facts, output, router) for name, graph in graphs.items()
-    }
-    return node.with_(attributes={**node.attributes, **written})
+    def _with_converted_graphs(self, node: Node, applied_steps: list[VersionStep]) -> Node:
+        """Convert the emitted graphs of a node; subgraphs of the model are planned separately."""
+        converted: dict[str, EmittedGraph] = {}
+        for name, graph in node.attributes.items():
+            if isinstance(graph, Graph):
+                self.output.add_graph(graph)
+                nodes, after = (
+                    tuple(self._convert_nodes(each, applied_steps))
+                    for each in (graph.nodes, graph.nodes_after)
+                )
+                converted[name] = EmittedGraph(graph, nodes, after)
+        return node.with_(attributes={**node.attributes, **converted}) if converted else node
 
+    def _convert_nodes(
+        self, emitted: tuple[Emitted, ...], applied_steps: list[VersionStep]
+    ) -> Iterator[Emission]:
+        for node, opset, _ in emitted:
+            route = self.router.route(node.domain, node.op_type, opset)
+            if not route.steps:
+                validate_emitted_attributes(node, route.final)
+            result = self.rewrite(node, opset, route)
+            applied_steps += result.steps
+            yield from result.nodes
 
-def _convert_graph(
-    graph: Graph, applied_steps: list[VersionStep], facts: Facts, output: RewriteOutput, router: Router
-) -> EmittedGraph:
-    output.add_graph(graph)
-    nodes, after = (
-        _convert_nodes(each, applied_steps, facts, output, router)
-        for each in (graph.nodes, graph.nodes_after)
-    )
-    return EmittedGraph(graph, nodes, after)
-
-
-def _convert_nodes(
-    emitted: tuple[Emitted, ...],
-    applied_steps: list[VersionStep],
-    facts: Facts,
-    output: RewriteOutput,
-    router: Router,
-) -> tuple[Emission, ...]:
-    done: list[Emission] = []
-    for node, opset, _ in emitted:
-        route = router.route(node.domain, node.op_type, opset)
-        if not route.steps:
-            validate_emitted_attributes(node, route.final)
-        result = _apply_steps(node, opset, route, facts, output, router)
-        done += result.nodes
-        applied_steps += result.steps
-    return tuple(done)
+    def _run_step(self, step: VersionStep, node: Node) -> list[Emitted]:
+        """Return the nodes that a step emits, last first; one of them is the replacement."""
+        out = Rewriter(
+            self.facts, self.output, step.source, step.target, step.opset, self.router.default_opset
+        )
+        assert step.function is not None
+        try:
+            step.function(node, out)
+        except INVALID_NODE_ERRORS as error:
+            if isinstance(error, UnicodeDecodeError):
+                raise  # reported as an invalid model
+            reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
+            raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY) from error
+        emitted = out.emitted
+        if len(emitted) == 1:
+            return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
+        if not any(each.is_replacement for each in emitted):
+            emitted[-1] = emitted[-1]._replace(is_replacement=True)
+        for each in emitted:
+            self.output.add_emitted(each.node, each.opset)
+        emitted.reverse()
+        return emitted
 
 
 def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:
@@ -146,27 +153,3 @@ def _continues_route(emitted: Emitted, node: Node, step: VersionStep) -> bool:
         and emitted.node.op_type == node.op_type
         and emitted.node.domain == node.domain
     )
-
-
-def _run_step(
-    step: VersionStep, node: Node, facts: Facts, output: RewriteOutput, router: Router
-) -> list[Emitted]:
-    """Return the nodes that a step emits, last first; one of them is the replacement."""
-    out = Rewriter(facts, output, step.source, step.target, step.opset, router.default_opset)
-    assert step.function is not None
-    try:
-        step.function(node, out)
-    except INVALID_NODE_ERRORS as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise  # reported as an invalid model
-        reason = f"it violates an assumption of the step ({type(error).__name__}: {error})"
-        raise CannotConvert(reason, remedy=CHECK_MODEL_REMEDY) from error
-    emitted = out.emitted
-    if len(emitted) == 1:
-        return emitted if emitted[0].is_replacement else [emitted[0]._replace(is_replacement=True)]
-    if not any(each.is_replacement for each in emitted):
-        emitted[-1] = emitted[-1]._replace(is_replacement=True)
-    for each in emitted:
-        output.add_emitted(each.node, each.opset)
-    emitted.reverse()
-    return emitted

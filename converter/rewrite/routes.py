@@ -51,11 +51,7 @@ def router_for(registry: Registry, targets: frozenset[tuple[str, int]]) -> Route
 
 
 class Router:
-    """Routes from any operator and opset to one set of target opsets.
-
-    Attributes:
-        default_opset: target opset of the default domain.
-    """
+    """Routes from any operator and opset to one set of target opsets."""
 
     def __init__(
         self, registry: Registry, table: Mapping[StepKey, Adapter], targets: Mapping[str, int]
@@ -126,11 +122,7 @@ class Router:
 
 
 def _uncompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...]:
-    """Return the versions from `start` to `goal`, as `precompiled_path`, by building the operator's graph.
-
-    Raises:
-        DefinitionError: a step of the operator is invalid.
-    """
+    """Return the versions from `start` to `goal`, as `precompiled_path`, by building the operator's graph."""
     paths = shortest_paths(build_version_graph([operator], adapter_table()))
     versions = (tuple(each.since_version for each in path) for path in paths)
     return next(each for each in versions if (each[0], each[-1]) == (start, goal))
@@ -146,12 +138,7 @@ def _affected_types(steps: tuple[VersionStep, ...]) -> frozenset[str] | None:
 
 
 class CompiledOperator(TypedDict):
-    """Compiled routes of an operator.
-
-    Attributes:
-        versions: versions that the routes were compiled for.
-        paths: versions on each route, by its ends, such as `1 -> 13`.
-    """
+    """Versions of an operator, and the versions on each route, by its ends, such as `1 -> 13`."""
 
     versions: list[int]
     paths: dict[str, list[int]]
@@ -184,11 +171,7 @@ def precompiled_routes() -> CompiledRoutes:
 
 
 def routes_text() -> str:
-    """Return the compiled routes of the project's operators in JSON.
-
-    Raises:
-        DefinitionError: see `compile_routes`.
-    """
+    """Return the compiled routes of the project's operators in JSON."""
     return ROUTES.text("routes", (), lambda: json.dumps(compile_routes(default_registry())))
 
 
@@ -218,8 +201,7 @@ def compile_routes(registry: Registry) -> CompiledRoutes:
 def precompiled_path(operator: Operator, start: int, goal: int) -> tuple[int, ...] | None:
     """Return the versions between two versions of an operator, both included.
 
-    Returns:
-        `None` if the path is missing or was compiled for different versions of the operator.
+    `None` if the path is missing or was compiled for different versions of the operator.
     """
     entry = precompiled_routes()["operators"].get(f"{operator.domain}.{operator.name}")
     if entry is None or entry["versions"] != [each.since_version for each in operator.versions]:

@@ -31,11 +31,6 @@ def validate_node(node: Node, operator: OperatorVersion, older: Sequence[Operato
     A string attribute with a restricted set of values may also have a value of an older version: runtimes
     still accept it, and so do the steps.
 
-    Args:
-        node: the node.
-        operator: its operator version.
-        older: older versions of the operator.
-
     Raises:
         CannotConvert: the node does not match its definition.
         InvalidModel: a name is not UTF-8 text.
@@ -94,10 +89,6 @@ def _holds(value: Any, kind: str) -> bool:
 
 def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
     """Validate the attributes that steps set on a node.
-
-    Args:
-        node: the emitted node.
-        operator: its operator version.
 
     Raises:
         CannotConvert: the operator lacks an attribute, or its type cannot hold the value.

@@ -3,8 +3,8 @@
 Nodes are operator versions and expansions. An expansion such as `ai.onnx.Scale:10` represents the
 operators that express a node of Scale at opset 10, which lacks Scale; its version is an opset.
 
-Edges have a `kind`. The edges of a conversion also have a `step`, with its kind, exactness and the element
-types that it affects:
+Edges have a `kind`. The edges of a conversion also have a `step`, with its kind and the element types
+that it affects:
 
 * from a version to the next one and back;
 * from the last version of a removed operator to its expansion at the opset that removes it;
@@ -74,9 +74,6 @@ def build_version_graph(
 
 def check_expressions(graph: nx.DiGraph[OperatorId]) -> None:
     """Check that every operator that replaces another or is part of a function body exists.
-
-    Args:
-        graph: version graph of all operators of a registry.
 
     Raises:
         DefinitionError: an operator does not exist at the opset at which it is named.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from functools import partial
+from itertools import chain
+from typing import Literal, NamedTuple
 
 from opshift.adapters.core.adapter_table import Adapter, StepKey
 from opshift.adapters.core.function_body import make_body_step
@@ -18,22 +20,10 @@ from opshift.model.operator_ids import OperatorId
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.step_rules import body_problems, is_derivable, refutations, verb_problem
-from opshift.registry.steps import Refuse, StepAction
+from opshift.registry.steps import AnyVerb, Refuse, StepAction
 
 StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 """Kind of step: no change, type check only, verbs or function body, adapter, or refusal."""
-
-Exactness = Literal["exact", "conditional", "per node", "impossible"]
-"""Nodes that a step converts exactly: all; those that its type check, verbs or function body do not refuse;
-those that its adapter decides on (some adapters approximate if the caller allows it); or none."""
-
-_EXACTNESS: Final[Mapping[StepKind, Exactness]] = {
-    "compatible": "exact",
-    "guarded": "conditional",
-    "declared": "conditional",
-    "adapter": "per node",
-    "refused": "impossible",
-}
 
 
 @dataclass(frozen=True)
@@ -62,11 +52,6 @@ class VersionStep:
     affected_element_types: frozenset[str] | None = None
 
     @property
-    def exactness(self) -> Exactness:
-        """Nodes that the step converts exactly."""
-        return _EXACTNESS[self.kind]
-
-    @property
     def target_id(self) -> OperatorId:
         """Target version, or the expansion of an operator that the target opset lacks."""
         return OperatorId(self.source.domain, self.source.name, self.opset)
@@ -83,20 +68,10 @@ def build_steps(operator: Operator, table: Mapping[StepKey, Adapter]) -> Iterato
 
 
 def find_step(operator: Operator, start: int, opset: int, table: Mapping[StepKey, Adapter]) -> VersionStep:
-    """Return the step that converts the version `start` to an opset.
-
-    Raises:
-        DefinitionError: see `build_steps`.
-        StopIteration: the step does not exist.
-    """
-    return _build_step(
-        next(
-            declaration
-            for declaration in _declarations(operator)
-            if (declaration.source.since_version, declaration.opset) == (start, opset)
-        ),
-        table,
-    )
+    """Return the step that converts the version `start` to an opset, see `build_steps`."""
+    ends = (start, opset)
+    found = (each for each in _declarations(operator) if (each.source.since_version, each.opset) == ends)
+    return _build_step(next(found), table)
 
 
 class _StepDeclaration(NamedTuple):
@@ -129,82 +104,57 @@ def _declarations(operator: Operator) -> Iterator[_StepDeclaration]:
 def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter]) -> VersionStep:
     source, target, opset, answer, change = declaration
     pair = StepKey(source.domain, source.name, source.since_version, opset)
+    step = partial(VersionStep, source, target, opset, change=change)
     if answer == "adapter":
         adapter = table.get(pair)
         if adapter is None:
             raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
-        return VersionStep(
-            source, target, opset, "adapter", _with_type_bridge(source, target, adapter), change
-        )
+        # an adapter handles types itself, except for those that the bridge casts
+        return step("adapter", _guard_then(type_bridge(source, target) if target else None, adapter))
     if pair in table:
         raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")
+    if answer is None and target is not None and not is_derivable(source, target):
+        if opset > source.since_version:
+            raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
+        answer = Refuse(refuse="no downgrade is defined for this step")
     if isinstance(answer, Refuse):
-        return VersionStep(source, target, opset, "refused", _refuse_function(answer), change, answer.refuse)
+        return step("refused", _refuse_function(answer), reason=answer.refuse)
+    problem = next(_problems(source, target, answer), None)
+    if problem:
+        raise DefinitionError(f"{pair}: {problem}")
     if answer == "body":
-        return _body_step(source, opset, change, pair)
-    if target is None:
-        return _removal_step(source, opset, answer, change, pair)
-    if answer is None and not is_derivable(source, target):
-        return _undeclared_step(source, target, opset, change, pair)
-    verbs = answer if isinstance(answer, tuple) else ()
-    problems = [
-        *(verb_problem(verb, source, target) for verb in verbs),
-        *_refutation_texts(source, target, verbs),
-    ]
-    first = next((reason for reason in problems if reason), None)
-    if first:
-        raise DefinitionError(f"{pair}: {first}")
-    guard = type_guard(source, target)
-    if not verbs:
-        kind: StepKind = "guarded" if guard else "compatible"
-        affected = frozenset(_lost_elements(source, target))
-        return VersionStep(
-            source, target, opset, kind, _guard_only(guard), change, affected_element_types=affected
-        )
-    return VersionStep(
-        source, target, opset, "declared", _guard_then(guard, make_verbs_step(verbs, source, target)), change
-    )
+        return step("declared", make_body_step(source))
+    return _verbs_step(step, source, target, answer if isinstance(answer, tuple) else ())
 
 
-def _lost_elements(source: OperatorVersion, target: OperatorVersion) -> Iterator[str]:
-    for types in lost_types(source, target).values():
-        for each in types:
-            yield from element_names(each)
-
-
-def _refutation_texts(
-    source: OperatorVersion, target: OperatorVersion, verbs: tuple[object, ...]
+def _problems(
+    source: OperatorVersion, target: OperatorVersion | None, answer: StepAction | Literal["body"] | None
 ) -> Iterator[str]:
-    for refutation in refutations(source, target, verbs):  # type: ignore[arg-type]  # verbs are AnyVerb
-        yield f"{refutation.rule}: {refutation.reason}"
+    verbs = answer if isinstance(answer, tuple) else ()
+    if answer == "body":
+        yield from (each.reason for each in body_problems(source))
+    elif target is not None:
+        yield from filter(None, (verb_problem(verb, source, target) for verb in verbs))
+        yield from (f"{each.rule}: {each.reason}" for each in refutations(source, target, verbs))
+    elif not isinstance(answer, tuple):
+        yield "an operator that the target lacks needs an adapter, verbs or a refusal"
 
 
-def _body_step(source: OperatorVersion, opset: int, change: str, pair: StepKey) -> VersionStep:
-    violation = next(body_problems(source), None)
-    if violation is not None:
-        raise DefinitionError(f"{pair}: {violation.reason}")
-    return VersionStep(source, None, opset, "declared", make_body_step(source), change)
-
-
-def _removal_step(
-    source: OperatorVersion, opset: int, answer: StepAction | None, change: str, pair: StepKey
+def _verbs_step(
+    step: Callable[..., VersionStep],
+    source: OperatorVersion,
+    target: OperatorVersion | None,
+    verbs: tuple[AnyVerb, ...],
 ) -> VersionStep:
-    if not isinstance(answer, tuple):
-        raise DefinitionError(
-            f"{pair}: an operator that the target lacks needs an adapter, verbs or a refusal"
-        )
-    return VersionStep(source, None, opset, "declared", make_verbs_step(answer, source, None), change)
-
-
-def _undeclared_step(
-    source: OperatorVersion, target: OperatorVersion, opset: int, change: str, pair: StepKey
-) -> VersionStep:
-    if opset > source.since_version:
-        raise DefinitionError(f"{pair}: the definition does not declare how to upgrade")
-    reason = "no downgrade is defined for this step"
-    return VersionStep(
-        source, target, opset, "refused", _refuse_function(Refuse(refuse=reason)), change, reason
-    )
+    guard = type_guard(source, target) if target else None
+    if verbs or target is None:
+        return step("declared", _guard_then(guard, make_verbs_step(verbs, source, target)))
+    lost = chain.from_iterable(lost_types(source, target).values())
+    affected = frozenset(chain.from_iterable(map(element_names, lost)))
+    if guard is None:
+        return step("compatible", None, affected_element_types=affected)
+    keep = _guard_then(guard, lambda node, out: out.replace(node))
+    return step("guarded", keep, affected_element_types=affected)
 
 
 def _refuse_function(answer: Refuse) -> StepFunction:
@@ -212,17 +162,6 @@ def _refuse_function(answer: Refuse) -> StepFunction:
         raise CannotConvert(answer.refuse, remedy=answer.remedy)
 
     return refuse
-
-
-def _with_type_bridge(
-    source: OperatorVersion, target: OperatorVersion | None, rewrite: StepFunction
-) -> StepFunction:
-    """Run the type bridge before an adapter, which otherwise handles types itself."""
-    return rewrite if target is None else _guard_then(type_bridge(source, target), rewrite)
-
-
-def _guard_only(guard: TypeGuard | None) -> StepFunction | None:
-    return _guard_then(guard, lambda node, out: out.replace(node)) if guard else None
 
 
 def _guard_then(guard: TypeGuard | None, rewrite: StepFunction) -> StepFunction:

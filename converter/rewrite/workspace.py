@@ -61,10 +61,6 @@ class Workspace:
     """Names, constants and allowances that the steps of one graph's nodes request.
 
     Values that steps create become available to inference: the next step may query them.
-
-    Attributes:
-        scope: facts about the graph or function.
-        allowances: inexact conversions that the caller allows.
     """
 
     def __init__(self, scope: Scope, names: FreshNames, allowances: Allowances) -> None:

@@ -11,11 +11,16 @@ from functools import lru_cache
 from itertools import starmap
 from typing import Any
 
-from opshift.converter.rewrite.result import NodeRewrite
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import Workspace
-from opshift.converter.rewrite_cache.cached_rewrite import CachedRewrite, CacheHit, Question, ValueNames
+from opshift.converter.rewrite_cache.cached_rewrite import (
+    CachedRewrite,
+    CacheHit,
+    NodeRewrite,
+    Question,
+    ValueNames,
+)
 from opshift.model.graphs import NodeRecord
 from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Graph, Node, Tensor
@@ -31,13 +36,7 @@ MAX_SHARED_KEYS = 512
 
 
 class SharedRewrites:
-    """Rewrites that all models on the same routes share.
-
-    Attributes:
-        rewrites: first rewrite of each node key, by opset of the node.
-        has_plain_attributes: whether the attributes of an operator are cheap to compare, by domain, op_type
-            and opset.
-    """
+    """First rewrite of each node key, and operators with attributes cheap to compare, for all models."""
 
     def __init__(self) -> None:
         self.rewrites: dict[tuple[int, NodeKey], CachedRewrite] = {}
@@ -71,12 +70,7 @@ class RewriteCache:
         self._has_plain_nodes = workspace.scope.has_plain_nodes
 
     def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
-        """Return the cached rewrite of a node, or rewrite it and cache the result.
-
-        Args:
-            line: record of the node.
-            proto: NodeProto of the node.
-            source: opset that the node is written for.
+        """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
 
         Raises:
             CannotConvert: the node is invalid, or a step refuses it.
@@ -136,11 +130,8 @@ class RewriteCache:
 class FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
-    Attributes:
-        fresh_names: fresh names that the steps requested, each with its hint.
-        constants: constants that the steps added, by name.
-        is_complete: whether the rewrite depends only on recorded facts about the node's inputs and outputs,
-            so that it can be cached.
+    `fresh_names` maps the fresh names that the steps requested to hints. A rewrite can be cached if
+    `is_complete`: it depends only on recorded facts about the node's inputs and outputs.
     """
 
     def __init__(self, workspace: Workspace, names: tuple[str, ...]) -> None:

@@ -25,12 +25,9 @@ EMPTY_NODE: Final = Node("", (), (), {})
 class NodeTemplate(NamedTuple):
     """Serialized node template with the value names left open.
 
-    Attributes:
-        emission: the node; its attributes are copies that do not keep a model alive.
-        inputs, outputs: selectors of its names from all names of the rewrite.
-        cleared_fields: fields to clear in the NodeProto that it overwrites.
-        payload: changed fields, serialized.
-        new_inputs, new_outputs: selectors of the names to append to the names that remain.
+    The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
+    fields, and `cleared_fields` names those to clear in the NodeProto that it overwrites. `new_inputs` and
+    `new_outputs` select the names to append to the names that remain.
     """
 
     emission: Emission
@@ -43,13 +40,9 @@ class NodeTemplate(NamedTuple):
 
     @classmethod
     def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> NodeTemplate:
-        """Return the template of a node that overwrites a node of the model, or that is added next to it.
+        """Return the template of a node that overwrites the original, if it is the main one, or is added.
 
-        Args:
-            written: the node.
-            original: the node that is rewritten.
-            is_main: whether the node overwrites the original.
-            places: positions of all names of the rewrite.
+        `places` has the positions of all names of the rewrite.
         """
         copy = original.copy_proto()
         old, old_attributes = (original, serialized_attributes(copy)) if is_main else (EMPTY_NODE, ())
@@ -118,10 +111,8 @@ MAX_SHARED_ELEMENTS = 1024
 class Question(NamedTuple):
     """Query of a step about an input or output of its node, with the answer.
 
-    Attributes:
-        question: name of the method of `Facts`.
-        position: position of the value among the inputs and outputs of the node.
-        answer: answer for the node that was rewritten first.
+    `question` is the name of a method of `Facts`, and `position` that of the value among the inputs and
+    outputs.
     """
 
     question: str
@@ -130,19 +121,7 @@ class Question(NamedTuple):
 
 
 class CachedRewrite:
-    """Rewrite of a node, with value names left open; it does not keep a model alive.
-
-    Attributes:
-        questions: queries of its steps.
-        name_hints: hints for the fresh names that its steps requested.
-        constants: constants that its steps added, each with its key.
-        operator: operator version of the node.
-        steps: steps that rewrote it.
-        templates: templates of the nodes that replace it.
-        operators: operator versions of these nodes.
-        replacement_index: position of the replacement among these nodes.
-        is_unchanged: whether the node does not change.
-    """
+    """Rewrite of a node, with value names left open; it does not keep a model alive."""
 
     def __init__(
         self,
@@ -185,21 +164,12 @@ class CachedRewrite:
 
 
 class CacheHit:
-    """Rewrite of a node that matches a cached rewrite; it is written from templates.
-
-    Attributes:
-        operator, steps, operators, replacement_index, is_unchanged: see `NodeRewrite`.
-    """
+    """Rewrite of a node that matches a cached rewrite; it is written from templates."""
 
     __slots__ = ("_cached", "_names", "is_unchanged", "operator", "operators", "replacement_index", "steps")
 
     def __init__(self, cached: CachedRewrite, names: ValueNames) -> None:
-        """Fill the templates of a cached rewrite.
-
-        Args:
-            cached: the cached rewrite.
-            names: names of the node, then fresh names, names of constants, and the empty name.
-        """
+        """Fill in the names of the node, then fresh names, names of constants, and the empty name."""
         self._cached = cached
         self._names = names
         self.operator = cached.operator
@@ -217,6 +187,9 @@ class CacheHit:
         """Write the nodes that replace it."""
         for template, proto in zip(self._cached.templates, protos, strict=True):
             template.fill(proto, self._names)
+
+
+NodeRewrite = ComputedRewrite | CacheHit
 
 
 def _is_same(answer: object, other: object) -> bool:

@@ -84,13 +84,9 @@ def convert_file(
 
 @dataclass(frozen=True)
 class WrittenFile:
-    """Converted model in a temporary file.
+    """Converted model in the temporary file `path`, with the locations of its external data files.
 
-    Attributes:
-        path: the temporary file.
-        report: the report of the conversion.
-        sizes: sizes of the model file before and after, in bytes.
-        external: the external data files of the model, relative to its folder.
+    `sizes` contains the size of the model file before and after, in bytes.
     """
 
     path: Path

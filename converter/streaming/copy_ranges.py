@@ -30,12 +30,7 @@ CopyFunction = Callable[[int, int, int, int], None]
 
 
 def write_pieces(pieces: Iterable[Piece], source: SourceFile, target: int) -> None:
-    """Append pieces to a file.
-
-    Args:
-        pieces: bytes, and ranges of `source`.
-        source: the file that the ranges refer to.
-        target: descriptor of the file to write.
+    """Append bytes, and ranges of `source`, to the file with the descriptor `target`.
 
     Raises:
         InvalidModel: the source file ends too early, or cannot be read.
@@ -60,12 +55,9 @@ def write_pieces(pieces: Iterable[Piece], source: SourceFile, target: int) -> No
 def copy_range(source: SourceFile, part: Range, target: int) -> None:
     """Append a range of one file to another: by `copy_file_range`, else `sendfile`, else through memory.
 
-    On failure, the next method continues; the last one raises its error. The kernel copies whole pages: if
-    the range has different page offsets in the two files, copying through memory is faster.
-
-    Raises:
-        InvalidModel: the source file ends too early, or cannot be read.
-        OSError: the target cannot be written, for example because the disk is full.
+    On failure, the next method continues; the last one raises its error, as `write_pieces` does. The kernel
+    copies whole pages: if the range has different page offsets in the two files, copying through memory is
+    faster.
     """
     shift = _position(target) - part.start
     for copy in KERNEL_COPIES if shift % PAGE_SIZE == 0 else ():

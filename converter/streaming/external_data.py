@@ -34,9 +34,7 @@ LOCATION_KEY = re.compile(rb"location")
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """Return the external data files of a serialized model, with the least size of each in bytes.
 
-    Args:
-        message: the serialized ModelProto.
-        place: the model's file, for messages.
+    `place` is the model's file, for messages.
 
     Raises:
         InvalidModel: a location is outside the model's folder, or an offset or length is not a number.
@@ -106,11 +104,7 @@ def _parse_number(text: str, key: str, place: str) -> int | None:
 
 
 def require_external_files(files: Mapping[str, int], folder: Path) -> None:
-    """Check that external data files exist, are long enough, and are in the model's folder.
-
-    Args:
-        files: least size of each file in bytes, by location.
-        folder: the model's folder.
+    """Check that the external data files are regular files in the folder of the model and long enough.
 
     Raises:
         InvalidModel: a file does not meet a condition.
@@ -140,11 +134,7 @@ def _require_file(path: Path, resolved: Path, least: int) -> None:
 
 
 def require_not_overwritten(files: Iterable[str], source: Path, place: Path) -> None:
-    """Check that the output file is not one of the external data files.
-
-    Raises:
-        UsageError: the output would overwrite weights of the input.
-    """
+    """Raise UsageError if the output file is one of the external data files."""
     for location in files:
         path = source / location
         if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
@@ -158,12 +148,7 @@ def files_to_transfer(
 ) -> list[str]:
     """Return the external data files that have to be copied or linked to the output's folder.
 
-    Args:
-        files: locations, relative to both folders.
-        source: the folder of the input model.
-        target: the folder of the output model.
-        place: the output file.
-        force: whether existing files may be replaced.
+    `place` is the output file. Existing files may be replaced with `force`.
 
     Raises:
         UsageError: a different file has the name of an external data file.
@@ -203,14 +188,7 @@ def _has_to_be_transferred(old: Path, new: Path, target: Path, place: Path, forc
 def transfer_files(
     locations: Iterable[str], source: Path, target: Path, how: ExternalHandling, files: AtomicFiles
 ) -> None:
-    """Copy or link external data files to another folder.
-
-    Args:
-        locations: the files, relative to both folders.
-        source: the folder of the input model.
-        target: the folder of the output model.
-        how: `"copy"` or `"link"`.
-        files: the files that replace their destinations together.
+    """Copy or link external data files to another folder; `files` replaces their destinations together.
 
     Raises:
         CannotWrite: a file cannot be written.

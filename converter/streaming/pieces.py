@@ -31,11 +31,7 @@ def total_size(pieces: Sequence[Piece]) -> int:
 def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: ReplaceTensor) -> list[Piece]:
     """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
 
-    Args:
-        data: the message.
-        name: name of its type, such as `ModelProto`.
-        marks: the marked positions, in ascending order.
-        change: the replacement of a tensor.
+    `name` is that of the message type, such as `ModelProto`, and the marks are in ascending order.
 
     Raises:
         InvalidModel: the data is not a message.

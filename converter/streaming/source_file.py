@@ -16,12 +16,7 @@ class SourceFile:
     """Open input file.
 
     The file is read and not mapped into memory: if another process truncates a mapped file, the next access
-    kills this process.
-
-    Attributes:
-        path: the path.
-        file: the descriptor.
-        size: the size in bytes when the file was opened.
+    kills this process. `file` is the descriptor, and `size` the size in bytes when the file was opened.
     """
 
     def __init__(self, path: Path) -> None:
@@ -43,11 +38,7 @@ class SourceFile:
         os.close(self.file)
 
     def read(self, start: int, end: int) -> bytes:
-        """Return the bytes between two positions.
-
-        Raises:
-            InvalidModel: the file ends earlier, or cannot be read.
-        """
+        """Return the bytes between two positions, or raise InvalidModel if the file lacks them."""
         base, cached = self._last
         if base <= start and end <= base + len(cached):
             return cached[start - base : end - base]
@@ -70,11 +61,7 @@ class SourceFile:
         return found
 
     def require_unchanged(self) -> None:
-        """Check that the file was not modified after it was opened.
-
-        Raises:
-            InvalidModel: the size or modification time differs.
-        """
+        """Raise InvalidModel if the size or modification time changed after the file was opened."""
         if self._state() != (self.size, self._changed):
             raise self._changed_meanwhile("changed while it was read")
 

@@ -150,9 +150,7 @@ class PayloadExtractor:
 
     Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
     fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
-
-    Attributes:
-        payloads: the extracted payloads. A placeholder is the key followed by an index into this list.
+    A placeholder is the key followed by an index into `payloads`.
     """
 
     def __init__(self, read: ReadBytes, key: bytes, least: int) -> None:
@@ -164,11 +162,7 @@ class PayloadExtractor:
     def message(self, start: int, end: int, name: str = MODEL, depth: int = 0) -> list[bytes] | None:
         """Return the message between two positions with placeholders, or `None` if it stays unchanged.
 
-        Args:
-            start: position of its first byte.
-            end: position after its last byte.
-            name: name of the message type.
-            depth: nesting depth of the message.
+        `name` is that of the message type.
 
         Raises:
             InvalidModel: the message is truncated or malformed.

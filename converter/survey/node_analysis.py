@@ -23,13 +23,7 @@ Imports = frozenset[tuple[str, int]]
 
 
 class NodeAnalysis:
-    """Statuses of a model's operators, collected while its nodes are surveyed.
-
-    Attributes:
-        operators: domain and op_type of every node.
-        unresolved: errors of unknown operators, by domain, op_type and opset; the look-up is slow.
-        calls: function calls in the graph or function that is being surveyed.
-    """
+    """Statuses of a model's operators, collected while its nodes are surveyed."""
 
     def __init__(
         self,

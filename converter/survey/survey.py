@@ -47,13 +47,8 @@ def survey(
 ) -> ContainerSurvey:
     """Survey a graph or function and all nested subgraphs.
 
-    Args:
-        scope: scope of the graph or function.
-        path: its label for messages.
-        look: function that classifies a node.
-        depth: number of enclosing graphs.
-        keeps_lines: keep all node records, for later inference; if no fact will be queried, memory matters
-            more.
+    `path` is its label for messages, and `depth` the number of enclosing graphs. All node records are kept
+    for later inference with `keeps_lines`; if no fact will be queried, memory matters more.
 
     Raises:
         InvalidModel: a value is read before it is produced, or produced twice, or graphs are nested too

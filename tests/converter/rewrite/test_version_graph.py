@@ -92,20 +92,20 @@ def test_connects_a_function_with_the_operators_of_its_body() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "exactness", "element_types"),
+    ("source", "target", "kind", "element_types"),
     [
-        ("Reshape:5", "Reshape:13", "exact", frozenset()),
-        ("Relu:13", "Relu:6", "conditional", frozenset({"bfloat16"})),
-        ("Softmax:1", "Softmax:11", "exact", frozenset()),
-        ("Softmax:11", "Softmax:13", "per node", None),
-        ("ATen:1", "ATen:10", "impossible", None),
+        ("Reshape:5", "Reshape:13", "compatible", frozenset()),
+        ("Relu:13", "Relu:6", "guarded", frozenset({"bfloat16"})),
+        ("Softmax:1", "Softmax:11", "compatible", frozenset()),
+        ("Softmax:11", "Softmax:13", "adapter", None),
+        ("ATen:1", "ATen:10", "refused", None),
     ],
 )
-def test_steps_have_an_exactness_and_element_types(
-    source: str, target: str, exactness: str, element_types: frozenset[str] | None
+def test_steps_have_a_kind_and_element_types(
+    source: str, target: str, kind: str, element_types: frozenset[str] | None
 ) -> None:
     step: VersionStep = GRAPH.edges[OperatorId.parse(source), OperatorId.parse(target)]["step"]
-    assert (step.exactness, step.affected_element_types) == (exactness, element_types)
+    assert (step.kind, step.affected_element_types) == (kind, element_types)
 
 
 def test_paths_follow_steps_only() -> None:

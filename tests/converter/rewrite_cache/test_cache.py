@@ -10,12 +10,12 @@ from onnx import NodeProto, helper
 from support.running import build
 
 from opshift.converter.options import Allowances
-from opshift.converter.rewrite.result import NodeRewrite
 from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import LazyAdapterTable, Router
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache import cache as module
 from opshift.converter.rewrite_cache.cache import RewriteCache
+from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.inference.scope import Scope
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, opset_imports

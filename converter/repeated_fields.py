@@ -1,0 +1,30 @@
+"""Reordering and deletion of messages in repeated fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from opshift.model.messages import Message
+
+if TYPE_CHECKING:
+    from opshift.model.messages import Repeated
+
+Item = TypeVar("Item", bound=Message)
+
+
+def sort_by_keys(field: Repeated[Item], keys: Iterable[int]) -> None:
+    """Sort a repeated field by one key per message; messages with equal keys keep their order."""
+    # A repeated field can neither insert nor take a list of keys. upb calls the key function once per
+    # message, in the order of the field, so an iterator delivers the keys.
+    ordered = iter(keys)
+    field.sort(key=lambda _: next(ordered))
+
+
+def remove_messages(field: Repeated[Item], is_removed: Sequence[bool]) -> None:
+    """Remove the messages for which `is_removed` is true, in linear time; the others keep their order."""
+    count = sum(is_removed)
+    if count:
+        # deleting single messages is quadratic; a stable sort moves them to the end, to delete them at once
+        sort_by_keys(field, is_removed)
+        del field[-count:]
