@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.findings import ProposalProblem
+from opshift.proposals.content.folder import OPERATOR, PROPOSAL, ProposalFolder
 from opshift.proposals.content.models import INTRODUCING_KINDS, Proposal
 from opshift.registry.errors import DefinitionError
-from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.models import Deprecation, Operator, OperatorVersion, Removal
 from opshift.registry.registry import Registry
 
 
@@ -19,6 +21,11 @@ class InvalidFile(NamedTuple):
     folder: ProposalFolder
     name: str
     error: DefinitionError
+
+    def problems_in(self, name: str) -> Iterator[ProposalProblem]:
+        """Yield the problem of the file if it has this name."""
+        if self.name == name:
+            yield ProposalProblem(self.error.reason, self.error.place, self.error.remedy)
 
 
 @dataclass(frozen=True)
@@ -33,6 +40,19 @@ class Draft:
     def adds_operator(self) -> bool:
         """Whether the proposal adds an operator to its domain."""
         return self.proposal.kind in INTRODUCING_KINDS
+
+    @property
+    def is_preview(self) -> bool:
+        """Whether the operator belongs to a preview domain, whose operators are experimental."""
+        return "preview" in self.proposal.operator.domain.split(".")
+
+    def at_file(self, reason: str, name: str, remedy: str = "") -> ProposalProblem:
+        """Return a problem with a whole file."""
+        return ProposalProblem(reason, self.folder.place(name), remedy)
+
+    def at_answer(self, reason: str, *keys: int | str) -> ProposalProblem:
+        """Return a problem at the path `keys` in `proposal.yaml`."""
+        return ProposalProblem(reason, self.folder.place(PROPOSAL, *keys))
 
 
 @dataclass(frozen=True)
@@ -71,3 +91,23 @@ class DefinedDraft(Draft):
     def staged(self) -> Registry:
         """The registry with the proposed operator added."""
         return self.registry.with_operator(self.operator)
+
+    @property
+    def adds_version(self) -> bool:
+        """Whether the last version follows another one and is not published yet."""
+        published = self.published.versions if self.published else ()
+        is_known = any(each.since_version == self.version.since_version for each in published)
+        return self.previous is not None and not is_known
+
+    @property
+    def retirement(self) -> Deprecation | Removal | None:
+        """The removal or deprecation of the operator, if it is proposed."""
+        return self.version.removal or self.version.deprecation
+
+    def at_definition(self, reason: str, *keys: int | str) -> ProposalProblem:
+        """Return a problem at the path `keys` in `operator.yaml`."""
+        return ProposalProblem(reason, self.folder.place(OPERATOR, *keys))
+
+    def at_version(self, reason: str, *keys: int | str) -> ProposalProblem:
+        """Return a problem at the path `keys` in the proposed version."""
+        return self.at_definition(reason, "versions", self.position, *keys)

@@ -1,25 +1,26 @@
-"""Findings of a proposal check."""
+"""Problems and findings of a proposal check, and its errors."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from opshift.checker.findings import Level
 from opshift.model.errors import OpshiftError, Place
 
 
+class ProposalProblem(NamedTuple):
+    """Violation of a rule, before it becomes a finding; a remedy replaces that of the rule."""
+
+    reason: str
+    place: Place
+    remedy: str = ""
+
+
 @dataclass(frozen=True)
 class ProposalFinding:
-    """Violation of a rule in a proposal.
-
-    Attributes:
-        rule: id of the rule, such as `body.agrees`.
-        level: severity.
-        place: file in the proposal's folder, and the line.
-        reason: description of the problem in one sentence.
-        remedy: how to fix it.
-    """
+    """Violation of the rule with the id `rule`, such as `body.agrees`, at a line of a proposal's file."""
 
     rule: str
     level: Level
@@ -39,19 +40,12 @@ class ProposalFinding:
         }
 
 
-__all__ = ["Level", "ProposalFinding"]
-
-
 class InvalidProposal(OpshiftError):
     """Folder without a proposal, or a file of a proposal that cannot be read or executed."""
 
 
 class NotAcceptable(OpshiftError):
-    """Proposal with unresolved errors, which cannot be accepted.
-
-    Attributes:
-        findings: errors to resolve.
-    """
+    """Proposal that cannot be accepted until the errors in `findings` are resolved."""
 
     def __init__(self, reason: str, findings: Sequence[ProposalFinding], *, remedy: str = "") -> None:
         self.findings = tuple(findings)

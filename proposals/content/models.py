@@ -116,15 +116,15 @@ class ExampleFile(Frozen):
 _PYTHON_TYPES: dict[str, tuple[type, ...]] = {"FLOAT": (int, float), "INT": (int,), "STRING": (str,)}
 
 
-def matches_attribute_type(value: Any, declared: Attribute) -> bool:
-    """Return whether a value has the type of an attribute.
+def attribute_value_problem(name: str, value: object, declared: Attribute) -> str | None:
+    """Return why a value does not have the type of an attribute, or `None`.
 
     Only numbers, strings and lists of them can: graphs and tensors cannot be written in these files.
     """
-    is_list = declared.type.endswith("S")
-    if isinstance(value, list | tuple) != is_list:
-        return False
+    listed = value if isinstance(value, list | tuple) else (value,)
     allowed = _PYTHON_TYPES.get(declared.type.removesuffix("S"), ())
-    listed = value if is_list else (value,)
     # bool is a subclass of int in Python, but not an ONNX attribute type.
-    return all(isinstance(each, allowed) and not isinstance(each, bool) for each in listed)
+    has_type = all(isinstance(each, allowed) and not isinstance(each, bool) for each in listed)
+    if has_type and isinstance(value, list | tuple) == declared.type.endswith("S"):
+        return None
+    return f"expected a value of type {declared.type} for {name!r}, got {value!r}"

@@ -13,8 +13,8 @@ from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.errors import OpshiftError
 from opshift.proposals.content.draft import DefinedDraft
-from opshift.proposals.content.findings import InvalidProposal
-from opshift.proposals.content.folder import ADAPTERS, REFERENCE
+from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
+from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE
 from opshift.proposals.content.models import Example
 from opshift.proposals.evidence.cases import BadValue, Case, case_of_example, cases_in_other_types
 from opshift.proposals.evidence.conversions import StepComparison, convert_and_run, run_published_version
@@ -181,14 +181,16 @@ def numpy_function(name: str) -> Callable[..., Any] | None:
 
 @dataclass(frozen=True)
 class Evaluated(DefinedDraft):
-    """Proposal with its evidence.
-
-    Its adapters are registered while the rules are evaluated.
-
-    Attributes:
-        evidence: results of running the reference, the body, the shape rule and the steps.
-        adapters_error: error that prevents loading the adapters, or `None`.
-    """
+    """Proposal with its evidence. Its adapters are registered while the rules are evaluated."""
 
     evidence: Evidence
     adapters_error: InvalidProposal | None
+    """Error that prevents loading the adapters, or `None`."""
+
+    def at_examples(self, reason: str, *position: int) -> ProposalProblem:
+        """Return a problem of the example at a position, or of all examples."""
+        return ProposalProblem(reason, self.folder.place(EXAMPLES, "examples", *position))
+
+    def at_case(self, case: Case, reason: str) -> ProposalProblem:
+        """Return a problem of a case."""
+        return self.at_examples(f"{case.name}: {reason}", case.position)

@@ -9,206 +9,149 @@ from opshift.checker.findings import Level
 from opshift.model.element_types import element_names
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
-from opshift.proposals.rules.rule_table import ProposalProblem, format_problems, rule
+from opshift.proposals.rules.rule_table import ADDING, CONTRIBUTING, IR, Problems, rule
 from opshift.registry.ir_versions import ir_versions
+from opshift.registry.models import Parameter
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 from opshift.registry.yaml_files import load_yaml
 
-ADDING = "ONNX, Adding New Operator"
-
-IR = "ONNX, IR specification"
-
 _CAMEL_CASE = re.compile(r"([A-Z][A-Za-z0-9]*)")
-
 _DOMAIN = re.compile(r"[a-z][a-z0-9]*(\.[a-z][a-z0-9_]*)+")
-
 _SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
-
 _PARAMETER = re.compile(r"[A-Z][0-9]?|[a-z][a-z0-9]+(_[a-z0-9]+)*")
 
 MIN_DESCRIPTION_LENGTH = 20
 """Number of characters below which a description counts as missing."""
 
 
-@rule(
-    "operator.format",
-    Level.ERROR,
-    source="CONTRIBUTING.md, Add an operator version",
-    remedy="follow opsets/schema.json",
-)
-def check_operator_format(file: InvalidFile) -> Iterator[ProposalProblem]:
+@rule("operator.format", source=CONTRIBUTING, remedy="follow opsets/schema.json")
+def check_operator_format(file: InvalidFile) -> Problems:
     """`operator.yaml` is a definition in the format of the registry.
 
     On acceptance its text is copied to the tree.
     """
-    yield from format_problems(file, OPERATOR)
+    return file.problems_in(OPERATOR)
 
 
-@rule("operator.name", Level.ERROR, source=IR, remedy="choose a unique name in CamelCase")
-def check_operator_name(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("operator.name", source=IR, remedy="choose a unique name in CamelCase")
+def check_operator_name(draft: DefinedDraft) -> Problems:
     """The name is CamelCase, and unique in the domain regardless of case.
 
     Some file systems do not distinguish names that differ in case only, and people confuse them.
     """
     name = draft.operator.name
     if not _CAMEL_CASE.fullmatch(name):
-        yield ProposalProblem(f"{name!r} is not CamelCase", OPERATOR, ("name",))
+        yield draft.at_definition(f"{name!r} is not CamelCase", "name")
     for other in draft.registry.names(draft.operator.domain):
         if other != name and other.lower() == name.lower():
-            yield ProposalProblem(
-                f"{name} differs from the existing {other} only in case", OPERATOR, ("name",)
-            )
+            yield draft.at_definition(f"{name} differs from the existing {other} only in case", "name")
 
 
-@rule(
-    "operator.domain",
-    Level.ERROR,
-    source=IR,
-    remedy="reverse a domain name that you own, such as com.example",
-)
-def check_operator_domain(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("operator.domain", source=IR, remedy="reverse a domain name that you own, such as com.example")
+def check_operator_domain(draft: DefinedDraft) -> Problems:
     """The domain is a reversed DNS name.
 
     DNS names have one owner, so two parties never choose the same domain.
     """
-    if not _DOMAIN.fullmatch(draft.operator.domain):
-        yield ProposalProblem(
-            f"domain {draft.operator.domain!r} is not a reversed DNS name", OPERATOR, ("domain",)
-        )
+    domain = draft.operator.domain
+    if not _DOMAIN.fullmatch(domain):
+        yield draft.at_definition(f"domain {domain!r} is not a reversed DNS name", "domain")
 
 
-@rule("operator.taken", Level.ERROR, source=IR, remedy="choose another name, or propose an update")
-def check_operator_taken(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("operator.taken", source=IR, remedy="choose another name, or propose an update")
+def check_operator_taken(draft: DefinedDraft) -> Problems:
     """A new operator has a name that is not yet used in its domain.
 
     A name denotes one operator through all its versions.
     """
+    operator = draft.operator
     if draft.adds_operator and draft.published is not None:
-        yield ProposalProblem(
-            f"{draft.operator.domain} already has an operator {draft.operator.name}", OPERATOR, ("name",)
-        )
+        yield draft.at_definition(f"{operator.domain} already has an operator {operator.name}", "name")
 
 
-@rule(
-    "operator.description",
-    Level.ERROR,
-    source=ADDING,
-    remedy="describe in `description` what the operator computes",
-)
-def check_operator_description(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("operator.description", source=ADDING, remedy="describe in `description` what the operator computes")
+def check_operator_description(draft: DefinedDraft) -> Problems:
     """The operator has a description.
 
     It is the documentation for users.
     """
     if len(draft.version.description.strip()) < MIN_DESCRIPTION_LENGTH:
-        yield ProposalProblem(
-            f"the description has fewer than {MIN_DESCRIPTION_LENGTH} characters", OPERATOR, ("description",)
-        )
+        reason = f"the description has fewer than {MIN_DESCRIPTION_LENGTH} characters"
+        yield draft.at_definition(reason, "description")
 
 
 @rule("naming.attribute", Level.WARNING, source=ADDING, remedy="rename it in lower_snake_case")
-def check_naming_attribute(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_naming_attribute(draft: DefinedDraft) -> Problems:
     """Attributes are named in lower_snake_case."""
     for name in draft.version.attributes:
         if not _SNAKE_CASE.fullmatch(name):
-            yield ProposalProblem(
-                f"the attribute {name!r} is not lower_snake_case",
-                OPERATOR,
-                _version_keys(draft, "attributes", name),
-            )
+            yield draft.at_version(f"the attribute {name!r} is not lower_snake_case", "attributes", name)
 
 
 @rule(
-    "naming.parameter",
-    Level.WARNING,
-    source=ADDING,
-    remedy="use a capital letter such as X, or lower_snake_case",
+    "naming.parameter", Level.WARNING, source=ADDING, remedy="use a capital letter such as X, or lower_snake_case"
 )
-def check_naming_parameter(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_naming_parameter(draft: DefinedDraft) -> Problems:
     """Inputs and outputs are named with a single capital letter or in lower_snake_case."""
-    for side in ("inputs", "outputs"):
-        for position, formal in enumerate(getattr(draft.version, side)):
-            if not _PARAMETER.fullmatch(formal.name):
-                yield ProposalProblem(
-                    f"{formal.name!r} is neither a capital letter nor in lower_snake_case",
-                    OPERATOR,
-                    _version_keys(draft, side, position),
-                )
+    for side, position, formal in _parameters(draft):
+        if not _PARAMETER.fullmatch(formal.name):
+            reason = f"{formal.name!r} is neither a capital letter nor in lower_snake_case"
+            yield draft.at_version(reason, side, position)
 
 
 @rule("naming.bias", Level.WARNING, source=ADDING, remedy="name a bias B and a weight W")
-def check_naming_bias(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_naming_bias(draft: DefinedDraft) -> Problems:
     """A bias is named B, and a weight W."""
     for position, formal in enumerate(draft.version.inputs):
         if formal.name in ("bias", "weight", "weights"):
-            yield ProposalProblem(
-                f"an input is named {formal.name!r}", OPERATOR, _version_keys(draft, "inputs", position)
-            )
+            yield draft.at_version(f"an input is named {formal.name!r}", "inputs", position)
 
 
 @rule("naming.axis", Level.WARNING, source=ADDING, remedy="name a single axis `axis`, and a list `axes`")
-def check_naming_axis(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_naming_axis(draft: DefinedDraft) -> Problems:
     """`axis` is an integer, `axes` is a list of integers."""
-    for name, each in draft.version.attributes.items():
-        if (name == "axis" and each.type == "INTS") or (name == "axes" and each.type == "INT"):
-            keys = _version_keys(draft, "attributes", name)
-            yield ProposalProblem(
-                f"{name!r} is {'a list' if each.type == 'INTS' else 'a single integer'}", OPERATOR, keys
-            )
+    for name, kind, description in (("axis", "INTS", "a list"), ("axes", "INT", "a single integer")):
+        attribute = draft.version.attributes.get(name)
+        if attribute is not None and attribute.type == kind:
+            yield draft.at_version(f"{name!r} is {description}", "attributes", name)
 
 
 @rule(
-    "operator.attributes",
-    Level.WARNING,
-    source=ADDING,
-    remedy="make it an attribute, unless models compute the value",
+    "operator.attributes", Level.WARNING, source=ADDING, remedy="make it an attribute, unless models compute the value"
 )
-def check_operator_attributes(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_operator_attributes(draft: DefinedDraft) -> Problems:
     """Values that are constant in models are attributes.
 
     Runtimes can specialize for attributes when they load a model, but not for inputs.
     """
     for position, formal in enumerate(draft.version.inputs if draft.proposal.kind != "update" else ()):
         if formal.name in ("axis", "axes", "k", "dim", "mode", "keepdims"):
-            yield ProposalProblem(
-                f"{formal.name!r} is an input, not an attribute",
-                OPERATOR,
-                _version_keys(draft, "inputs", position),
-            )
+            yield draft.at_version(f"{formal.name!r} is an input, not an attribute", "inputs", position)
 
 
-@rule("types.used", Level.ERROR, source=ADDING, remedy="remove the constraint, or use it")
-def check_types_used(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("types.used", source=ADDING, remedy="remove the constraint, or use it")
+def check_types_used(draft: DefinedDraft) -> Problems:
     """Every type variable is the type of an input or output."""
-    used_types = {formal.type for formal in (*draft.version.inputs, *draft.version.outputs)}
+    used_types = {formal.type for _, _, formal in _parameters(draft)}
     for name in draft.version.type_constraints:
         if name not in used_types:
-            yield ProposalProblem(
-                f"no input or output has the type {name}",
-                OPERATOR,
-                _version_keys(draft, "type_constraints", name),
-            )
+            yield draft.at_version(f"no input or output has the type {name}", "type_constraints", name)
 
 
-@rule("types.known", Level.ERROR, source=IR, remedy="use ONNX type names or a type set from types.yaml")
-def check_types_known(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("types.known", source=IR, remedy="use ONNX type names or a type set from types.yaml")
+def check_types_known(draft: DefinedDraft) -> Problems:
     """Every type is an ONNX type."""
     for name, types in draft.version.type_constraints.items():
         for each in types:
-            if not list(element_names(each)):
-                yield ProposalProblem(
-                    f"unknown type {each!r}", OPERATOR, _version_keys(draft, "type_constraints", name)
-                )
-    for side in ("inputs", "outputs"):
-        for position, formal in enumerate(getattr(draft.version, side)):
-            if "(" in formal.type and not list(element_names(formal.type)):
-                yield ProposalProblem(
-                    f"unknown type {formal.type!r}", OPERATOR, _version_keys(draft, side, position)
-                )
+            if not any(element_names(each)):
+                yield draft.at_version(f"unknown type {each!r}", "type_constraints", name)
+    for side, position, formal in _parameters(draft):
+        if "(" in formal.type and not any(element_names(formal.type)):
+            yield draft.at_version(f"unknown type {formal.type!r}", side, position)
 
 
-@rule("types.ir", Level.ERROR, source=IR, remedy="leave the type to a version of a later opset")
-def check_types_ir(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("types.ir", source=IR, remedy="leave the type to a version of a later opset")
+def check_types_ir(draft: DefinedDraft) -> Problems:
     """Every element type is supported by the IR version of the newest release.
 
     Otherwise no model of the opset could use the type.
@@ -219,16 +162,12 @@ def check_types_ir(draft: DefinedDraft) -> Iterator[ProposalProblem]:
         element_types = (element for each in types for element in element_names(each))
         unsupported = next((each for each in element_types if newest and since.get(each, 0) > newest), None)
         if unsupported is not None:
-            keys = _version_keys(draft, "type_constraints", name)
-            yield ProposalProblem(
-                f"{unsupported} requires IR version {since[unsupported]}, the newest release has {newest}",
-                OPERATOR,
-                keys,
-            )
+            required = f"{unsupported} requires IR version {since[unsupported]}"
+            yield draft.at_version(f"{required}, the newest release has {newest}", "type_constraints", name)
 
 
 @rule("types.repeated", Level.WARNING, source=ADDING, remedy="list each type once")
-def check_types_repeated(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_types_repeated(draft: DefinedDraft) -> Problems:
     """A constraint lists each type once, directly or through a type set."""
     # The loader removes duplicates, so they are visible in the file only.
     version = load_yaml(draft.folder.file(OPERATOR))["versions"][draft.position]
@@ -237,64 +176,45 @@ def check_types_repeated(draft: DefinedDraft) -> Iterator[ProposalProblem]:
         expanded = [each for entry in entries for each in draft.registry.types.expand(entry)]
         duplicates = sorted({each for each in expanded if expanded.count(each) > 1})
         if duplicates:
-            yield ProposalProblem(
-                f"{name} lists {duplicates[0]} twice",
-                OPERATOR,
-                _version_keys(draft, "type_constraints", name),
-            )
+            yield draft.at_version(f"{name} lists {duplicates[0]} twice", "type_constraints", name)
 
 
-@rule(
-    "operator.shape",
-    Level.ERROR,
-    source=f"{ADDING}: shape inference",
-    remedy="name a rule of registry/shapes in `shape`",
-)
-def check_operator_shape(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+@rule("operator.shape", source=f"{ADDING}: shape inference", remedy="name a rule of registry/shapes in `shape`")
+def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.
 
     Runtimes plan memory from inferred shapes, and many conversions need them.
     """
     name = draft.version.shape
     if not name:
-        yield ProposalProblem("the definition names no shape rule", OPERATOR, ("shape",))
+        yield draft.at_definition("the definition names no shape rule", "shape")
     elif name not in SHAPE_RULES:
-        yield ProposalProblem(f"unknown shape rule {name!r}", OPERATOR, ("shape",))
+        yield draft.at_definition(f"unknown shape rule {name!r}", "shape")
 
 
 @rule(
-    "operator.differentiation",
-    Level.WARNING,
-    source=ADDING,
-    remedy="set `differentiation` of each input and output",
+    "operator.differentiation", Level.WARNING, source=ADDING, remedy="set `differentiation` of each input and output"
 )
-def check_operator_differentiation(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_operator_differentiation(draft: DefinedDraft) -> Problems:
     """Each input and output declares whether it is differentiable."""
-    for side in ("inputs", "outputs"):
-        for position, formal in enumerate(getattr(draft.version, side)):
-            if formal.differentiation == "unknown":
-                yield ProposalProblem(
-                    f"{formal.name} does not declare whether it is differentiable",
-                    OPERATOR,
-                    _version_keys(draft, side, position),
-                )
+    for side, position, formal in _parameters(draft):
+        if formal.differentiation == "unknown":
+            reason = f"{formal.name} does not declare whether it is differentiable"
+            yield draft.at_version(reason, side, position)
 
 
 @rule(
-    "operator.determinism",
-    Level.WARNING,
-    source=ADDING,
-    remedy="set determinism to deterministic or non_deterministic",
+    "operator.determinism", Level.WARNING, source=ADDING, remedy="set determinism to deterministic or non_deterministic"
 )
-def check_operator_determinism(draft: DefinedDraft) -> Iterator[ProposalProblem]:
+def check_operator_determinism(draft: DefinedDraft) -> Problems:
     """The operator declares whether it is deterministic."""
     if draft.version.determinism == "unknown":
-        yield ProposalProblem(
-            "the operator does not declare whether it is deterministic",
-            OPERATOR,
-            _version_keys(draft, "determinism"),
-        )
+        reason = "the operator does not declare whether it is deterministic"
+        yield draft.at_version(reason, "determinism")
 
 
-def _version_keys(draft: DefinedDraft, *keys: int | str) -> tuple[int | str, ...]:
-    return ("versions", draft.position, *keys)
+def _parameters(draft: DefinedDraft) -> Iterator[tuple[str, int, Parameter]]:
+    """Yield each input and output, after the keys of its place in the version."""
+    for side, formals in (("inputs", draft.version.inputs), ("outputs", draft.version.outputs)):
+        for position, formal in enumerate(formals):
+            yield side, position, formal

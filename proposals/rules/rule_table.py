@@ -2,69 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple, Protocol, TypeVar
+from typing import Literal
 
 from opshift.checker.findings import Level
-from opshift.model.errors import Place, UsageError
+from opshift.model.errors import UsageError
 from opshift.model.rule_table import RuleTable, describe
-from opshift.proposals.content.draft import InvalidFile
-from opshift.proposals.content.findings import ProposalFinding
-from opshift.proposals.content.folder import PROPOSAL, ProposalFolder
+from opshift.proposals.content.draft import Draft, InvalidFile
+from opshift.proposals.content.findings import ProposalFinding, ProposalProblem
+
+ADDING = "ONNX, Adding New Operator"
+CONTRIBUTING = "CONTRIBUTING.md, Add an operator version"
+GUIDE = "docs/proposals.md"
+IR = "ONNX, IR specification"
+PREVIEW = "ONNX, Experimental and preview operators"
 
 Gate = Literal["check", "accept"]
 """When a rule applies: in every check, or only on acceptance."""
 
+Problems = Iterator[ProposalProblem]
 
-class ProposalProblem(NamedTuple):
-    """Violation of a rule, before it becomes a finding.
-
-    Attributes:
-        reason: description of the problem.
-        file: file of the proposal.
-        keys: path of the item in a YAML file.
-        remedy: replaces the remedy of the rule if it is not empty.
-        place: replaces the place of `file` and `keys` if it is not `None`.
-    """
-
-    reason: str
-    file: str = PROPOSAL
-    keys: tuple[int | str, ...] = ()
-    remedy: str = ""
-    place: Place | None = None
-
-
-RuleCheck = Callable[..., Iterable[ProposalProblem]]
-
-AnyRuleCheck = TypeVar("AnyRuleCheck", bound=RuleCheck)
-
-
-class Subject(Protocol):
-    """Stage of a proposal that rules check."""
-
-    @property
-    def folder(self) -> ProposalFolder:
-        """Folder of the proposal."""
-        ...
+RuleCheck = Callable[..., Problems]
 
 
 @dataclass(frozen=True)
 class ProposalRule:
-    """Rule for proposals.
-
-    Attributes:
-        id: identifier, such as `body.agrees`.
-        level: severity of a violation.
-        title: requirement in one sentence.
-        about: rationale of the requirement; may be empty.
-        source: document that the rule derives from.
-        remedy: how to fix a violation.
-        gate: when the rule applies.
-        target_types: stages of the proposal that are checked.
-        check: function that yields the problems of a subject.
-    """
+    """Requirement `title` with its rationale `about`; `check` yields the violations in its target types."""
 
     id: str
     level: Level
@@ -76,28 +41,20 @@ class ProposalRule:
     target_types: tuple[type, ...]
     check: RuleCheck
 
-    def findings(self, subject: Subject) -> Iterable[ProposalFinding]:
-        """Return the findings for a subject of the rule's class."""
-        return [self._finding(problem, subject.folder) for problem in self.check(subject)]
-
-    def _finding(self, problem: ProposalProblem, folder: ProposalFolder) -> ProposalFinding:
-        place = problem.place or folder.place(problem.file, *problem.keys)
-        return ProposalFinding(self.id, self.level, place, problem.reason, problem.remedy or self.remedy)
-
-
-def format_problems(file: InvalidFile, name: str) -> Iterator[ProposalProblem]:
-    """Return the problem of an invalid file if it has this name, else none."""
-    if file.name == name:
-        error = file.error
-        yield ProposalProblem(error.reason, name, remedy=error.remedy, place=error.place)
+    def findings(self, subject: Draft | InvalidFile) -> list[ProposalFinding]:
+        """Return the findings for a subject of one of the target types."""
+        return [
+            ProposalFinding(self.id, self.level, each.place, each.reason, each.remedy or self.remedy)
+            for each in self.check(subject)
+        ]
 
 
 _TABLE: RuleTable[ProposalRule] = RuleTable("opshift.proposals.rules")
 
 
 def rule(
-    name: str, level: Level, *, source: str, remedy: str, gate: Gate = "check"
-) -> Callable[[AnyRuleCheck], AnyRuleCheck]:
+    name: str, level: Level = Level.ERROR, *, source: str, remedy: str, gate: Gate = "check"
+) -> Callable[[RuleCheck], RuleCheck]:
     """Return a decorator that registers a function as a rule.
 
     The first line of its docstring becomes the title, the rest the rationale. The annotation of its first
@@ -107,7 +64,7 @@ def rule(
         DuplicateRule: a rule with this name exists.
     """
 
-    def register(check: AnyRuleCheck) -> AnyRuleCheck:
+    def register(check: RuleCheck) -> RuleCheck:
         title, rationale, target_types = describe(check)
         added = ProposalRule(name, level, title, rationale, source, remedy, gate, target_types, check)
         _TABLE.add(name, added, check)
