@@ -28,7 +28,7 @@ from opshift.proposals.content.text_files import (
     without_header,
     write_files,
 )
-from opshift.proposals.evidence.evidence import Evidence
+from opshift.proposals.evidence.evidence import Evaluated
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
 from opshift.registry.loader import read_operator
@@ -61,54 +61,47 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
     """
     registry = registry_of_tree(tree)
     checked = check_proposal(path, registry, gate="accept")
-    draft, evidence = checked.draft, checked.evidence
-    if checked.errors or not isinstance(draft, DefinedDraft) or evidence is None:
+    draft = checked.draft
+    if checked.errors or not isinstance(draft, Evaluated):
         raise NotAcceptable(
             f"{len(checked.errors)} errors remain", checked.errors, remedy="resolve each of them"
         )
     # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
-    texts = dict(
-        _file_contents(draft, evidence, tree, adapters or tree / "adapters", cases or tree / "cases")
-    )
+    texts = dict(_file_contents(draft, tree, adapters or tree / "adapters", cases or tree / "cases"))
     write_files(texts)
     return Accepted(draft.version.id, draft.opset, tuple(texts))
 
 
-def _file_contents(
-    draft: DefinedDraft, evidence: Evidence, tree: Path, adapters: Path, cases: Path
-) -> Iterator[tuple[Path, str]]:
+def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) -> Iterator[tuple[Path, str]]:
     """Yield each file to write, with its content."""
     operator = draft.operator
     yield tree / operator.domain / f"{operator.name}.yaml", _definition_text(draft, tree)
     releases = releases_with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
-    yield cases / operator.domain / f"{operator.name}-{draft.opset}.yaml", recorded_examples_text(evidence)
+    yield (
+        cases / operator.domain / f"{operator.name}-{draft.opset}.yaml",
+        recorded_examples_text(draft.evidence),
+    )
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
-        yield adapters / f"{_snake_case(operator.name)}_{draft.opset}.py", code.read_text("utf-8")
+        snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator.name).lower()
+        yield adapters / f"{snake_case}_{draft.opset}.py", code.read_text("utf-8")
     if draft.proposal.kind == "promotion":
         yield superseded_definition(draft, tree)
     yield tree / LOCK, lock_with_operator(draft, tree)
-    changelog_file = tree / CHANGELOG
-    yield (
-        changelog_file,
-        changelog_with_entry(changelog_file.read_text("utf-8") if changelog_file.is_file() else "", draft),
-    )
+    changelog = tree / CHANGELOG
+    yield changelog, changelog_with_entry(changelog.read_text("utf-8") if changelog.is_file() else "", draft)
     proposal_file = draft.folder.file(PROPOSAL)
-    yield proposal_file, _mark_accepted(proposal_file.read_text("utf-8"))
-
-
-def _mark_accepted(text: str) -> str:
-    """Return the text of `proposal.yaml` with its state set to accepted."""
-    accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", text)
-    return accepted_text if count else f"state: accepted\n{text}"
+    proposal_text = proposal_file.read_text("utf-8")
+    accepted_text, count = re.subn(r"(?m)^state:.*$", "state: accepted", proposal_text)
+    yield proposal_file, accepted_text if count else f"state: accepted\n{proposal_text}"
 
 
 def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     """Return the tree's definition file with the new version; the existing text is kept verbatim."""
-    operator, source = draft.operator, draft.folder.file(OPERATOR)
-    target = tree / operator.domain / f"{operator.name}.yaml"
+    operator, name, source = draft.operator, draft.operator.name, draft.folder.file(OPERATOR)
+    target = tree / operator.domain / f"{name}.yaml"
     if draft.published is None:
         text = HEADER + without_header(source.read_text("utf-8"))
     else:
@@ -116,28 +109,15 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
         is_replaced = len(draft.published.versions) > draft.position
         kept = text_before_version(target, draft.position) if is_replaced else target.read_text("utf-8")
         text = kept.rstrip("\n") + "\n" + block
-    _require_reviewed_definition(text, draft)
-    return text
-
-
-def _require_reviewed_definition(text: str, draft: DefinedDraft) -> None:
-    """Raise unless the text to be written parses to the reviewed definition.
-
-    The text is assembled from the tree's file and the proposal's last version, so the proposal's earlier
-    part could differ from the tree.
-    """
+    # Only the proposal's last version is copied, so its earlier part could differ from the tree.
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "operator.yaml"
+        path = Path(folder) / OPERATOR
         path.write_text(text, "utf-8")
-        name = draft.operator.name
-        found = read_operator(path, draft.registry.types, domain=draft.operator.domain, name=name)
-    if found != draft.operator:
+        written = read_operator(path, draft.registry.types, domain=operator.domain, name=name)
+    if written != operator:
         raise DefinitionError(
             f"the tree's {name} with the new version appended differs from the proposal's definition",
             place=draft.folder.place(OPERATOR),
             remedy="copy the tree's definition to operator.yaml and only append to it",
         )
-
-
-def _snake_case(name: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    return text

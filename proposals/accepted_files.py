@@ -1,4 +1,4 @@
-"""Fingerprints of a tree, updated for an accepted proposal."""
+"""Contents of the files in a tree of definitions, updated for an accepted proposal."""
 
 from __future__ import annotations
 
@@ -31,24 +31,16 @@ def lock_with_operator(draft: DefinedDraft, tree: Path) -> str:
 
     If the tree has no such file yet, the fingerprints of all its operators are included.
     """
+    # The registry also contains the operators of the project, which the tree itself does not define.
+    operators = (
+        each for each in draft.registry.operators() if (tree / each.domain / f"{each.name}.yaml").exists()
+    )
     path = tree / LOCK
-    lock = load_lock(path) if path.exists() else build_lock(_operators_of_tree(draft, tree))
-    for operator in _changed_operators(draft):
+    lock = load_lock(path) if path.exists() else build_lock(operators)
+    superseded = [_superseded_operator(draft)] if draft.proposal.kind == "promotion" else []
+    for operator in (draft.operator, *superseded):
         lock.setdefault(operator.domain, {})[operator.name] = operator_fingerprints(operator)
     return lock_text({domain: dict(sorted(names.items())) for domain, names in sorted(lock.items())})
-
-
-def _changed_operators(draft: DefinedDraft) -> Iterator[Operator]:
-    yield draft.operator
-    if draft.proposal.kind == "promotion":
-        yield superseded_operator(draft)
-
-
-def _operators_of_tree(draft: DefinedDraft, tree: Path) -> Iterator[Operator]:
-    """Yield the operators that the tree itself defines; the registry also contains those of the project."""
-    for each in draft.registry.operators():
-        if (tree / each.domain / f"{each.name}.yaml").exists():
-            yield each
 
 
 CHANGELOG_TITLE = "# Changes of the operator sets\n"
@@ -56,16 +48,14 @@ CHANGELOG_TITLE = "# Changes of the operator sets\n"
 
 def changelog_with_entry(text: str, draft: DefinedDraft) -> str:
     """Return the change log with an entry for the proposal added; the newest opset comes first."""
-    text = text or CHANGELOG_TITLE
+    text, entry = text or CHANGELOG_TITLE, _changelog_entry(draft)
     heading = f"## {draft.operator.domain} {draft.opset}\n"
     if heading in text:
-        # The second replacement removes the empty line between the new entry and the entries that follow it.
-        return text.replace(heading, f"{heading}\n{_changelog_entry(draft)}", 1).replace(
-            f"{_changelog_entry(draft)}\n- ", f"{_changelog_entry(draft)}- "
-        )
-    first = text.find("\n## ")
-    head, rest = (text, "") if first < 0 else (text[: first + 1], text[first + 1 :])
-    return f"{head.rstrip()}\n\n{heading}\n{_changelog_entry(draft)}" + (f"\n{rest}" if rest else "")
+        head, _, rest = text.partition(heading)
+        # No empty line separates the entry from the entries that follow it.
+        return f"{head}{heading}\n{entry}" + (rest[1:] if rest.startswith("\n- ") else rest)
+    head, found, rest = text.partition("\n## ")
+    return f"{head.rstrip()}\n\n{heading}\n{entry}{found}{rest}"
 
 
 def _changelog_entry(draft: DefinedDraft) -> str:
@@ -73,7 +63,7 @@ def _changelog_entry(draft: DefinedDraft) -> str:
     sentences = [f"- **{draft.operator.name}** ({proposal.kind.replace('-', ' ')}): {proposal.title}."]
     if version.step and version.step.change:
         sentences.append(" ".join(version.step.change.split()))
-    retirement = version.removal or version.deprecation
+    retirement = draft.retirement
     if retirement is not None:
         sentences.append(f"Use {retirement.replaced_by}: {' '.join(retirement.mapping.split())}")
     names = ", ".join(each.name for each in valid_sign_offs(draft.folder))
@@ -110,7 +100,7 @@ def _next_release(name: str) -> str:
     return f"{major}.{int(minor) + 1}"
 
 
-def superseded_operator(draft: DefinedDraft) -> Operator:
+def _superseded_operator(draft: DefinedDraft) -> Operator:
     """Return the experimental operator, deprecated in favour of the stable one.
 
     The rule `promotion.source` ensures that the operator exists.
@@ -141,10 +131,11 @@ def recorded_examples_text(evidence: Evidence) -> str:
 
     Cases that were derived for other element types are omitted.
     """
-    cases = [
-        (each.case, each.outputs) for each in evidence.outcomes if each.outputs and not each.case.retyped
+    lines = [
+        f"- {json.dumps(_example_data(each.case, each.outputs), allow_nan=False)}"
+        for each in evidence.outcomes
+        if each.outputs and not each.case.retyped
     ]
-    lines = [f"- {json.dumps(_example_data(case, outputs), allow_nan=False)}" for case, outputs in cases]
     return "\n".join(["# Written by `opshift proposal accept`.", "examples:", *lines, ""])
 
 

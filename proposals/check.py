@@ -2,39 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from opshift.checker.findings import Level
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.findings import ProposalFinding
 from opshift.proposals.content.folder import EXAMPLES, OPERATOR, PROPOSAL, ProposalFolder
-from opshift.proposals.rules.rule_table import Gate, Subject, rule_table
+from opshift.proposals.rules.rule_table import Gate, rule_table
 from opshift.registry.errors import DefinitionError
 from opshift.registry.registry import Registry, default_registry
 
-if TYPE_CHECKING:
-    from opshift.proposals.evidence.evidence import Evidence
-
-LEVELS_BY_SEVERITY = tuple(Level)
+LEVELS = tuple(Level)
+"""Levels, the most severe first."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """Result of a check.
+    """Result of a check: findings, the most severe first, and the last stage that could be read.
 
-    Attributes:
-        findings: findings, the most severe first.
-        draft: proposal, without the files that are invalid; `None` if `proposal.yaml` is invalid.
-        evidence: results of running the proposal; `None` if it was not run.
+    There is no draft if `proposal.yaml` is invalid. It has evidence if the proposal was run.
     """
 
     folder: ProposalFolder
     findings: tuple[ProposalFinding, ...]
-    draft: Draft | None = None
-    evidence: Evidence | None = None
+    draft: Draft | None
 
     @property
     def errors(self) -> tuple[ProposalFinding, ...]:
@@ -57,50 +51,45 @@ def check_proposal(
         InvalidProposal: the folder does not contain a proposal.
     """
     folder = ProposalFolder(Path(path))
-    registry = registry or default_registry()
+    findings: list[ProposalFinding] = []
+    draft = None
+    # Closed, so that an exception does not leave the adapters of the proposal registered.
+    with closing(_stages(folder, registry or default_registry(), run)) as stages:
+        for subject in stages:
+            for rule in rule_table().values():
+                if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):
+                    findings += rule.findings(subject)
+            draft = subject if isinstance(subject, Draft) else draft
+    findings.sort(key=lambda each: (LEVELS.index(each.level), each.place.file, each.place.line))
+    return CheckResult(folder, tuple(findings), draft)
+
+
+def _stages(
+    folder: ProposalFolder, registry: Registry, run: bool
+) -> Generator[Draft | InvalidFile, None, None]:
+    """Yield the proposal after each file that is read, then with its evidence; stop at an invalid file."""
     try:
         draft = Draft(folder, folder.proposal, registry)
     except DefinitionError as error:
-        return CheckResult(folder, tuple(_evaluate(InvalidFile(folder, PROPOSAL, error), gate)))
-    findings = list(_evaluate(draft, gate))
+        yield InvalidFile(folder, PROPOSAL, error)
+        return
+    yield draft
     try:
-        operator = folder.operator(registry.types)
+        defined = DefinedDraft(folder, draft.proposal, registry, folder.operator(registry.types))
     except DefinitionError as error:
-        findings += _evaluate(InvalidFile(folder, OPERATOR, error), gate)
-        return CheckResult(folder, _sort_by_severity(findings), draft)
-    defined = DefinedDraft(folder, folder.proposal, registry, operator)
-    findings += _evaluate(defined, gate)
+        yield InvalidFile(folder, OPERATOR, error)
+        return
+    yield defined
     if not run:
-        return CheckResult(folder, _sort_by_severity(findings), defined)
-    return _check_evidence(defined, findings, gate)
-
-
-def _check_evidence(draft: DefinedDraft, findings: list[ProposalFinding], gate: Gate) -> CheckResult:
+        return
     # Imported after rule_table() has run, which reports a missing numpy as a usage error.
     from opshift.proposals.evidence.evidence import Evaluated, gather_evidence, registered_adapters
 
-    with registered_adapters(draft) as error:
+    with registered_adapters(defined) as adapters_error:
         try:
-            examples = draft.folder.examples
-        except DefinitionError as invalid:
-            findings += _evaluate(InvalidFile(draft.folder, EXAMPLES, invalid), gate)
-            return CheckResult(draft.folder, _sort_by_severity(findings), draft)
-        evidence = gather_evidence(draft, examples)
-        evaluated = Evaluated(draft.folder, draft.proposal, draft.registry, draft.operator, evidence, error)
-        findings += _evaluate(evaluated, gate)
-    return CheckResult(draft.folder, _sort_by_severity(findings), draft, evidence)
-
-
-def _evaluate(subject: Subject, gate: Gate) -> Iterator[ProposalFinding]:
-    for rule in rule_table().values():
-        if type(subject) in rule.target_types and (rule.gate == "check" or gate == "accept"):
-            yield from rule.findings(subject)
-
-
-def _sort_by_severity(findings: list[ProposalFinding]) -> tuple[ProposalFinding, ...]:
-    return tuple(
-        sorted(
-            findings,
-            key=lambda each: (LEVELS_BY_SEVERITY.index(each.level), each.place.file, each.place.line),
-        )
-    )
+            examples = folder.examples
+        except DefinitionError as error:
+            yield InvalidFile(folder, EXAMPLES, error)
+            return
+        evidence = gather_evidence(defined, examples)
+        yield Evaluated(folder, draft.proposal, registry, defined.operator, evidence, adapters_error)

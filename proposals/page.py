@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from string import Template
@@ -15,11 +16,11 @@ from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.models import Proposal
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, valid_sign_offs
 from opshift.proposals.evidence.coverage import coverage_of
-from opshift.proposals.evidence.evidence import Evidence, implemented_version
+from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
 from opshift.registry.changes.classify import classify
 from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
-from opshift.registry.models import Attribute, OperatorVersion, Parameter
+from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 
@@ -48,8 +49,11 @@ def review_page(path: Path, registry: Registry) -> str:
         InvalidProposal: the folder does not contain a proposal.
     """
     checked = check_proposal(path, registry)
-    lines = list(_page_lines(checked))
-    return "\n".join(lines).rstrip() + "\n"
+    parts = [_heading(checked.draft.proposal)] if checked.draft else []
+    for title, text in _sections(checked):
+        if text.strip():
+            parts += [f"## {title}", text.strip()]
+    return "\n\n".join(parts) + "\n"
 
 
 def to_html(markdown: str) -> str:
@@ -62,179 +66,97 @@ def to_html(markdown: str) -> str:
     return HTML_PAGE.substitute(title=html.escape(title), body=body)
 
 
-def _page_lines(checked: CheckResult) -> Iterator[str]:
+def _heading(proposal: Proposal) -> str:
+    kind = proposal.kind.replace("-", " ").capitalize()
+    title = f"# {proposal.operator.domain}.{proposal.operator.name}: {proposal.title}"
+    return f"{title}\n\n{kind} by {proposal.author.name}."
+
+
+def _sections(checked: CheckResult) -> Iterator[tuple[str, str]]:
+    """Yield title and text of each section; the text may be empty."""
     draft = checked.draft
     if draft is not None:
-        yield from _description_lines(draft.proposal)
+        yield from _answers(draft.proposal)
     if isinstance(draft, DefinedDraft):
-        yield from section_lines("Signature", signature_lines(draft.version))
-        yield from section_lines("Changes", change_lines(draft))
-        if checked.evidence is not None:
-            yield from section_lines("Examples", _examples_lines(checked.evidence))
-            yield from section_lines("Evidence", _evidence_lines(draft, checked.evidence))
-    yield from section_lines("Findings", _findings_lines(checked))
-    if draft is not None:
-        yield from section_lines("Sign-offs", _sign_off_lines(checked))
-
-
-def _description_lines(proposal: Proposal) -> Iterator[str]:
-    yield f"# {proposal.operator.domain}.{proposal.operator.name}: {proposal.title}"
-    yield from ("", f"{proposal.kind.replace('-', ' ').capitalize()} by {proposal.author.name}.")
-    texts = {
-        "Motivation": proposal.motivation,
-        "Formula": proposal.formula and f"```\n{proposal.formula.strip()}\n```",
-        "Reason for not being a function": proposal.primitive_reason,
-        "Mapping": proposal.mapping,
-        "Alternatives": proposal.alternatives,
-    }
-    for title, text in texts.items():
-        yield from section_lines(title, paragraph_lines(text))
-    links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
-    yield from section_lines("References", [f"* {name}: {text}" for name, text in links.items() if text])
-    rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
-    yield from section_lines("Frameworks", table_lines(("framework", "function", "differs", "link"), rows))
-
-
-def _examples_lines(evidence: Evidence) -> Iterator[str]:
-    for each in evidence.outcomes:
-        if not each.case.retyped:
-            yield from _example_lines(each)
-
-
-def _example_lines(outcome: Outcome) -> Iterator[str]:
-    case = outcome.case
-    yield from (f"### {case.name}", "")
-    yield from paragraph_lines(case.example.about)
-    rows = [
-        (formal.name, _array_text(array))
-        for formal, array in zip(case.version.inputs, case.inputs, strict=False)
-    ]
-    rows += [(name, cell_text(value)) for name, value in case.attributes.items()]
-    rows += [
-        (f"**{formal.name}**", _array_text(array))
-        for formal, array in zip(case.version.outputs, outcome.outputs or (), strict=False)
-    ]
-    yield from table_lines(("name", "value"), rows or [("", outcome.failure)])
-    yield ""
-
-
-def _array_text(array: Array | None) -> str:
-    if array is None:
-        return "omitted"
-    values = str(array.tolist()) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
-    return f"{array.dtype.name}{list(array.shape)} `{values}`"
-
-
-def _evidence_lines(draft: DefinedDraft, evidence: Evidence) -> Iterator[str]:
-    version = implemented_version(draft)
-    comparisons = {
-        "expected outputs": evidence.expected,
-        "function body": evidence.bodies,
-        "numpy": evidence.numpy,
-        "upgrade": [each.comparison for each in evidence.steps if each.direction == "up"],
-        "downgrade": [each.comparison for each in evidence.steps if each.direction == "down"],
-    }
-    verdicts = ("agrees", "differs", "refused", "not run")
-    rows = [
-        (name, *(str(sum(each.verdict == verdict for each in results)) for verdict in verdicts))
-        for name, results in comparisons.items()
-        if results
-    ]
-    yield from table_lines(("compared with the reference", *verdicts), rows)
-    yield ""
-    coverage_rows = [
-        (
-            each.kind,
-            cell_text(each.item),
-            str(len(each.examples)) if each.examples else "**none**",
-            _first_names(each.examples),
-        )
-        for each in coverage_of(version, evidence)
-    ]
-    yield from table_lines(("coverage", "item", "cases", "examples"), coverage_rows)
-
-
-def _first_names(names: tuple[str, ...]) -> str:
-    return ", ".join(map(cell_text, names[:3])) + (", ..." if len(names) > len(names[:3]) else "")
-
-
-def _findings_lines(checked: CheckResult) -> list[str]:
-    rows = [
-        (
-            str(each.level),
-            each.rule,
-            f"{Path(each.place.file).name}:{each.place.line}",
-            cell_text(each.reason),
-        )
+        yield "Signature", _signature(draft.version)
+        yield "Changes", _changes(draft)
+    if isinstance(draft, Evaluated):
+        outcomes = [each for each in draft.evidence.outcomes if not each.case.retyped]
+        yield "Examples", "\n\n".join(map(_example, outcomes))
+        yield "Evidence", f"{_comparisons(draft.evidence)}\n\n{_coverage(draft)}"
+    findings = [
+        (str(each.level), each.rule, f"{Path(each.place.file).name}:{each.place.line}", _cell(each.reason))
         for each in checked.findings
     ]
-    return table_lines(("level", "rule", "place", "problem"), rows) or ["None."]
+    yield "Findings", _table(("level", "rule", "place", "problem"), findings) or "None."
+    if draft is not None:
+        valid, digest = valid_sign_offs(checked.folder), fingerprint(checked.folder)
+        count = f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, for content with fingerprint `{digest}`."
+        names = _table(("name", "date"), [(each.name, each.date) for each in valid])
+        yield "Sign-offs", f"{count}\n\n{names}"
 
 
-def _sign_off_lines(checked: CheckResult) -> Iterator[str]:
-    valid = valid_sign_offs(checked.folder)
-    yield (
-        f"{len(valid)} of {REQUIRED_SIGN_OFFS} sign-offs, "
-        f"for content with fingerprint `{fingerprint(checked.folder)}`."
-    )
-    yield ""
-    yield from table_lines(("name", "date"), [(each.name, each.date) for each in valid])
+def _answers(proposal: Proposal) -> Iterator[tuple[str, str]]:
+    yield "Motivation", proposal.motivation
+    yield "Formula", proposal.formula and f"```\n{proposal.formula.strip()}\n```"
+    yield "Reason for not being a function", proposal.primitive_reason
+    yield "Mapping", proposal.mapping
+    yield "Alternatives", proposal.alternatives
+    links = {"Model": proposal.model, "Source": proposal.source, "numpy": proposal.numpy}
+    yield "References", "\n".join(f"* {name}: {link}" for name, link in links.items() if link)
+    rows = [(each.name, each.function, each.differs, each.link) for each in proposal.frameworks]
+    yield "Frameworks", _table(("framework", "function", "differs", "link"), rows)
 
 
-def signature_lines(version: OperatorVersion) -> Iterator[str]:
-    """Yield identity, description, inputs, outputs, attributes, types and body of a version."""
-    yield from (f"`{version.id}`, {version.status.lower()}, {version.determinism.replace('_', ' ')}", "")
-    yield from paragraph_lines(version.description)
-    sides = (("input", version.inputs), ("output", version.outputs))
-    rows = [_parameter_row(side, formal, version) for side, formals in sides for formal in formals]
-    rows += [_attribute_row(name, each) for name, each in version.attributes.items()]
-    yield from table_lines(("", "name", "type", "", "default"), rows)
-    yield from ("", f"Shapes: `{version.shape or 'none'}`.")
-    if version.body is not None:
-        yield from ("", "```", *_body_lines(version.body), "```")
+def _signature(version: OperatorVersion) -> str:
+    rows: list[tuple[str, ...]] = []
+    for side, formals in (("input", version.inputs), ("output", version.outputs)):
+        for each in formals:
+            types = [kind.removeprefix("tensor(").removesuffix(")") for kind in version.types_of(each)]
+            rows.append((side, f"`{each.name}`", f"{each.type}: {', '.join(types)}", each.option, ""))
+    for name, attribute in version.attributes.items():
+        default = "" if attribute.default is None else f"`{attribute.default}`"
+        option = "required" if attribute.required else "optional"
+        rows.append(("attribute", f"`{name}`", attribute.type, option, default))
+    parts = [
+        f"`{version.id}`, {version.status.lower()}, {version.determinism.replace('_', ' ')}",
+        version.description.strip(),
+        _table(("", "name", "type", "", "default"), rows),
+        f"Shapes: `{version.shape or 'none'}`.",
+        _body(version.body) if version.body else "",
+    ]
+    return "\n\n".join(filter(None, parts))
 
 
-def change_lines(draft: DefinedDraft) -> Iterator[str]:
-    """Yield the changes since the previous version and the way models are converted."""
-    version, step = draft.version, draft.version.step
-    if step is not None:
-        yield from paragraph_lines(step.change)
-        steps = {"up": step.up, "down": step.down}
-        yield from (f"* {direction}: {_action_text(action)}" for direction, action in steps.items())
-    elif version.before is not None:
-        yield f"* in the previous opset: {_action_text(version.before)}"
-    if draft.previous is not None:
-        yield ""
-        changes = classify(draft.previous, version)
-        yield from (f"* {cell_text(each.change)} ({each.change_class})" for each in changes)
-    retirement = version.removal or version.deprecation
-    if retirement is not None:
-        yield f"* replaced by {retirement.replaced_by}: {cell_text(retirement.mapping)}"
-
-
-def _parameter_row(side: str, formal: Parameter, version: OperatorVersion) -> tuple[str, ...]:
-    types = ", ".join(each.removeprefix("tensor(").removesuffix(")") for each in version.types_of(formal))
-    return (side, f"`{formal.name}`", f"{formal.type}: {types}", formal.option, "")
-
-
-def _attribute_row(name: str, each: Attribute) -> tuple[str, ...]:
-    default = "" if each.default is None else f"`{each.default}`"
-    return ("attribute", f"`{name}`", each.type, "required" if each.required else "optional", default)
-
-
-def _body_lines(body: Body) -> Iterator[str]:
-    yield ", ".join(f"{domain} {opset}" for domain, opset in body.opset_imports.items())
-    yield from map(_node_text, body.nodes)
+def _body(body: Body) -> str:
+    imports = ", ".join(f"{domain} {opset}" for domain, opset in body.opset_imports.items())
+    return "\n".join(["```", imports, *map(_node_text, body.nodes), "```"])
 
 
 def _node_text(node: BodyNode) -> str:
-    stated = ", ".join(f"{name}={_value_text(value)}" for name, value in node.attributes.items())
+    values = {
+        name: f"@{value.attribute}" if isinstance(value, FromAttribute) else value
+        for name, value in node.attributes.items()
+    }
+    stated = ", ".join(f"{name}={value}" for name, value in values.items())
     attributes = f" <{stated}>" if stated else ""
     return f"{', '.join(node.outputs)} = {node.op_type}{attributes}({', '.join(node.inputs)})"
 
 
-def _value_text(value: object) -> str:
-    return f"@{value.attribute}" if isinstance(value, FromAttribute) else str(value)
+def _changes(draft: DefinedDraft) -> str:
+    """Return the changes since the previous version and the way models are converted."""
+    version, step, retirement = draft.version, draft.version.step, draft.retirement
+    conversions: list[str] = []
+    if step is not None:
+        conversions = [f"* up: {_action_text(step.up)}", f"* down: {_action_text(step.down)}"]
+    elif version.before is not None:
+        conversions = [f"* in the previous opset: {_action_text(version.before)}"]
+    changes = classify(draft.previous, version) if draft.previous else ()
+    lines = [f"* {_cell(each.change)} ({each.change_class})" for each in changes]
+    if retirement is not None:
+        lines.append(f"* replaced by {retirement.replaced_by}: {_cell(retirement.mapping)}")
+    parts = (step.change.strip() if step else "", "\n".join(conversions), "\n".join(lines))
+    return "\n\n".join(filter(None, parts))
 
 
 def _action_text(action: StepAction | str | None) -> str:
@@ -245,28 +167,55 @@ def _action_text(action: StepAction | str | None) -> str:
     return action or "derived from the types"
 
 
-def section_lines(title: str, lines: Iterable[str]) -> Iterator[str]:
-    """Yield a heading and its content; nothing if all lines are empty."""
-    listed = list(lines)
-    if any(listed):
-        yield from ("", f"## {title}", "", *listed)
+def _example(outcome: Outcome) -> str:
+    case = outcome.case
+    inputs = zip(case.version.inputs, case.inputs, strict=False)
+    outputs = zip(case.version.outputs, outcome.outputs or (), strict=False)
+    rows = [(formal.name, _array_text(array)) for formal, array in inputs]
+    rows += [(name, _cell(value)) for name, value in case.attributes.items()]
+    rows += [(f"**{formal.name}**", _array_text(array)) for formal, array in outputs]
+    table = _table(("name", "value"), rows or [("", outcome.failure)])
+    return "\n\n".join(filter(None, (f"### {case.name}", case.example.about.strip(), table)))
 
 
-def paragraph_lines(text: str) -> list[str]:
-    """Return a text followed by an empty line; nothing if the text is empty."""
-    return [text.strip(), ""] if text.strip() else []
+def _array_text(array: Array | None) -> str:
+    if array is None:
+        return "omitted"
+    values = str(array.tolist()) if array.size <= MAX_SHOWN_VALUES else f"{array.size} values"
+    return f"{array.dtype.name}{list(array.shape)} `{values}`"
 
 
-def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return a table; no lines if there are no rows."""
-    listed = [_row(row) for row in rows]
-    return [_row(heads), _row(["---"] * len(heads)), *listed] if listed else []
+def _comparisons(evidence: Evidence) -> str:
+    comparisons = {
+        "expected outputs": evidence.expected,
+        "function body": evidence.bodies,
+        "numpy": evidence.numpy,
+        "upgrade": evidence.steps["up"],
+        "downgrade": evidence.steps["down"],
+    }
+    verdicts = ("agrees", "differs", "refused", "not run")
+    rows: list[list[str]] = []
+    for name, results in comparisons.items():
+        counts = Counter[str](each.verdict for each in results)
+        if results:
+            rows.append([name, *(str(counts[verdict]) for verdict in verdicts)])
+    return _table(("compared with the reference", *verdicts), rows)
 
 
-def cell_text(value: object) -> str:
+def _coverage(draft: Evaluated) -> str:
+    rows: list[tuple[str, ...]] = []
+    for kind, item, examples in coverage_of(implemented_version(draft), draft.evidence):
+        names = ", ".join(map(_cell, examples[:3])) + (", ..." if examples[3:] else "")
+        rows.append((kind, _cell(item), str(len(examples) or "**none**"), names))
+    return _table(("coverage", "item", "cases", "examples"), rows)
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table; nothing if there are no rows."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines) if len(lines) > 2 else ""
+
+
+def _cell(value: object) -> str:
     """Return a value as text for a table cell: on one line, with `|` escaped."""
     return " ".join(str(value).split()).replace("|", "\\|")
-
-
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"

@@ -12,29 +12,29 @@ import numpy as np
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import OpshiftError
-from opshift.proposals.content.models import Example, GivenInput, matches_attribute_type
+from opshift.proposals.content.models import Example, GivenInput, attribute_value_problem
 from opshift.registry.models import Operator, OperatorVersion, Parameter
+
+Arrays = tuple[Array | None, ...]
+"""Arrays by position; `None` for an omitted one."""
+
+
+class BadValue(OpshiftError):
+    """Example that is not a valid node, or has values that do not match their type or shape."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Node to run, with its inputs.
-
-    Attributes:
-        example: example that the case is derived from.
-        position: index of the example in its file.
-        version: operator version of the node.
-        inputs: inputs by position; `None` for an omitted one.
-        expected: outputs that the example declares; `None` if it declares none or the types were changed.
-        retyped: element type that the values were converted to; empty for the types of the example.
-    """
+    """Node to run, with its inputs, derived from the example at a position of its file."""
 
     example: Example
     position: int
     version: OperatorVersion
-    inputs: tuple[Array | None, ...]
-    expected: tuple[Array | None, ...] | None = None
+    inputs: Arrays
+    expected: Arrays | None = None
+    """Outputs that the example declares; `None` if it declares none or the types were changed."""
     retyped: str = ""
+    """Element type that the values were converted to; empty for the types of the example."""
 
     @property
     def name(self) -> str:
@@ -46,42 +46,26 @@ class Case:
         """Attributes of the node, without defaults."""
         return self.example.attributes
 
-    @property
-    def keys(self) -> tuple[int | str, ...]:
-        """Path of the example in its YAML file."""
-        return ("examples", self.position)
-
 
 def case_of_example(example: Example, position: int, operator: Operator, default: OperatorVersion) -> Case:
-    """Return the case of an example with its own element types.
-
-    Args:
-        example: the example.
-        position: index of the example in its file.
-        operator: operator with all its versions.
-        default: version for an example that names none.
+    """Return the case of an example with its own element types; `default` applies if it names no version.
 
     Raises:
         BadValue: the example is not a valid node of its version.
     """
-    version = default
+    version: OperatorVersion | None = default
     if example.version is not None:
-        matching = next((each for each in operator.versions if each.since_version == example.version), None)
-        if matching is None:
-            raise BadValue(f"{operator.name} has no version {example.version}")
-        version = matching
-    inputs = tuple(None if each is None else array_of(each) for each in example.inputs)
-    outputs = example.outputs
-    expected = (
-        None if outputs is None else tuple(None if each is None else array_of(each) for each in outputs)
-    )
-    case = Case(example, position, version, inputs, expected)
+        version = next((each for each in operator.versions if each.since_version == example.version), None)
+    if version is None:
+        raise BadValue(f"{operator.name} has no version {example.version}")
+    expected = None if example.outputs is None else _arrays(example.outputs)
+    case = Case(example, position, version, _arrays(example.inputs), expected)
     _require_valid(case)
     return case
 
 
-def _arrays(listed: tuple[GivenInput | None, ...]) -> tuple[Array | None, ...]:
-    return tuple(None if each is None else array_of(each) for each in listed)
+def _arrays(listed: tuple[GivenInput | None, ...]) -> Arrays:
+    return tuple(None if each is None else _array_of(each) for each in listed)
 
 
 def cases_in_other_types(case: Case) -> Iterator[Case]:
@@ -121,13 +105,13 @@ def _inputs_with_parameters(case: Case) -> Iterator[tuple[Parameter, Array | Non
         yield formal, array
 
 
-def _convert_inputs(case: Case, variable: str, element: str) -> tuple[Array | None, ...] | None:
+def _convert_inputs(case: Case, variable: str, element: str) -> Arrays | None:
     inputs: list[Array | None] = []
     for formal, array in _inputs_with_parameters(case):
         if array is None or formal.type != variable:
             inputs.append(array)
             continue
-        converted = convert_values(array, element)
+        converted = _convert_values(array, element)
         if converted is None:
             return None
         inputs.append(converted)
@@ -156,10 +140,9 @@ def _require_attributes(case: Case) -> None:
     for name, value in case.attributes.items():
         if name not in version.attributes:
             raise BadValue(f"{version.id} has no attribute {name!r}")
-        if not matches_attribute_type(value, version.attributes[name]):
-            raise BadValue(
-                f"expected a value of type {version.attributes[name].type} for {name!r}, got {value!r}"
-            )
+        problem = attribute_value_problem(name, value, version.attributes[name])
+        if problem:
+            raise BadValue(problem)
     for name in version.required_attributes:
         if name not in case.attributes:
             raise BadValue(f"{version.id} requires the attribute {name!r}")
@@ -170,11 +153,7 @@ FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 _SPECIAL_VALUES = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 
 
-class BadValue(OpshiftError):
-    """Example that is not a valid node, or has values that do not match their type or shape."""
-
-
-def array_of(given: GivenInput) -> Array:
+def _array_of(given: GivenInput) -> Array:
     """Return the values of an example as an array.
 
     Raises:
@@ -192,17 +171,13 @@ def array_of(given: GivenInput) -> Array:
 def _parse_values(values: object, element_type: str) -> object:
     if isinstance(values, list | tuple):
         return [_parse_values(each, element_type) for each in values]
-    return (
-        _SPECIAL_VALUES.get(values, values)
-        if element_type != "string" and isinstance(values, str)
-        else values
-    )
+    if isinstance(values, str) and element_type != "string":
+        return _SPECIAL_VALUES.get(values, values)
+    return values
 
 
-def convert_values(array: Array, element_type: str) -> Array | None:
-    """Convert values to another element type.
-
-    Conversions to floating-point types may round.
+def _convert_values(array: Array, element_type: str) -> Array | None:
+    """Return the values in another element type; only conversions to floating-point types may round.
 
     Returns:
         `None` if one of the types is not numeric, or if an integer type cannot represent the values exactly.

@@ -2,66 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Literal
 
-from opshift.analysis.verification.numpy_types import Array
-from opshift.analysis.verification.runtimes import CannotRun
 from opshift.converter.convert import convert_version
 from opshift.converter.errors import ConversionRefused
 from opshift.model.errors import OpshiftError
 from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.proposals.content.draft import DefinedDraft
-from opshift.proposals.evidence.cases import Case
+from opshift.proposals.evidence.cases import Arrays, Case
 from opshift.proposals.evidence.node_models import feeds_of, node_model, with_initializers
-from opshift.proposals.evidence.outcomes import OutputComparison, compare_outputs
-from opshift.proposals.evidence.run import Outputs, ProposedOperator, run_model
+from opshift.proposals.evidence.outcomes import OutputComparison, run_and_compare
+from opshift.proposals.evidence.run import ProposedOperator, run_model
 
 Direction = Literal["up", "down"]
 
 
-@dataclass(frozen=True)
-class StepComparison:
-    """Comparison of a case before and after conversion in one direction."""
-
-    direction: Direction
-    comparison: OutputComparison
-
-
 def convert_and_run(
-    case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
-) -> Iterator[StepComparison]:
+    case: Case, outputs: Arrays, draft: DefinedDraft, proposed: ProposedOperator
+) -> Iterator[tuple[Direction, OutputComparison]]:
     """Convert and run a case of the proposed version down and up again, and a case of an older version up.
 
     A case with several inputs is also converted with all inputs except the first as initializers, because
     adapters treat constants differently.
     """
-    model = node_model(case, outputs, _opset_of_case(case, draft))
-    yield from _convert_and_compare(model, case, outputs, draft, proposed)
-    if len(feeds_of(case)) > 1:
-        yield from _convert_and_compare(with_initializers(model, case), case, outputs, draft, proposed)
+    opset = _opset_of_case(case, draft)
+    model = node_model(case, outputs, opset)
+    models = [model, with_initializers(model, case)] if len(feeds_of(case)) > 1 else [model]
+    steps: list[tuple[Direction, int]] = [("down", draft.opset - 1), ("up", draft.opset)]
+    if opset < draft.opset:
+        del steps[0]
+    for source in models:
+        converted: ModelProto | str = source
+        for direction, target in steps:
+            if isinstance(converted, str):
+                break
+            converted = _convert(converted, target, draft)
+            if isinstance(converted, str):
+                yield direction, OutputComparison(case, "refused", converted)
+            else:
+                yield direction, run_and_compare(case, outputs, converted, draft.registry, proposed)
 
 
-def _convert_and_compare(
-    model: ModelProto, case: Case, outputs: Outputs, draft: DefinedDraft, proposed: ProposedOperator
-) -> Iterator[StepComparison]:
-    expected = [each for each in outputs if each is not None]
-    if _opset_of_case(case, draft) < draft.opset:
-        yield StepComparison(
-            "up", _compare_converted(case, expected, _convert(model, draft.opset, draft), draft, proposed)
-        )
-        return
-    down = _convert(model, draft.opset - 1, draft)
-    yield StepComparison("down", _compare_converted(case, expected, down, draft, proposed))
-    if not isinstance(down, str):
-        yield StepComparison(
-            "up", _compare_converted(case, expected, _convert(down, draft.opset, draft), draft, proposed)
-        )
-
-
-def run_published_version(case: Case, draft: DefinedDraft) -> Outputs:
+def run_published_version(case: Case, draft: DefinedDraft) -> Arrays:
     """Return the outputs of a case of a published version, computed by a runtime.
 
     Raises:
@@ -100,21 +84,3 @@ def _convert(model: ModelProto, opset: int, draft: DefinedDraft) -> ModelProto |
         return "; ".join(each.reason for each in error.refusals)
     except OpshiftError as error:
         return error.reason
-
-
-def _compare_converted(
-    case: Case,
-    expected: Sequence[Array],
-    converted: ModelProto | str,
-    draft: DefinedDraft,
-    proposed: ProposedOperator,
-) -> OutputComparison:
-    if isinstance(converted, str):
-        return OutputComparison(case, "refused", converted)
-    try:
-        input_names = {each.name for each in converted.graph.input}
-        feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
-        found = run_model(converted, feeds, draft.registry, proposed)
-    except CannotRun as error:
-        return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
-    return compare_outputs(case, expected, found)

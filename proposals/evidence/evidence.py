@@ -16,17 +16,15 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import InvalidProposal, ProposalProblem
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, REFERENCE
 from opshift.proposals.content.models import Example
-from opshift.proposals.evidence.cases import BadValue, Case, case_of_example, cases_in_other_types
-from opshift.proposals.evidence.conversions import StepComparison, convert_and_run, run_published_version
-from opshift.proposals.evidence.node_models import body_model, feeds_of
-from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs
+from opshift.proposals.evidence.cases import Arrays, BadValue, Case, case_of_example, cases_in_other_types
+from opshift.proposals.evidence.conversions import Direction, convert_and_run, run_published_version
+from opshift.proposals.evidence.node_models import body_model
+from opshift.proposals.evidence.outcomes import Outcome, OutputComparison, compare_outputs, run_and_compare
 from opshift.proposals.evidence.run import (
-    Outputs,
     ProposedOperator,
     ReferenceFails,
     load_module,
     load_reference,
-    run_model,
     run_reference,
 )
 from opshift.registry.models import OperatorVersion
@@ -35,24 +33,16 @@ from opshift.registry.step_rules import body_problems
 
 @dataclass
 class Evidence:
-    """Results of running a proposal.
-
-    Attributes:
-        reference_error: error that prevents loading the reference, without which nothing is run.
-        bad_examples: index and problem of each example that is not a valid node of the operator.
-        outcomes: outputs of all cases, from the reference or, for older versions, from a runtime.
-        expected: comparisons with the outputs that the examples declare.
-        bodies: comparisons with the function body.
-        steps: comparisons after conversion by the proposal's step.
-        numpy: comparisons with the numpy function that the proposal names.
-    """
+    """Results of running a proposal: outputs of the cases, and comparisons with other computations."""
 
     reference_error: InvalidProposal | None = None
+    """Error that prevents loading the reference, without which nothing is run."""
     bad_examples: list[tuple[int, str]] = field(default_factory=list)
+    """Index and problem of each example that is not a valid node of the operator."""
     outcomes: list[Outcome] = field(default_factory=list)
     expected: list[OutputComparison] = field(default_factory=list)
     bodies: list[OutputComparison] = field(default_factory=list)
-    steps: list[StepComparison] = field(default_factory=list)
+    steps: dict[Direction, list[OutputComparison]] = field(default_factory=lambda: {"down": [], "up": []})
     numpy: list[OutputComparison] = field(default_factory=list)
 
 
@@ -63,29 +53,22 @@ def registered_adapters(draft: DefinedDraft) -> Iterator[InvalidProposal | None]
     Yields the error that prevents loading them, or `None`.
     """
     path = draft.folder.file(ADAPTERS)
-    tree_adapters = [
-        each for folder in draft.registry.folders for each in sorted(folder.glob("adapters/*.py"))
-    ]
+    adapters = [each for tree in draft.registry.folders for each in sorted(tree.glob("adapters/*.py"))]
+    failure = None
     with temporary_adapters():
         try:
-            for each in (*tree_adapters, path):
+            for each in (*adapters, path):
                 if each.is_file():
                     load_module(each)
-        except InvalidProposal as error:
-            yield error
-            return
         except OpshiftError as error:
-            yield InvalidProposal(error.reason, place=str(path), remedy=error.remedy)
-            return
-        yield None
+            failure = InvalidProposal(error.reason, place=str(path), remedy=error.remedy)
+        yield failure
 
 
 def gather_evidence(draft: DefinedDraft, examples: tuple[Example, ...]) -> Evidence:
     """Run every example with the reference, the body, the steps and numpy.
 
-    Args:
-        draft: the proposal, with its adapters registered.
-        examples: the examples of the proposal.
+    The adapters of the proposal have to be registered.
     """
     evidence = Evidence()
     try:
@@ -106,8 +89,7 @@ def implemented_version(draft: DefinedDraft) -> OperatorVersion:
 
     Models cannot use a deprecated version, so the reference implements the version before it.
     """
-    is_deprecation = draft.version.deprecation is not None and draft.previous is not None
-    return draft.previous if is_deprecation and draft.previous else draft.version
+    return draft.previous if draft.version.deprecation and draft.previous else draft.version
 
 
 def _valid_cases(draft: DefinedDraft, examples: tuple[Example, ...], evidence: Evidence) -> Iterator[Case]:
@@ -132,7 +114,8 @@ def _run_case(case: Case, draft: DefinedDraft, proposed: ProposedOperator, evide
             evidence.bodies.append(_compare_body(case, outputs, draft))
         if draft.proposal.numpy:
             evidence.numpy.extend(_compare_numpy(case, outputs, draft.proposal.numpy))
-    evidence.steps.extend(convert_and_run(case, outputs, draft, proposed))
+    for direction, comparison in convert_and_run(case, outputs, draft, proposed):
+        evidence.steps[direction].append(comparison)
     return True
 
 
@@ -145,18 +128,15 @@ def _case_outcome(case: Case, draft: DefinedDraft, proposed: ProposedOperator) -
         return Outcome(case, None, error.reason)
 
 
-def _compare_body(case: Case, outputs: Outputs, draft: DefinedDraft) -> OutputComparison:
-    expected_outputs = [each for each in outputs if each is not None]
+def _compare_body(case: Case, outputs: Arrays, draft: DefinedDraft) -> OutputComparison:
     try:
-        found = run_model(body_model(case, outputs, draft.staged), feeds_of(case), draft.registry, None)
-    except CannotRun as error:
-        return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
+        model = body_model(case, outputs, draft.staged)
+        return run_and_compare(case, outputs, model, draft.registry, None)
     except (OpshiftError, KeyError) as error:
         return OutputComparison(case, "not run", str(error))
-    return compare_outputs(case, expected_outputs, found)
 
 
-def _compare_numpy(case: Case, outputs: Outputs, name: str) -> Iterator[OutputComparison]:
+def _compare_numpy(case: Case, outputs: Arrays, name: str) -> Iterator[OutputComparison]:
     """Compare with the numpy function, unless the case has attributes or omits inputs."""
     function = numpy_function(name)
     if function is None or case.attributes or any(each is None for each in case.inputs):

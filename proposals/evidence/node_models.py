@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.attributes import ATTRIBUTE_TYPES
-from opshift.model.messages import (
-    IR_VERSION,
-    AttributeProto,
-    GraphProto,
-    ModelProto,
-    TypeProto,
-    ValueInfoProto,
-)
+from opshift.model.messages import IR_VERSION, AttributeProto, GraphProto, ModelProto
 from opshift.model.node import Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
-from opshift.proposals.content.models import matches_attribute_type
+from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.cases import BadValue, Case
 from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import Attribute
 from opshift.registry.registry import Registry
-
-if TYPE_CHECKING:
-    from opshift.model.messages import Repeated
 
 
 def input_names(case: Case) -> list[str]:
@@ -44,22 +34,17 @@ def with_initializers(model: ModelProto, case: Case) -> ModelProto:
     """Return a copy of the model in which every input except the first is an initializer."""
     changed = type(model)()
     changed.CopyFrom(model)
+    del changed.graph.input[1:]
     for name, array in list(feeds_of(case).items())[1:]:
-        kept = [each for each in changed.graph.input if each.name != name]
-        del changed.graph.input[:]
-        changed.graph.input.extend(kept)
-        write_tensor(changed.graph.initializer.add(), _tensor(array), name)
+        values = tuple(map(_encode, array.ravel().tolist()))
+        tensor = Tensor(array_element_type(array), array.shape, values)
+        write_tensor(changed.graph.initializer.add(), tensor, name)
     return changed
-
-
-def _tensor(array: Array) -> Tensor:
-    values = (each.encode() if isinstance(each, str) else each for each in array.ravel().tolist())
-    return Tensor(array_element_type(array), array.shape, tuple(values))
 
 
 def node_model(case: Case, outputs: Sequence[Array | None], opset: int) -> ModelProto:
     """Return a model of a single node with exactly the inputs and attributes of the case."""
-    model = _empty_model(case, outputs, _imports(case.version.domain, opset))
+    model = _empty_model(case, outputs, {DEFAULT_DOMAIN: 18, case.version.domain: opset})
     node = model.graph.node.add(op_type=case.version.name, domain=_wire_domain(case.version.domain))
     node.input.extend(input_names(case))
     node.output.extend("" if each is None else f"output_{i}" for i, each in enumerate(outputs))
@@ -78,8 +63,8 @@ def body_model(case: Case, outputs: Sequence[Array | None], registry: Registry) 
     version = case.version
     assert version.body is not None
     model = _empty_model(case, outputs, version.body.opset_imports)
-    names = dict(zip((formal.name for formal in version.inputs), input_names(case), strict=False))
-    names |= {formal.name: "" for formal in version.inputs if formal.name not in names}
+    names = {formal.name: "" for formal in version.inputs}
+    names |= {formal.name: name for formal, name in zip(version.inputs, input_names(case), strict=False)}
     names |= {version.outputs[i].name: f"output_{i}" for i, each in enumerate(outputs) if each is not None}
     for each in version.body.nodes:
         _add_node(model.graph, each, names, case, registry)
@@ -115,19 +100,12 @@ def _empty_model(case: Case, outputs: Sequence[Array | None], imports: Mapping[s
     for domain, opset in imports.items():
         model.opset_import.add(domain=_wire_domain(domain), version=opset)
     for name, array in feeds_of(case).items():
-        fill_type(_add_value(model.graph.input, name), array_element_type(array), array.shape)
+        fill_type(model.graph.input.add(name=name).type, array_element_type(array), array.shape)
     for position, result in enumerate(outputs):
         if result is not None:
-            fill_type(_add_value(model.graph.output, f"output_{position}"), array_element_type(result), None)
+            value = model.graph.output.add(name=f"output_{position}")
+            fill_type(value.type, array_element_type(result), None)
     return model
-
-
-def _add_value(values: Repeated[ValueInfoProto], name: str) -> TypeProto:
-    return values.add(name=name).type
-
-
-def _imports(domain: str, opset: int) -> dict[str, int]:
-    return {domain: opset} if domain == DEFAULT_DOMAIN else {DEFAULT_DOMAIN: 18, domain: opset}
 
 
 def _wire_domain(domain: str) -> str:
@@ -135,8 +113,9 @@ def _wire_domain(domain: str) -> str:
 
 
 def _set_attribute(attribute: AttributeProto, name: str, value: Any, declared: Attribute) -> None:
-    if not matches_attribute_type(value, declared):
-        raise BadValue(f"expected a value of type {declared.type} for {name!r}, got {value!r}")
+    problem = attribute_value_problem(name, value, declared)
+    if problem:
+        raise BadValue(problem)
     attribute.name = name
     kind = ATTRIBUTE_TYPES[declared.type]
     attribute.type = kind.number

@@ -8,12 +8,17 @@ from typing import Literal
 
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.numpy_types import Array, array_element_type
-from opshift.proposals.evidence.cases import Case
-from opshift.proposals.evidence.run import Outputs
+from opshift.analysis.verification.runtimes import CannotRun
+from opshift.model.messages import ModelProto
+from opshift.proposals.evidence.cases import Arrays, Case
+from opshift.proposals.evidence.node_models import feeds_of
+from opshift.proposals.evidence.run import ProposedOperator, run_model
 from opshift.registry.models import OperatorVersion
+from opshift.registry.registry import Registry
 from opshift.registry.shapes.rule_table import SHAPE_RULES, Shape
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
+"""Whether outputs agree; `refused`: by the converter, `not run`: no installed runtime supports the model."""
 
 
 @dataclass(frozen=True)
@@ -21,20 +26,13 @@ class Outcome:
     """Outputs of a case, or the reason why running it failed."""
 
     case: Case
-    outputs: Outputs | None
+    outputs: Arrays | None
     failure: str = ""
 
 
 @dataclass(frozen=True)
 class OutputComparison:
-    """Comparison of two computations of a case.
-
-    Attributes:
-        case: the case.
-        verdict: whether the outputs agree; `refused` if a conversion was refused, `not run` if no installed
-            runtime supports the model.
-        reason: description of the difference, or the reason for not running.
-    """
+    """Comparison of two computations of a case, with the difference or the reason for not running."""
 
     case: Case
     verdict: Verdict
@@ -55,6 +53,20 @@ def compare_outputs(
             type_text = "" if expected_value is None else f" ({array_element_type(expected_value)})"
             return OutputComparison(case, "differs", f"{formal.name}{type_text}: {result.reason}")
     return OutputComparison(case, "agrees")
+
+
+def run_and_compare(
+    case: Case, outputs: Arrays, model: ModelProto, registry: Registry, proposed: ProposedOperator | None
+) -> OutputComparison:
+    """Run a model of a case, and compare its outputs with those of the case."""
+    expected = [each for each in outputs if each is not None]
+    input_names = {each.name for each in model.graph.input}
+    feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}
+    try:
+        found = run_model(model, feeds, registry, proposed)
+    except CannotRun as error:
+        return OutputComparison(case, "not run" if error.unsupported else "differs", error.reason)
+    return compare_outputs(case, expected, found)
 
 
 class _CaseContext:

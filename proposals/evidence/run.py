@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
@@ -13,23 +14,20 @@ import numpy as np
 
 from opshift.analysis.verification.numpy_types import Array, dtype_of
 from opshift.analysis.verification.runtimes import CannotRun, RuntimeModel, openers
+from opshift.model.attributes import read_attribute
 from opshift.model.errors import OpshiftError, Place
 from opshift.model.messages import ModelProto, NodeProto
-from opshift.model.node import Node, Tensor
+from opshift.model.node import Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.model.tensors import read_tensor
 from opshift.proposals.content.findings import InvalidProposal
+from opshift.proposals.evidence.cases import Arrays
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-
-Outputs = tuple[Array | None, ...]
 
 
 class ReferenceFails(OpshiftError):
     """Reference that raises an exception or returns invalid outputs."""
-
-
-Reference = Callable[..., Any]
 
 
 @dataclass(frozen=True)
@@ -37,18 +35,11 @@ class ProposedOperator:
     """Proposed operator version, which no runtime supports, and the reference that computes it."""
 
     version: OperatorVersion
-    reference: Reference
+    reference: Callable[..., Any]
 
 
-def run_reference(
-    proposed: ProposedOperator, inputs: tuple[Array | None, ...], given: Mapping[str, object]
-) -> Outputs:
-    """Return the outputs of the reference.
-
-    Args:
-        proposed: operator version and reference.
-        inputs: inputs by position; `None` for an omitted one.
-        given: attributes of the node; the others get their defaults, or `None`.
+def run_reference(proposed: ProposedOperator, inputs: Arrays, given: Mapping[str, object]) -> Arrays:
+    """Return the outputs of the reference; attributes that are not given get their defaults, or `None`.
 
     Raises:
         ReferenceFails: the reference raises an exception, or returns a wrong number of outputs or values
@@ -111,8 +102,9 @@ def _run_node_by_node(
     for node in model.graph.node:
         if _is_proposed(node, model, proposed):
             inputs = tuple(values[name] if name else None for name in node.input)
+            attributes = {each.name: _decode(read_attribute(each)) for each in node.attribute}
             try:
-                results: Sequence[object] = run_reference(proposed, inputs, _attributes_of(node))
+                results: Sequence[object] = run_reference(proposed, inputs, attributes)
             except ReferenceFails as error:
                 raise CannotRun(error.reason) from error
         else:
@@ -145,35 +137,28 @@ def _initializers(model: ModelProto) -> dict[str, Array]:
 
 
 def _array(tensor: Tensor) -> Array:
-    return np.asarray([_decode(each) for each in tensor.values], dtype_of(tensor.element_type)).reshape(
-        tensor.dims
-    )
-
-
-def _attributes_of(node: NodeProto) -> dict[str, object]:
-    view = Node.from_proto(node)
-    return {name: _decode(view.attribute(name)) for name in view.attributes}
+    values = [_decode(each) for each in tensor.values]
+    return np.asarray(values, dtype_of(tensor.element_type)).reshape(tensor.dims)
 
 
 def _decode(value: object) -> object:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def load_reference(path: Path) -> Reference:
+def load_reference(path: Path) -> Callable[..., Any]:
     """Return the function `reference` of a `reference.py`.
 
     Raises:
         InvalidProposal: the file cannot be executed, or does not define the function.
     """
-    function = getattr(load_module(path), "reference", None)
+    function: Callable[..., Any] | None = getattr(load_module(path), "reference", None)
     if not callable(function):
         raise InvalidProposal(
             "the file does not define a function named reference",
             place=Place(str(path), 1),
             remedy="define `def reference(X, ..., *, attribute)`: positional inputs, attributes by name",
         )
-    reference: Reference = function
-    return reference
+    return function
 
 
 def load_module(path: Path) -> ModuleType:
@@ -197,9 +182,6 @@ def _error_line(error: BaseException, path: Path) -> int:
     """Return the line of the innermost frame in the file, or of its syntax error."""
     if isinstance(error, SyntaxError):
         return error.lineno or 1
-    line, frame = 1, error.__traceback__
-    while frame is not None:
-        if frame.tb_frame.f_code.co_filename == str(path):
-            line = frame.tb_lineno
-        frame = frame.tb_next
-    return line
+    frames = walk_tb(error.__traceback__)
+    lines = [line for frame, line in frames if frame.f_code.co_filename == str(path)]
+    return lines[-1] if lines else 1

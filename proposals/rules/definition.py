@@ -89,7 +89,10 @@ def check_naming_attribute(draft: DefinedDraft) -> Problems:
 
 
 @rule(
-    "naming.parameter", Level.WARNING, source=ADDING, remedy="use a capital letter such as X, or lower_snake_case"
+    "naming.parameter",
+    Level.WARNING,
+    source=ADDING,
+    remedy="use a capital letter such as X, or lower_snake_case",
 )
 def check_naming_parameter(draft: DefinedDraft) -> Problems:
     """Inputs and outputs are named with a single capital letter or in lower_snake_case."""
@@ -117,7 +120,10 @@ def check_naming_axis(draft: DefinedDraft) -> Problems:
 
 
 @rule(
-    "operator.attributes", Level.WARNING, source=ADDING, remedy="make it an attribute, unless models compute the value"
+    "operator.attributes",
+    Level.WARNING,
+    source=ADDING,
+    remedy="make it an attribute, unless models compute the value",
 )
 def check_operator_attributes(draft: DefinedDraft) -> Problems:
     """Values that are constant in models are attributes.
@@ -179,7 +185,9 @@ def check_types_repeated(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{name} lists {duplicates[0]} twice", "type_constraints", name)
 
 
-@rule("operator.shape", source=f"{ADDING}: shape inference", remedy="name a rule of registry/shapes in `shape`")
+@rule(
+    "operator.shape", source=f"{ADDING}: shape inference", remedy="name a rule of registry/shapes in `shape`"
+)
 def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.
 
@@ -193,7 +201,10 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
 
 
 @rule(
-    "operator.differentiation", Level.WARNING, source=ADDING, remedy="set `differentiation` of each input and output"
+    "operator.differentiation",
+    Level.WARNING,
+    source=ADDING,
+    remedy="set `differentiation` of each input and output",
 )
 def check_operator_differentiation(draft: DefinedDraft) -> Problems:
     """Each input and output declares whether it is differentiable."""
@@ -204,7 +215,10 @@ def check_operator_differentiation(draft: DefinedDraft) -> Problems:
 
 
 @rule(
-    "operator.determinism", Level.WARNING, source=ADDING, remedy="set determinism to deterministic or non_deterministic"
+    "operator.determinism",
+    Level.WARNING,
+    source=ADDING,
+    remedy="set determinism to deterministic or non_deterministic",
 )
 def check_operator_determinism(draft: DefinedDraft) -> Problems:
     """The operator declares whether it is deterministic."""

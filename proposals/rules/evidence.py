@@ -8,11 +8,10 @@ from opshift.analysis.verification.numpy_types import array_element_type
 from opshift.checker.findings import Level
 from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.folder import EXAMPLES, REFERENCE
-from opshift.proposals.evidence.cases import Case, bound_type, parameter_at
+from opshift.proposals.evidence.cases import Arrays, Case, bound_type, parameter_at
 from opshift.proposals.evidence.coverage import CoverageKind, coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, implemented_version
 from opshift.proposals.evidence.outcomes import OutputComparison, inferred_shapes
-from opshift.proposals.evidence.run import Outputs
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule
 from opshift.registry.shapes.rule_table import SHAPE_RULES
 
@@ -117,7 +116,11 @@ def check_shape_rank(draft: Evaluated) -> Problems:
         yield draft.at_definition(reason, "shape")
 
 
-@rule("reference.numpy", source=f"{ADDING}: numpy naming", remedy="follow numpy, or remove the name of the function")
+@rule(
+    "reference.numpy",
+    source=f"{ADDING}: numpy naming",
+    remedy="follow numpy, or remove the name of the function",
+)
 def check_reference_numpy(draft: Evaluated) -> Problems:
     """The reference computes the same outputs as the numpy function that the proposal names.
 
@@ -174,11 +177,11 @@ def _differences(draft: Evaluated, comparisons: list[OutputComparison]) -> Probl
             yield draft.at_case(each.case, each.reason)
 
 
-def _runs_with_shape_rule(draft: Evaluated) -> Iterator[tuple[Case, Outputs]]:
+def _runs_with_shape_rule(draft: Evaluated) -> Iterator[tuple[Case, Arrays]]:
     return (each for each in _reference_runs(draft) if each[0].version.shape in SHAPE_RULES)
 
 
-def _reference_runs(draft: Evaluated) -> Iterator[tuple[Case, Outputs]]:
+def _reference_runs(draft: Evaluated) -> Iterator[tuple[Case, Arrays]]:
     version = implemented_version(draft)
     for each in draft.evidence.outcomes:
         if each.outputs is not None and each.case.version is version:

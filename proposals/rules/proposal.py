@@ -27,7 +27,9 @@ def check_proposal_format(file: InvalidFile) -> Problems:
 
 
 @rule(
-    "proposal.motivation", source=ADDING, remedy="describe who needs it, for which purpose, and what they use today"
+    "proposal.motivation",
+    source=ADDING,
+    remedy="describe who needs it, for which purpose, and what they use today",
 )
 def check_proposal_motivation(draft: Draft) -> Problems:
     """The motivation describes the purpose of the proposal.
@@ -48,7 +50,9 @@ def check_proposal_model(draft: Draft) -> Problems:
         yield draft.at_answer("no public model is linked", "model")
 
 
-@rule("proposal.frameworks", source=ADDING, remedy="name a framework with an equivalent function, and link it")
+@rule(
+    "proposal.frameworks", source=ADDING, remedy="name a framework with an equivalent function, and link it"
+)
 def check_proposal_frameworks(draft: Draft) -> Problems:
     """At least one well-known framework has an equivalent function, and each named function is linked.
 

@@ -31,7 +31,9 @@ def check_leaving_replacement(draft: DefinedDraft) -> Problems:
         yield _at_retirement(draft, f"the replacement {name} is itself deprecated")
 
 
-@rule("leaving.mapping", source=REMOVING, remedy="describe it in `mapping` of proposal.yaml and operator.yaml")
+@rule(
+    "leaving.mapping", source=REMOVING, remedy="describe it in `mapping` of proposal.yaml and operator.yaml"
+)
 def check_leaving_mapping(draft: DefinedDraft) -> Problems:
     """The proposal and the definition describe how to convert nodes of the old operator to the new one."""
     retirement = draft.retirement

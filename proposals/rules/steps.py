@@ -142,6 +142,4 @@ def _supported_directions(draft: DefinedDraft) -> list[Direction]:
         actions = {"down": version.before}
     else:
         actions = {"up": _step_action(draft, "up"), "down": _step_action(draft, "down")}
-    return [
-        each for each, action in actions.items() if action is not None and not isinstance(action, Refuse)
-    ]
+    return [each for each, action in actions.items() if action is not None and not isinstance(action, Refuse)]
