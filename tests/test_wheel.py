@@ -24,7 +24,7 @@ PACKAGE_FOLDERS = {
     "opshift/opsets": ROOT / "opsets",
     "opshift/cli": ROOT / "src" / "opshift" / "cli",
 }
-SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json"}
+SUFFIXES = {".py", ".pyi", ".yaml", ".binpb", ".proto", ".json", ".template"}
 
 
 COMPILED = {"opshift/registry/compiled.json", "opshift/converter/rewrite/compiled.json"}

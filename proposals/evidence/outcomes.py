@@ -58,7 +58,7 @@ def compare_outputs(
 def run_and_compare(
     case: Case, outputs: Arrays, model: ModelProto, registry: Registry, proposed: ProposedOperator | None
 ) -> OutputComparison:
-    """Run a model of a case, and compare its outputs with those of the case."""
+    """Run a model of a case, and compare the outputs."""
     expected = [each for each in outputs if each is not None]
     input_names = {each.name for each in model.graph.input}
     feeds = {name: array for name, array in feeds_of(case).items() if name in input_names}

@@ -20,7 +20,7 @@ from opshift.registry.step_rules import body_problems
 FUNCTIONS = f"{IR}: functions"
 
 
-@rule("body.names", source=FUNCTIONS, remedy="use the operator's names of inputs, outputs and attributes")
+@rule("body.names", Level.ERROR, FUNCTIONS, "use the operator's names of inputs, outputs and attributes")
 def check_body_names(draft: DefinedDraft) -> Problems:
     """The body reads only defined values, defines each value once, and imports every domain it uses."""
     for problem in body_problems(draft.version):
@@ -30,8 +30,9 @@ def check_body_names(draft: DefinedDraft) -> Problems:
 
 @rule(
     "body.operators",
-    source=FUNCTIONS,
-    remedy="use operators of the imported opsets, with the number of inputs and outputs they allow",
+    Level.ERROR,
+    FUNCTIONS,
+    "use operators of the imported opsets, with the number of inputs and outputs they allow",
 )
 def check_body_operators(draft: DefinedDraft) -> Problems:
     """Every node of the body is a valid, non-deprecated operator of an opset that the body imports."""
@@ -44,7 +45,7 @@ def check_body_operators(draft: DefinedDraft) -> Problems:
                 yield draft.at_version(reason, "body", "nodes", position)
 
 
-@rule("body.attributes", source=FUNCTIONS, remedy="give each attribute a value of its declared type")
+@rule("body.attributes", Level.ERROR, FUNCTIONS, "give each attribute a value of its declared type")
 def check_body_attributes(draft: DefinedDraft) -> Problems:
     """Nodes of the body have all required and no unknown attributes, with values of the declared types."""
     for position, node, operator in _resolve_nodes(draft):
@@ -60,7 +61,7 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
                 yield draft.at_version(f"{node.op_type}: {reason}", *keys, "attributes", name)
 
 
-@rule("body.opset", source=GUIDE, remedy="write the body for an earlier opset")
+@rule("body.opset", Level.ERROR, GUIDE, "write the body for an earlier opset")
 def check_body_opset(draft: DefinedDraft) -> Problems:
     """The body imports opsets older than the opset that introduces the operator.
 
@@ -73,7 +74,7 @@ def check_body_opset(draft: DefinedDraft) -> Problems:
         yield draft.at_version(reason, "body", "opset_imports", domain)
 
 
-@rule("body.agrees", source=f"{ADDING}: function body", remedy="correct the body or the reference")
+@rule("body.agrees", Level.ERROR, f"{ADDING}: function body", "correct the body or the reference")
 def check_body_agrees(draft: Evaluated) -> Problems:
     """The body computes the same outputs as the reference for every example and element type.
 
@@ -84,7 +85,7 @@ def check_body_agrees(draft: Evaluated) -> Problems:
             yield draft.at_version(f"{each.case.name}: {each.reason}", "body")
 
 
-@rule("body.runs", source=GUIDE, remedy="add an example that an installed runtime supports")
+@rule("body.runs", Level.ERROR, GUIDE, "add an example that an installed runtime supports")
 def check_body_runs(draft: Evaluated) -> Problems:
     """An installed runtime can run the body on at least one example."""
     bodies = draft.evidence.bodies
@@ -95,8 +96,8 @@ def check_body_runs(draft: Evaluated) -> Problems:
 @rule(
     "body.types",
     Level.WARNING,
-    source=GUIDE,
-    remedy="compare the results by other means, or leave the type to a later version",
+    GUIDE,
+    "compare the results by other means, or leave the type to a later version",
 )
 def check_body_types(draft: Evaluated) -> Problems:
     """An installed runtime can run the body in every element type.
@@ -110,7 +111,7 @@ def check_body_types(draft: Evaluated) -> Problems:
         yield draft.at_version(f"{element_type or 'element type of the example'}: {reason}", "body")
 
 
-@rule("body.opsets", Level.WARNING, source=FUNCTIONS, remedy="use operators that the converter can upgrade")
+@rule("body.opsets", Level.WARNING, FUNCTIONS, "use operators that the converter can upgrade")
 def check_body_opsets(draft: Evaluated) -> Problems:
     """The body can be upgraded from the opsets that it imports to the newest opsets.
 

@@ -17,7 +17,7 @@ MAX_SIMILAR = 5
 """Maximum number of similar operators in a finding."""
 
 
-@rule("proposal.format", source=GUIDE, remedy="follow the template of `opshift proposal new`")
+@rule("proposal.format", Level.ERROR, GUIDE, "follow the template of `opshift proposal new`")
 def check_proposal_format(file: InvalidFile) -> Problems:
     """`proposal.yaml` is valid YAML with the keys of a proposal.
 
@@ -28,8 +28,9 @@ def check_proposal_format(file: InvalidFile) -> Problems:
 
 @rule(
     "proposal.motivation",
-    source=ADDING,
-    remedy="describe who needs it, for which purpose, and what they use today",
+    Level.ERROR,
+    ADDING,
+    "describe who needs it, for which purpose, and what they use today",
 )
 def check_proposal_motivation(draft: Draft) -> Problems:
     """The motivation describes the purpose of the proposal.
@@ -40,7 +41,7 @@ def check_proposal_motivation(draft: Draft) -> Problems:
         yield draft.at_answer(f"the motivation has fewer than {MIN_ANSWER_LENGTH} characters", "motivation")
 
 
-@rule("proposal.model", source=ADDING, remedy="link a public model, or a paper about one")
+@rule("proposal.model", Level.ERROR, ADDING, "link a public model, or a paper about one")
 def check_proposal_model(draft: Draft) -> Problems:
     """The proposal links a public model that needs the operator.
 
@@ -50,9 +51,7 @@ def check_proposal_model(draft: Draft) -> Problems:
         yield draft.at_answer("no public model is linked", "model")
 
 
-@rule(
-    "proposal.frameworks", source=ADDING, remedy="name a framework with an equivalent function, and link it"
-)
+@rule("proposal.frameworks", Level.ERROR, ADDING, "name a framework with an equivalent function, and link it")
 def check_proposal_frameworks(draft: Draft) -> Problems:
     """At least one well-known framework has an equivalent function, and each named function is linked.
 
@@ -66,10 +65,7 @@ def check_proposal_frameworks(draft: Draft) -> Problems:
 
 
 @rule(
-    "proposal.differences",
-    Level.WARNING,
-    source=ADDING,
-    remedy="describe the differences in `differs`, or write `nothing`",
+    "proposal.differences", Level.WARNING, ADDING, "describe the differences in `differs`, or write `nothing`"
 )
 def check_proposal_differences(draft: Draft) -> Problems:
     """The proposal describes how each framework differs from the operator.
@@ -82,7 +78,7 @@ def check_proposal_differences(draft: Draft) -> Problems:
             yield draft.at_answer(reason, "frameworks", position)
 
 
-@rule("proposal.formula", source=ADDING, remedy="write the formula, or pseudocode")
+@rule("proposal.formula", Level.ERROR, ADDING, "write the formula, or pseudocode")
 def check_proposal_formula(draft: Draft) -> Problems:
     """A new operator has a formula or pseudocode.
 
@@ -92,7 +88,7 @@ def check_proposal_formula(draft: Draft) -> Problems:
         yield draft.at_answer("the proposal has no formula", "formula")
 
 
-@rule("proposal.source", source=ADDING, remedy="link the paper, or a framework's documentation")
+@rule("proposal.source", Level.ERROR, ADDING, "link the paper, or a framework's documentation")
 def check_proposal_source(draft: Draft) -> Problems:
     """The source of a new operator's formula is linked.
 
@@ -103,10 +99,7 @@ def check_proposal_source(draft: Draft) -> Problems:
 
 
 @rule(
-    "proposal.alternatives",
-    Level.WARNING,
-    source=ADDING,
-    remedy="name what else was considered, and why it was rejected",
+    "proposal.alternatives", Level.WARNING, ADDING, "name what else was considered, and why it was rejected"
 )
 def check_proposal_alternatives(draft: Draft) -> Problems:
     """The proposal discusses alternatives.
@@ -120,8 +113,9 @@ def check_proposal_alternatives(draft: Draft) -> Problems:
 
 @rule(
     "proposal.certificate",
-    source="Developer Certificate of Origin",
-    remedy="set certificate to the author's `Name <email>`",
+    Level.ERROR,
+    "Developer Certificate of Origin",
+    "set certificate to the author's `Name <email>`",
 )
 def check_proposal_certificate(draft: Draft) -> Problems:
     """The author certifies the origin of the contribution.
@@ -133,7 +127,7 @@ def check_proposal_certificate(draft: Draft) -> Problems:
         yield draft.at_answer(f"the certificate does not match the author {author.name!r}", "certificate")
 
 
-@rule("proposal.numpy", source=ADDING, remedy="name a function of numpy, or leave numpy empty")
+@rule("proposal.numpy", Level.ERROR, ADDING, "name a function of numpy, or leave numpy empty")
 def check_proposal_numpy(draft: Draft) -> Problems:
     """The numpy function that the proposal names exists.
 
@@ -148,8 +142,9 @@ def check_proposal_numpy(draft: Draft) -> Problems:
 
 @rule(
     "proposal.primitive",
-    source=f"{ADDING}: functions first",
-    remedy="add a body (kind new-function), or explain in primitive_reason why no body is possible",
+    Level.ERROR,
+    f"{ADDING}: functions first",
+    "add a body (kind new-function), or explain in primitive_reason why no body is possible",
 )
 def check_proposal_primitive(draft: DefinedDraft) -> Problems:
     """An operator that existing operators can express is a function.
@@ -161,7 +156,7 @@ def check_proposal_primitive(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(reason, "primitive_reason")
 
 
-@rule("proposal.near", Level.INFO, source=ADDING, remedy="compare the operator with these under alternatives")
+@rule("proposal.near", Level.INFO, ADDING, "compare the operator with these under alternatives")
 def check_proposal_near(draft: DefinedDraft) -> Problems:
     """The alternatives mention existing operators with a similar name or the same signature.
 
@@ -173,7 +168,7 @@ def check_proposal_near(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(f"similar operators exist: {', '.join(unmentioned)}", "alternatives")
 
 
-@rule("proposal.kind", source=GUIDE, remedy="choose the kind that matches the definition")
+@rule("proposal.kind", Level.ERROR, GUIDE, "choose the kind that matches the definition")
 def check_proposal_kind(draft: DefinedDraft) -> Problems:
     """The definition matches the kind of the proposal.
 

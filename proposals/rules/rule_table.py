@@ -53,7 +53,7 @@ _TABLE: RuleTable[ProposalRule] = RuleTable("opshift.proposals.rules")
 
 
 def rule(
-    name: str, level: Level = Level.ERROR, *, source: str, remedy: str, gate: Gate = "check"
+    name: str, level: Level, source: str, remedy: str, *, gate: Gate = "check"
 ) -> Callable[[RuleCheck], RuleCheck]:
     """Return a decorator that registers a function as a rule.
 
