@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, WARNING
 from opshift.model.element_types import element_names
 from opshift.proposals.content.draft import DefinedDraft, InvalidFile
 from opshift.proposals.content.folder import OPERATOR
@@ -24,7 +24,7 @@ MIN_DESCRIPTION_LENGTH = 20
 """Number of characters below which a description counts as missing."""
 
 
-@rule("operator.format", Level.ERROR, CONTRIBUTING, "follow opsets/schema.json")
+@rule("operator.format", ERROR, CONTRIBUTING, "follow opsets/schema.json")
 def check_operator_format(file: InvalidFile) -> Problems:
     """`operator.yaml` is a definition in the format of the registry.
 
@@ -33,7 +33,7 @@ def check_operator_format(file: InvalidFile) -> Problems:
     return file.problems_in(OPERATOR)
 
 
-@rule("operator.name", Level.ERROR, IR, "choose a unique name in CamelCase")
+@rule("operator.name", ERROR, IR, "choose a unique name in CamelCase")
 def check_operator_name(draft: DefinedDraft) -> Problems:
     """The name is CamelCase, and unique in the domain regardless of case.
 
@@ -47,7 +47,7 @@ def check_operator_name(draft: DefinedDraft) -> Problems:
             yield draft.at_definition(f"{name} differs from the existing {other} only in case", "name")
 
 
-@rule("operator.domain", Level.ERROR, IR, "reverse a domain name that you own, such as com.example")
+@rule("operator.domain", ERROR, IR, "reverse a domain name that you own, such as com.example")
 def check_operator_domain(draft: DefinedDraft) -> Problems:
     """The domain is a reversed DNS name.
 
@@ -58,7 +58,7 @@ def check_operator_domain(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"domain {domain!r} is not a reversed DNS name", "domain")
 
 
-@rule("operator.taken", Level.ERROR, IR, "choose another name, or propose an update")
+@rule("operator.taken", ERROR, IR, "choose another name, or propose an update")
 def check_operator_taken(draft: DefinedDraft) -> Problems:
     """A new operator has a name that is not yet used in its domain.
 
@@ -69,7 +69,7 @@ def check_operator_taken(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"{operator.domain} already has an operator {operator.name}", "name")
 
 
-@rule("operator.description", Level.ERROR, ADDING, "describe in `description` what the operator computes")
+@rule("operator.description", ERROR, ADDING, "describe in `description` what the operator computes")
 def check_operator_description(draft: DefinedDraft) -> Problems:
     """The operator has a description.
 
@@ -80,7 +80,7 @@ def check_operator_description(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(reason, "description")
 
 
-@rule("naming.attribute", Level.WARNING, ADDING, "rename it in lower_snake_case")
+@rule("naming.attribute", WARNING, ADDING, "rename it in lower_snake_case")
 def check_naming_attribute(draft: DefinedDraft) -> Problems:
     """Attributes are named in lower_snake_case."""
     for name in draft.version.attributes:
@@ -88,7 +88,7 @@ def check_naming_attribute(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"the attribute {name!r} is not lower_snake_case", "attributes", name)
 
 
-@rule("naming.parameter", Level.WARNING, ADDING, "use a capital letter such as X, or lower_snake_case")
+@rule("naming.parameter", WARNING, ADDING, "use a capital letter such as X, or lower_snake_case")
 def check_naming_parameter(draft: DefinedDraft) -> Problems:
     """Inputs and outputs are named with a single capital letter or in lower_snake_case."""
     for side, position, formal in _parameters(draft):
@@ -97,7 +97,7 @@ def check_naming_parameter(draft: DefinedDraft) -> Problems:
             yield draft.at_version(reason, side, position)
 
 
-@rule("naming.bias", Level.WARNING, ADDING, "name a bias B and a weight W")
+@rule("naming.bias", WARNING, ADDING, "name a bias B and a weight W")
 def check_naming_bias(draft: DefinedDraft) -> Problems:
     """A bias is named B, and a weight W."""
     for position, formal in enumerate(draft.version.inputs):
@@ -105,7 +105,7 @@ def check_naming_bias(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"an input is named {formal.name!r}", "inputs", position)
 
 
-@rule("naming.axis", Level.WARNING, ADDING, "name a single axis `axis`, and a list `axes`")
+@rule("naming.axis", WARNING, ADDING, "name a single axis `axis`, and a list `axes`")
 def check_naming_axis(draft: DefinedDraft) -> Problems:
     """`axis` is an integer, `axes` is a list of integers."""
     for name, kind, description in (("axis", "INTS", "a list"), ("axes", "INT", "a single integer")):
@@ -114,7 +114,7 @@ def check_naming_axis(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{name!r} is {description}", "attributes", name)
 
 
-@rule("operator.attributes", Level.WARNING, ADDING, "make it an attribute, unless models compute the value")
+@rule("operator.attributes", WARNING, ADDING, "make it an attribute, unless models compute the value")
 def check_operator_attributes(draft: DefinedDraft) -> Problems:
     """Values that are constant in models are attributes.
 
@@ -125,7 +125,7 @@ def check_operator_attributes(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{formal.name!r} is an input, not an attribute", "inputs", position)
 
 
-@rule("types.used", Level.ERROR, ADDING, "remove the constraint, or use it")
+@rule("types.used", ERROR, ADDING, "remove the constraint, or use it")
 def check_types_used(draft: DefinedDraft) -> Problems:
     """Every type variable is the type of an input or output."""
     used_types = {formal.type for _, _, formal in _parameters(draft)}
@@ -134,7 +134,7 @@ def check_types_used(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"no input or output has the type {name}", "type_constraints", name)
 
 
-@rule("types.known", Level.ERROR, IR, "use ONNX type names or a type set from types.yaml")
+@rule("types.known", ERROR, IR, "use ONNX type names or a type set from types.yaml")
 def check_types_known(draft: DefinedDraft) -> Problems:
     """Every type is an ONNX type."""
     for name, types in draft.version.type_constraints.items():
@@ -146,7 +146,7 @@ def check_types_known(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"unknown type {formal.type!r}", side, position)
 
 
-@rule("types.ir", Level.ERROR, IR, "leave the type to a version of a later opset")
+@rule("types.ir", ERROR, IR, "leave the type to a version of a later opset")
 def check_types_ir(draft: DefinedDraft) -> Problems:
     """Every element type is supported by the IR version of the newest release.
 
@@ -162,7 +162,7 @@ def check_types_ir(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{required}, the newest release has {newest}", "type_constraints", name)
 
 
-@rule("types.repeated", Level.WARNING, ADDING, "list each type once")
+@rule("types.repeated", WARNING, ADDING, "list each type once")
 def check_types_repeated(draft: DefinedDraft) -> Problems:
     """A constraint lists each type once, directly or through a type set."""
     # The loader removes duplicates, so they are visible in the file only.
@@ -175,9 +175,7 @@ def check_types_repeated(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{name} lists {duplicates[0]} twice", "type_constraints", name)
 
 
-@rule(
-    "operator.shape", Level.ERROR, f"{ADDING}: shape inference", "name a rule of registry/shapes in `shape`"
-)
+@rule("operator.shape", ERROR, f"{ADDING}: shape inference", "name a rule of registry/shapes in `shape`")
 def check_operator_shape(draft: DefinedDraft) -> Problems:
     """The definition names an existing shape rule.
 
@@ -190,7 +188,7 @@ def check_operator_shape(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"unknown shape rule {name!r}", "shape")
 
 
-@rule("operator.differentiation", Level.WARNING, ADDING, "set `differentiation` of each input and output")
+@rule("operator.differentiation", WARNING, ADDING, "set `differentiation` of each input and output")
 def check_operator_differentiation(draft: DefinedDraft) -> Problems:
     """Each input and output declares whether it is differentiable."""
     for side, position, formal in _parameters(draft):
@@ -199,7 +197,7 @@ def check_operator_differentiation(draft: DefinedDraft) -> Problems:
             yield draft.at_version(reason, side, position)
 
 
-@rule("operator.determinism", Level.WARNING, ADDING, "set determinism to deterministic or non_deterministic")
+@rule("operator.determinism", WARNING, ADDING, "set determinism to deterministic or non_deterministic")
 def check_operator_determinism(draft: DefinedDraft) -> Problems:
     """The operator declares whether it is deterministic."""
     if draft.version.determinism == "unknown":

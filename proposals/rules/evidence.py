@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from opshift.analysis.verification.numpy_types import array_element_type
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, WARNING
 from opshift.proposals.content.draft import InvalidFile
 from opshift.proposals.content.folder import EXAMPLES, REFERENCE
 from opshift.proposals.evidence.cases import Arrays, Case, bound_type, parameter_at
@@ -20,13 +20,13 @@ SHAPES = f"{ADDING}: shape inference"
 TESTS = f"{ADDING}: tests"
 
 
-@rule("examples.format", Level.ERROR, GUIDE, "follow the template of `opshift proposal new`")
+@rule("examples.format", ERROR, GUIDE, "follow the template of `opshift proposal new`")
 def check_examples_format(file: InvalidFile) -> Problems:
     """`examples.yaml` is valid YAML with the keys of examples."""
     return file.problems_in(EXAMPLES)
 
 
-@rule("examples.present", Level.ERROR, TESTS, "add examples to examples.yaml")
+@rule("examples.present", ERROR, TESTS, "add examples to examples.yaml")
 def check_examples_present(draft: Evaluated) -> Problems:
     """There is at least one example, and the names of examples are unique.
 
@@ -40,14 +40,14 @@ def check_examples_present(draft: Evaluated) -> Problems:
             yield draft.at_examples(f"two examples have the name {name!r}", position)
 
 
-@rule("examples.legal", Level.ERROR, TESTS, "match the inputs and attributes of the operator")
+@rule("examples.legal", ERROR, TESTS, "match the inputs and attributes of the operator")
 def check_examples_legal(draft: Evaluated) -> Problems:
     """Every example is a valid node of the operator with values of the declared types."""
     for position, reason in draft.evidence.bad_examples:
         yield draft.at_examples(f"{draft.folder.examples[position].name}: {reason}", position)
 
 
-@rule("reference.loads", Level.ERROR, REFERENCES, "define `reference` in reference.py")
+@rule("reference.loads", ERROR, REFERENCES, "define `reference` in reference.py")
 def check_reference_loads(draft: Evaluated) -> Problems:
     """`reference.py` defines the function `reference`.
 
@@ -58,7 +58,7 @@ def check_reference_loads(draft: Evaluated) -> Problems:
         yield draft.at_file(error.reason, REFERENCE, error.remedy)
 
 
-@rule("reference.runs", Level.ERROR, REFERENCES, "support this example in every element type")
+@rule("reference.runs", ERROR, REFERENCES, "support this example in every element type")
 def check_reference_runs(draft: Evaluated) -> Problems:
     """The reference runs on every example, in every element type."""
     for each in draft.evidence.outcomes:
@@ -66,7 +66,7 @@ def check_reference_runs(draft: Evaluated) -> Problems:
             yield draft.at_case(each.case, each.failure)
 
 
-@rule("reference.expected", Level.ERROR, REFERENCES, "correct the reference or the example")
+@rule("reference.expected", ERROR, REFERENCES, "correct the reference or the example")
 def check_reference_expected(draft: Evaluated) -> Problems:
     """The reference computes the outputs that the examples declare.
 
@@ -75,7 +75,7 @@ def check_reference_expected(draft: Evaluated) -> Problems:
     return _differences(draft, draft.evidence.expected)
 
 
-@rule("reference.types", Level.ERROR, REFERENCES, "return arrays of the types in the signature")
+@rule("reference.types", ERROR, REFERENCES, "return arrays of the types in the signature")
 def check_reference_types(draft: Evaluated) -> Problems:
     """The outputs of the reference have the element types of the signature."""
     for case, outputs in _reference_runs(draft):
@@ -90,7 +90,7 @@ def check_reference_types(draft: Evaluated) -> Problems:
                 yield draft.at_case(case, reason)
 
 
-@rule("shape.agrees", Level.ERROR, SHAPES, "name another rule, or correct the reference")
+@rule("shape.agrees", ERROR, SHAPES, "name another rule, or correct the reference")
 def check_shape_agrees(draft: Evaluated) -> Problems:
     """The shape rule infers the shapes of the outputs that the reference computes.
 
@@ -107,7 +107,7 @@ def check_shape_agrees(draft: Evaluated) -> Problems:
                 yield draft.at_definition(reason, "shape")
 
 
-@rule("shape.rank", Level.ERROR, SHAPES, "name a rule that infers at least the rank")
+@rule("shape.rank", ERROR, SHAPES, "name a rule that infers at least the rank")
 def check_shape_rank(draft: Evaluated) -> Problems:
     """The shape rule infers at least the rank of the first output of one example."""
     runs = [(case, len(outputs)) for case, outputs in _runs_with_shape_rule(draft) if outputs]
@@ -116,12 +116,7 @@ def check_shape_rank(draft: Evaluated) -> Problems:
         yield draft.at_definition(reason, "shape")
 
 
-@rule(
-    "reference.numpy",
-    Level.ERROR,
-    f"{ADDING}: numpy naming",
-    "follow numpy, or remove the name of the function",
-)
+@rule("reference.numpy", ERROR, f"{ADDING}: numpy naming", "follow numpy, or remove the name of the function")
 def check_reference_numpy(draft: Evaluated) -> Problems:
     """The reference computes the same outputs as the numpy function that the proposal names.
 
@@ -134,31 +129,31 @@ def check_reference_numpy(draft: Evaluated) -> Problems:
     yield from _differences(draft, found)
 
 
-@rule("coverage.outputs", Level.ERROR, TESTS, "add an example with this output")
+@rule("coverage.outputs", ERROR, TESTS, "add an example with this output")
 def check_coverage_outputs(draft: Evaluated) -> Problems:
     """Every output is produced in an example."""
     return _uncovered_items(draft, "output")
 
 
-@rule("coverage.attributes", Level.ERROR, TESTS, "add such an example")
+@rule("coverage.attributes", ERROR, TESTS, "add such an example")
 def check_coverage_attributes(draft: Evaluated) -> Problems:
     """Every attribute is present in an example and, if it is optional, omitted in another."""
     return _uncovered_items(draft, "attribute")
 
 
-@rule("coverage.inputs", Level.ERROR, TESTS, "add such an example")
+@rule("coverage.inputs", ERROR, TESTS, "add such an example")
 def check_coverage_inputs(draft: Evaluated) -> Problems:
     """Every optional input is present in an example, and omitted in another."""
     return _uncovered_items(draft, "input")
 
 
-@rule("coverage.types", Level.WARNING, TESTS, "add an example in this type")
+@rule("coverage.types", WARNING, TESTS, "add an example in this type")
 def check_coverage_types(draft: Evaluated) -> Problems:
     """Every element type is exercised by an example, or by an example converted to that type."""
     return _uncovered_items(draft, "type")
 
 
-@rule("coverage.corners", Level.WARNING, TESTS, "add an example of this case")
+@rule("coverage.corners", WARNING, TESTS, "add an example of this case")
 def check_coverage_corners(draft: Evaluated) -> Problems:
     """The examples cover the corner cases: empty tensor, scalar, negative axis, nan, inf."""
     return _uncovered_items(draft, "corner")

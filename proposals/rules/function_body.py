@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, WARNING
 from opshift.converter.convert import convert_version
 from opshift.model.errors import OpshiftError
 from opshift.proposals.content.draft import DefinedDraft
@@ -20,7 +20,7 @@ from opshift.registry.step_rules import body_problems
 FUNCTIONS = f"{IR}: functions"
 
 
-@rule("body.names", Level.ERROR, FUNCTIONS, "use the operator's names of inputs, outputs and attributes")
+@rule("body.names", ERROR, FUNCTIONS, "use the operator's names of inputs, outputs and attributes")
 def check_body_names(draft: DefinedDraft) -> Problems:
     """The body reads only defined values, defines each value once, and imports every domain it uses."""
     for problem in body_problems(draft.version):
@@ -30,7 +30,7 @@ def check_body_names(draft: DefinedDraft) -> Problems:
 
 @rule(
     "body.operators",
-    Level.ERROR,
+    ERROR,
     FUNCTIONS,
     "use operators of the imported opsets, with the number of inputs and outputs they allow",
 )
@@ -45,7 +45,7 @@ def check_body_operators(draft: DefinedDraft) -> Problems:
                 yield draft.at_version(reason, "body", "nodes", position)
 
 
-@rule("body.attributes", Level.ERROR, FUNCTIONS, "give each attribute a value of its declared type")
+@rule("body.attributes", ERROR, FUNCTIONS, "give each attribute a value of its declared type")
 def check_body_attributes(draft: DefinedDraft) -> Problems:
     """Nodes of the body have all required and no unknown attributes, with values of the declared types."""
     for position, node, operator in _resolve_nodes(draft):
@@ -61,7 +61,7 @@ def check_body_attributes(draft: DefinedDraft) -> Problems:
                 yield draft.at_version(f"{node.op_type}: {reason}", *keys, "attributes", name)
 
 
-@rule("body.opset", Level.ERROR, GUIDE, "write the body for an earlier opset")
+@rule("body.opset", ERROR, GUIDE, "write the body for an earlier opset")
 def check_body_opset(draft: DefinedDraft) -> Problems:
     """The body imports opsets older than the opset that introduces the operator.
 
@@ -74,7 +74,7 @@ def check_body_opset(draft: DefinedDraft) -> Problems:
         yield draft.at_version(reason, "body", "opset_imports", domain)
 
 
-@rule("body.agrees", Level.ERROR, f"{ADDING}: function body", "correct the body or the reference")
+@rule("body.agrees", ERROR, f"{ADDING}: function body", "correct the body or the reference")
 def check_body_agrees(draft: Evaluated) -> Problems:
     """The body computes the same outputs as the reference for every example and element type.
 
@@ -85,7 +85,7 @@ def check_body_agrees(draft: Evaluated) -> Problems:
             yield draft.at_version(f"{each.case.name}: {each.reason}", "body")
 
 
-@rule("body.runs", Level.ERROR, GUIDE, "add an example that an installed runtime supports")
+@rule("body.runs", ERROR, GUIDE, "add an example that an installed runtime supports")
 def check_body_runs(draft: Evaluated) -> Problems:
     """An installed runtime can run the body on at least one example."""
     bodies = draft.evidence.bodies
@@ -95,7 +95,7 @@ def check_body_runs(draft: Evaluated) -> Problems:
 
 @rule(
     "body.types",
-    Level.WARNING,
+    WARNING,
     GUIDE,
     "compare the results by other means, or leave the type to a later version",
 )
@@ -111,7 +111,7 @@ def check_body_types(draft: Evaluated) -> Problems:
         yield draft.at_version(f"{element_type or 'element type of the example'}: {reason}", "body")
 
 
-@rule("body.opsets", Level.WARNING, FUNCTIONS, "use operators that the converter can upgrade")
+@rule("body.opsets", WARNING, FUNCTIONS, "use operators that the converter can upgrade")
 def check_body_opsets(draft: Evaluated) -> Problems:
     """The body can be upgraded from the opsets that it imports to the newest opsets.
 

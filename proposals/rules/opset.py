@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import ProposalProblem
 from opshift.proposals.content.staged_registry import next_opset, released_opset
@@ -14,7 +14,7 @@ from opshift.registry.models import OperatorVersion
 VERSIONING = "ONNX, Versioning: operator sets"
 
 
-@rule("opset.released", Level.ERROR, VERSIONING, "use the number of the next opset")
+@rule("opset.released", ERROR, VERSIONING, "use the number of the next opset")
 def check_opset_released(draft: DefinedDraft) -> Problems:
     """A proposal does not change a released opset.
 
@@ -27,7 +27,7 @@ def check_opset_released(draft: DefinedDraft) -> Problems:
         yield _at_opset(draft, f"opset {draft.opset} of {draft.operator.domain} is already released")
 
 
-@rule("opset.next", Level.ERROR, VERSIONING, "use the number of the next opset")
+@rule("opset.next", ERROR, VERSIONING, "use the number of the next opset")
 def check_opset_next(draft: DefinedDraft) -> Problems:
     """A proposal enters the next opset.
 
@@ -39,7 +39,7 @@ def check_opset_next(draft: DefinedDraft) -> Problems:
         yield _at_opset(draft, reason)
 
 
-@rule("opset.published", Level.ERROR, VERSIONING, "restore the published version, and add a new one")
+@rule("opset.published", ERROR, VERSIONING, "restore the published version, and add a new one")
 def check_opset_published(draft: DefinedDraft) -> Problems:
     """Published versions are neither changed nor omitted.
 
@@ -57,7 +57,7 @@ def check_opset_published(draft: DefinedDraft) -> Problems:
             yield draft.at_definition(f"{version} is changed: {', '.join(changed)}", "versions", position)
 
 
-@rule("opset.version", Level.ERROR, VERSIONING, "append the new version at the end of the file")
+@rule("opset.version", ERROR, VERSIONING, "append the new version at the end of the file")
 def check_opset_version(draft: DefinedDraft) -> Problems:
     """An update or deprecation adds exactly one version; a removal adds none."""
     if draft.published is None or draft.adds_operator:
@@ -68,7 +68,7 @@ def check_opset_version(draft: DefinedDraft) -> Problems:
         yield draft.at_definition(f"expected {expected} new versions, got {added}", "versions")
 
 
-@rule("preview.version", Level.ERROR, PREVIEW, "use version 1 and status EXPERIMENTAL")
+@rule("preview.version", ERROR, PREVIEW, "use version 1 and status EXPERIMENTAL")
 def check_preview_version(draft: DefinedDraft) -> Problems:
     """Operators of preview domains are experimental and have version 1; all others are stable.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, INFO, WARNING
 from opshift.proposals.content.draft import DefinedDraft, Draft, InvalidFile
 from opshift.proposals.content.folder import PROPOSAL
 from opshift.proposals.rules.rule_table import ADDING, GUIDE, Problems, rule
@@ -17,7 +17,7 @@ MAX_SIMILAR = 5
 """Maximum number of similar operators in a finding."""
 
 
-@rule("proposal.format", Level.ERROR, GUIDE, "follow the template of `opshift proposal new`")
+@rule("proposal.format", ERROR, GUIDE, "follow the template of `opshift proposal new`")
 def check_proposal_format(file: InvalidFile) -> Problems:
     """`proposal.yaml` is valid YAML with the keys of a proposal.
 
@@ -28,7 +28,7 @@ def check_proposal_format(file: InvalidFile) -> Problems:
 
 @rule(
     "proposal.motivation",
-    Level.ERROR,
+    ERROR,
     ADDING,
     "describe who needs it, for which purpose, and what they use today",
 )
@@ -41,7 +41,7 @@ def check_proposal_motivation(draft: Draft) -> Problems:
         yield draft.at_answer(f"the motivation has fewer than {MIN_ANSWER_LENGTH} characters", "motivation")
 
 
-@rule("proposal.model", Level.ERROR, ADDING, "link a public model, or a paper about one")
+@rule("proposal.model", ERROR, ADDING, "link a public model, or a paper about one")
 def check_proposal_model(draft: Draft) -> Problems:
     """The proposal links a public model that needs the operator.
 
@@ -51,7 +51,7 @@ def check_proposal_model(draft: Draft) -> Problems:
         yield draft.at_answer("no public model is linked", "model")
 
 
-@rule("proposal.frameworks", Level.ERROR, ADDING, "name a framework with an equivalent function, and link it")
+@rule("proposal.frameworks", ERROR, ADDING, "name a framework with an equivalent function, and link it")
 def check_proposal_frameworks(draft: Draft) -> Problems:
     """At least one well-known framework has an equivalent function, and each named function is linked.
 
@@ -64,9 +64,7 @@ def check_proposal_frameworks(draft: Draft) -> Problems:
             yield draft.at_answer(f"{each.name} is not linked", "frameworks", position)
 
 
-@rule(
-    "proposal.differences", Level.WARNING, ADDING, "describe the differences in `differs`, or write `nothing`"
-)
+@rule("proposal.differences", WARNING, ADDING, "describe the differences in `differs`, or write `nothing`")
 def check_proposal_differences(draft: Draft) -> Problems:
     """The proposal describes how each framework differs from the operator.
 
@@ -78,7 +76,7 @@ def check_proposal_differences(draft: Draft) -> Problems:
             yield draft.at_answer(reason, "frameworks", position)
 
 
-@rule("proposal.formula", Level.ERROR, ADDING, "write the formula, or pseudocode")
+@rule("proposal.formula", ERROR, ADDING, "write the formula, or pseudocode")
 def check_proposal_formula(draft: Draft) -> Problems:
     """A new operator has a formula or pseudocode.
 
@@ -88,7 +86,7 @@ def check_proposal_formula(draft: Draft) -> Problems:
         yield draft.at_answer("the proposal has no formula", "formula")
 
 
-@rule("proposal.source", Level.ERROR, ADDING, "link the paper, or a framework's documentation")
+@rule("proposal.source", ERROR, ADDING, "link the paper, or a framework's documentation")
 def check_proposal_source(draft: Draft) -> Problems:
     """The source of a new operator's formula is linked.
 
@@ -98,9 +96,7 @@ def check_proposal_source(draft: Draft) -> Problems:
         yield draft.at_answer("the source of the formula is not linked", "source")
 
 
-@rule(
-    "proposal.alternatives", Level.WARNING, ADDING, "name what else was considered, and why it was rejected"
-)
+@rule("proposal.alternatives", WARNING, ADDING, "name what else was considered, and why it was rejected")
 def check_proposal_alternatives(draft: Draft) -> Problems:
     """The proposal discusses alternatives.
 
@@ -113,7 +109,7 @@ def check_proposal_alternatives(draft: Draft) -> Problems:
 
 @rule(
     "proposal.certificate",
-    Level.ERROR,
+    ERROR,
     "Developer Certificate of Origin",
     "set certificate to the author's `Name <email>`",
 )
@@ -127,7 +123,7 @@ def check_proposal_certificate(draft: Draft) -> Problems:
         yield draft.at_answer(f"the certificate does not match the author {author.name!r}", "certificate")
 
 
-@rule("proposal.numpy", Level.ERROR, ADDING, "name a function of numpy, or leave numpy empty")
+@rule("proposal.numpy", ERROR, ADDING, "name a function of numpy, or leave numpy empty")
 def check_proposal_numpy(draft: Draft) -> Problems:
     """The numpy function that the proposal names exists.
 
@@ -142,7 +138,7 @@ def check_proposal_numpy(draft: Draft) -> Problems:
 
 @rule(
     "proposal.primitive",
-    Level.ERROR,
+    ERROR,
     f"{ADDING}: functions first",
     "add a body (kind new-function), or explain in primitive_reason why no body is possible",
 )
@@ -156,7 +152,7 @@ def check_proposal_primitive(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(reason, "primitive_reason")
 
 
-@rule("proposal.near", Level.INFO, ADDING, "compare the operator with these under alternatives")
+@rule("proposal.near", INFO, ADDING, "compare the operator with these under alternatives")
 def check_proposal_near(draft: DefinedDraft) -> Problems:
     """The alternatives mention existing operators with a similar name or the same signature.
 
@@ -168,7 +164,7 @@ def check_proposal_near(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(f"similar operators exist: {', '.join(unmentioned)}", "alternatives")
 
 
-@rule("proposal.kind", Level.ERROR, GUIDE, "choose the kind that matches the definition")
+@rule("proposal.kind", ERROR, GUIDE, "choose the kind that matches the definition")
 def check_proposal_kind(draft: DefinedDraft) -> Problems:
     """The definition matches the kind of the proposal.
 

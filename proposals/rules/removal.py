@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import OperatorId
 from opshift.proposals.content.draft import DefinedDraft
@@ -17,7 +17,7 @@ MIN_MAPPING_LENGTH = 20
 """Number of characters below which a mapping counts as missing."""
 
 
-@rule("leaving.replacement", Level.ERROR, REMOVING, "name an operator of the set in `replaced_by`")
+@rule("leaving.replacement", ERROR, REMOVING, "name an operator of the set in `replaced_by`")
 def check_leaving_replacement(draft: DefinedDraft) -> Problems:
     """A deprecated or removed operator has a replacement in the set that is not deprecated itself."""
     if draft.retirement is None:
@@ -32,7 +32,7 @@ def check_leaving_replacement(draft: DefinedDraft) -> Problems:
         yield _at_retirement(draft, f"the replacement {name} is itself deprecated")
 
 
-@rule("leaving.mapping", Level.ERROR, REMOVING, "describe it in `mapping` of proposal.yaml and operator.yaml")
+@rule("leaving.mapping", ERROR, REMOVING, "describe it in `mapping` of proposal.yaml and operator.yaml")
 def check_leaving_mapping(draft: DefinedDraft) -> Problems:
     """The proposal and the definition describe how to convert nodes of the old operator to the new one."""
     retirement = draft.retirement
@@ -44,7 +44,7 @@ def check_leaving_mapping(draft: DefinedDraft) -> Problems:
         yield draft.at_answer(reason, "mapping")
 
 
-@rule("leaving.way", Level.ERROR, REMOVING, "write the step up as verbs or an adapter")
+@rule("leaving.way", ERROR, REMOVING, "write the step up as verbs or an adapter")
 def check_leaving_way(draft: DefinedDraft) -> Problems:
     """The converter can upgrade models to the replacement."""
     version = draft.version
@@ -56,7 +56,7 @@ def check_leaving_way(draft: DefinedDraft) -> Problems:
         yield _at_retirement(draft, "the removal does not convert nodes to the replacement", "up")
 
 
-@rule("leaving.function", Level.ERROR, REMOVING, "name a function with the same semantics")
+@rule("leaving.function", ERROR, REMOVING, "name a function with the same semantics")
 def check_leaving_function(draft: DefinedDraft) -> Problems:
     """A function is removed only in favour of another function.
 
@@ -71,7 +71,7 @@ def check_leaving_function(draft: DefinedDraft) -> Problems:
         yield _at_retirement(draft, names)
 
 
-@rule("promotion.source", Level.ERROR, PREVIEW, "name it in `promotes`, as in ai.onnx.preview.Name:1")
+@rule("promotion.source", ERROR, PREVIEW, "name it in `promotes`, as in ai.onnx.preview.Name:1")
 def check_promotion_source(draft: DefinedDraft) -> Problems:
     """A promotion names an existing experimental operator."""
     if draft.proposal.kind != "promotion":

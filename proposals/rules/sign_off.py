@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from datetime import date
 
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, WARNING
 from opshift.proposals.content.draft import Draft
 from opshift.proposals.content.folder import fingerprint
 from opshift.proposals.content.sign_off import REQUIRED_SIGN_OFFS, is_same_person, valid_sign_offs
@@ -17,7 +17,7 @@ APPROVAL_DAYS = 92
 REVIEW = f"{ADDING}: review"
 
 
-@rule("sign-off.author", Level.ERROR, REVIEW, "remove it, and ask other people to sign off")
+@rule("sign-off.author", ERROR, REVIEW, "remove it, and ask other people to sign off")
 def check_sign_off_author(draft: Draft) -> Problems:
     """The author does not sign off the proposal."""
     for position, each in enumerate(draft.proposal.sign_offs):
@@ -25,7 +25,7 @@ def check_sign_off_author(draft: Draft) -> Problems:
             yield draft.at_answer(f"{each.name} is the author", "sign_offs", position)
 
 
-@rule("sign-off.void", Level.WARNING, GUIDE, "request a new sign-off, or revert the change")
+@rule("sign-off.void", WARNING, GUIDE, "request a new sign-off, or revert the change")
 def check_sign_off_void(draft: Draft) -> Problems:
     """Every sign-off refers to the current content.
 
@@ -39,7 +39,7 @@ def check_sign_off_void(draft: Draft) -> Problems:
             yield draft.at_answer(reason, "sign_offs", position)
 
 
-@rule("sign-off.twice", Level.WARNING, REVIEW, "remove one of the two sign-offs")
+@rule("sign-off.twice", WARNING, REVIEW, "remove one of the two sign-offs")
 def check_sign_off_twice(draft: Draft) -> Problems:
     """A person signs off the same content once."""
     sign_offs = draft.proposal.sign_offs
@@ -49,7 +49,7 @@ def check_sign_off_twice(draft: Draft) -> Problems:
             yield draft.at_answer(f"{each.name} signed off the same content twice", "sign_offs", position)
 
 
-@rule("sign-off.count", Level.ERROR, REVIEW, "run `opshift proposal sign --name ...`", gate="accept")
+@rule("sign-off.count", ERROR, REVIEW, "run `opshift proposal sign --name ...`", gate="accept")
 def check_sign_off_count(draft: Draft) -> Problems:
     """At least two people other than the author sign off the content before it is accepted."""
     count = len(valid_sign_offs(draft.folder))
@@ -57,7 +57,7 @@ def check_sign_off_count(draft: Draft) -> Problems:
         yield draft.at_answer(f"expected {REQUIRED_SIGN_OFFS} valid sign-offs, got {count}", "sign_offs")
 
 
-@rule("preview.approval", Level.ERROR, PREVIEW, "request new sign-offs", gate="accept")
+@rule("preview.approval", ERROR, PREVIEW, "request new sign-offs", gate="accept")
 def check_preview_approval(draft: Draft) -> Problems:
     """Operators of preview domains were signed off within the last three months.
 
@@ -77,7 +77,7 @@ def _days_since(day: str) -> float:
         return math.inf
 
 
-@rule("proposal.open", Level.ERROR, GUIDE, "start a new proposal", gate="accept")
+@rule("proposal.open", ERROR, GUIDE, "start a new proposal", gate="accept")
 def check_proposal_open(draft: Draft) -> Problems:
     """Accepted and withdrawn proposals are not accepted again."""
     if draft.proposal.state in ("accepted", "withdrawn"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opshift.adapters.core.adapter_table import registered_adapters
-from opshift.checker.findings import Level
+from opshift.checker.findings import ERROR, INFO
 from opshift.converter.rewrite.version_graph import build_version_graph
 from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.folder import ADAPTERS
@@ -19,7 +19,7 @@ from opshift.registry.steps import Refuse, StepAction
 VERSIONING = f"{ADDING}: version conversion"
 
 
-@rule("steps.change", Level.ERROR, CONTRIBUTING, "describe it in step.change")
+@rule("steps.change", ERROR, CONTRIBUTING, "describe it in step.change")
 def check_steps_change(draft: DefinedDraft) -> Problems:
     """A new version describes what changed and how that affects converted models."""
     step = draft.version.step
@@ -27,7 +27,7 @@ def check_steps_change(draft: DefinedDraft) -> Problems:
         yield draft.at_version("the change is not described", "step")
 
 
-@rule("steps.up", Level.ERROR, VERSIONING, "declare `up` as compatible, verbs or an adapter")
+@rule("steps.up", ERROR, VERSIONING, "declare `up` as compatible, verbs or an adapter")
 def check_steps_up(draft: DefinedDraft) -> Problems:
     """Models of the previous version can be upgraded to the new one.
 
@@ -42,12 +42,7 @@ def check_steps_up(draft: DefinedDraft) -> Problems:
         yield draft.at_version("the upgrade refuses every model", "step", "up")
 
 
-@rule(
-    "steps.down",
-    Level.ERROR,
-    VERSIONING,
-    "declare the conversion, or refuse it with a reason: {refuse: reason}",
-)
+@rule("steps.down", ERROR, VERSIONING, "declare the conversion, or refuse it with a reason: {refuse: reason}")
 def check_steps_down(draft: DefinedDraft) -> Problems:
     """The downgrade to the previous opset is declared, or refused with a reason.
 
@@ -64,7 +59,7 @@ def check_steps_down(draft: DefinedDraft) -> Problems:
 
 @rule(
     "steps.class",
-    Level.INFO,
+    INFO,
     "ONNX, Versioning: what a change does",
     "make sure that the benefit justifies the changes to existing models",
 )
@@ -79,7 +74,7 @@ def check_steps_class(draft: DefinedDraft) -> Problems:
             yield draft.at_version(f"{change_class}: {change_class.meaning}", "step")
 
 
-@rule("steps.adapters", Level.ERROR, CONTRIBUTING, "fix the error at this line")
+@rule("steps.adapters", ERROR, CONTRIBUTING, "fix the error at this line")
 def check_steps_adapters(draft: Evaluated) -> Problems:
     """`adapters.py` can be executed, and registers no step that already has an adapter."""
     error = draft.adapters_error
@@ -87,7 +82,7 @@ def check_steps_adapters(draft: Evaluated) -> Problems:
         yield draft.at_file(error.reason, ADAPTERS, error.remedy)
 
 
-@rule("steps.sound", Level.ERROR, CONTRIBUTING, "declare a step that the definitions allow")
+@rule("steps.sound", ERROR, CONTRIBUTING, "declare a step that the definitions allow")
 def check_steps_sound(draft: Evaluated) -> Problems:
     """The definitions do not contradict a step, and every declared adapter exists.
 
@@ -101,7 +96,7 @@ def check_steps_sound(draft: Evaluated) -> Problems:
         yield draft.at_version(error.reason, "step")
 
 
-@rule("steps.agree", Level.ERROR, VERSIONING, "correct the step, or refuse the nodes that it cannot convert")
+@rule("steps.agree", ERROR, VERSIONING, "correct the step, or refuse the nodes that it cannot convert")
 def check_steps_agree(draft: Evaluated) -> Problems:
     """A model computes the same outputs before and after a step.
 
@@ -114,7 +109,7 @@ def check_steps_agree(draft: Evaluated) -> Problems:
                 yield draft.at_examples(reason, each.case.position)
 
 
-@rule("steps.tested", Level.ERROR, VERSIONING, "add an example that the step converts")
+@rule("steps.tested", ERROR, VERSIONING, "add an example that the step converts")
 def check_steps_tested(draft: Evaluated) -> Problems:
     """At least one example is converted and run in each direction that is not refused."""
     for direction in _supported_directions(draft):
