@@ -11,6 +11,9 @@ if TYPE_CHECKING:
 
 Shape = tuple[int | None, ...]
 
+Dim = int | str | None
+"""Size or name of a dimension; `None` if it has neither."""
+
 
 def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string of any other type.
@@ -61,6 +64,20 @@ def shape_of(proto: TypeProto) -> Shape | None:
     if proto.WhichOneof("value") != "tensor_type" or not proto.tensor_type.HasField("shape"):
         return None
     return dims_of(proto.tensor_type.shape)
+
+
+def declared_dims(proto: TypeProto) -> tuple[Dim, ...] | None:
+    """Return the dimensions of a dense or sparse tensor type; `None` if the shape is missing."""
+    kind = proto.WhichOneof("value")
+    if kind not in ("tensor_type", "sparse_tensor_type") or not getattr(proto, kind).HasField("shape"):
+        return None
+    dims = getattr(proto, kind).shape.dim
+    return tuple(dim.dim_value if _has_size(dim) else dim.dim_param or None for dim in dims)
+
+
+def dims_text(dims: tuple[Dim, ...]) -> str:
+    """Format dimensions as `[N, 3, ?]`."""
+    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"
 
 
 def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:

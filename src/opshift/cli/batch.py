@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 from typing import NamedTuple
 
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
 from opshift.cli.conversion import ConversionSettings, ConvertedFile, convert_file
-from opshift.cli.errors import error_data
+from opshift.cli.errors import error_data, operating_system_error
 from opshift.cli.options import run_adapters
 from opshift.cli.output import count_text
-from opshift.cli.page import Column, Page
+from opshift.cli.page import Column, Page, escape_control_characters
 from opshift.cli.paths import require_file, require_writable, resolve_links
+from opshift.cli.terminal import console_for
 from opshift.model.errors import OpshiftError, UsageError
 
 MODEL_PATTERN = "*.onnx"
@@ -41,11 +43,10 @@ class FailedFile(NamedTuple):
 Outcome = ConvertedFile | FailedFile
 
 
-def jobs_for(sources: Sequence[Path], folder: Path, *, force: bool) -> list[Job]:
+def jobs_for(sources: Sequence[Path], folder: Path, force: bool) -> list[Job]:
     """Return a job for each model; models in a folder keep their paths relative to that folder.
 
-    Raises:
-        UsageError: an input does not exist, two jobs have the same output, or an output must not be written.
+    Raises a UsageError if an input is missing, or an output must not be written or belongs to two jobs.
     """
     if folder.exists() and not folder.is_dir():
         raise UsageError("is not a folder", place=str(folder), remedy="name a folder with --out")
@@ -74,45 +75,44 @@ def _jobs(source: Path, folder: Path) -> Iterator[Job]:
     is_nested = source.resolve() in outputs.parents
     files = [model for model in models if not (is_nested and outputs in model.resolve().parents)]
     if not files:
-        raise UsageError(
-            f"contains no {MODEL_PATTERN} files", place=str(source), remedy="name the model files"
-        )
+        reason = f"contains no {MODEL_PATTERN} files"
+        raise UsageError(reason, place=str(source), remedy="name the model files")
     for model in files:
         yield Job(model, folder / model.relative_to(source))
 
 
-def run_jobs(
-    jobs: Sequence[Job], settings: ConversionSettings, workers: int, *, quiet: bool
-) -> list[Outcome]:
+def run_jobs(jobs: Sequence[Job], settings: ConversionSettings, workers: int) -> list[Outcome]:
     """Convert all files; return the outcomes in the order of the jobs. Failures do not stop the others."""
     for folder in {job.out.parent for job in jobs}:
         folder.mkdir(parents=True, exist_ok=True)
-    with _progress(len(jobs), quiet) as advance:
-        if workers == 1 or len(jobs) == 1:
-            outcomes = []
-            for job in jobs:
-                outcomes.append(try_convert(job, settings))
-                advance(job)
-            return outcomes
-        return _run_in_processes(jobs, settings, min(workers, len(jobs)), advance)
-
-
-def _run_in_processes(
-    jobs: Sequence[Job], settings: ConversionSettings, workers: int, advance: Callable[[Job], None]
-) -> list[Outcome]:
+    console = console_for(on_stderr=True)
+    is_hidden = settings.quiet or not console.is_terminal
+    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
     outcomes: dict[Job, Outcome] = {}
+    with Progress(*columns, console=console, transient=True, disable=is_hidden) as progress:
+        bar = progress.add_task("", total=len(jobs))
+        for job, outcome in _outcomes(jobs, settings._replace(quiet=True), min(workers, len(jobs))):
+            outcomes[job] = outcome
+            progress.update(bar, advance=1, description=escape_control_characters(str(job.source)))
+    return [outcomes[job] for job in jobs]
+
+
+def _outcomes(
+    jobs: Sequence[Job], settings: ConversionSettings, workers: int
+) -> Iterator[tuple[Job, Outcome]]:
+    if workers == 1:
+        for job in jobs:
+            yield job, _try_convert(job, settings)
+        return
     # not fork: the thread of the progress bar may hold locks
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-        futures = {pool.submit(try_convert, job, settings): job for job in jobs}
+        futures = {pool.submit(_try_convert, job, settings): job for job in jobs}
         try:
             for future in as_completed(futures):
-                job = futures[future]
-                outcomes[job] = _outcome(future, job)
-                advance(job)
+                yield futures[future], _outcome(future, futures[future])
         except BaseException:  # after Ctrl+C, do not start the waiting jobs
             pool.shutdown(cancel_futures=True)
             raise
-    return [outcomes[job] for job in jobs]
 
 
 def _outcome(future: Future[Outcome], job: Job) -> Outcome:
@@ -120,47 +120,26 @@ def _outcome(future: Future[Outcome], job: Job) -> Outcome:
     if error is None:
         return future.result()
     reason = f"the process that converted the file ended: {error}"
-    return FailedFile(
-        job.source, error_data(OpshiftError(reason, place=str(job.source), remedy="use fewer --jobs"))
-    )
+    reported = OpshiftError(reason, place=str(job.source), remedy="use fewer --jobs")
+    return FailedFile(job.source, error_data(reported))
 
 
-def try_convert(job: Job, settings: ConversionSettings) -> Outcome:
+def _try_convert(job: Job, settings: ConversionSettings) -> Outcome:
     """Convert one file; errors are part of the outcome."""
     try:
         # options and adapters are read per job: a spawned process has none
         options = settings.read()
         run_adapters(settings.adapters)
-        return convert_file(job.source, job.out, settings, options, quiet=True)
+        return convert_file(job.source, job.out, settings, options)
     except OpshiftError as error:
         return FailedFile(job.source, error_data(error))
     except OSError as error:
-        reported = OpshiftError(error.strerror or str(error), place=str(error.filename or job.source))
+        reported = operating_system_error(error, job.source)
         return FailedFile(job.source, error_data(reported, type(error).__name__))
     except Exception as error:  # a bug must not stop the other files
-        reported = OpshiftError(
-            f"{type(error).__name__}: {error}", place=str(job.source), remedy="report this as a bug"
-        )
+        reason = f"{type(error).__name__}: {error}"
+        reported = OpshiftError(reason, place=str(job.source), remedy="report this as a bug")
         return FailedFile(job.source, error_data(reported, "InternalError"))
-
-
-@contextmanager
-def _progress(count: int, quiet: bool) -> Iterator[Callable[[Job], None]]:
-    """Show a progress bar if stderr is a terminal; yield the function to call after each job."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    from opshift.cli.page import escape_control_characters
-    from opshift.cli.terminal import console_for
-
-    console = console_for(on_stderr=True)
-    columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-    with Progress(
-        *columns, console=console, transient=True, disable=quiet or not console.is_terminal
-    ) as progress:
-        bar = progress.add_task("", total=count)
-        yield lambda job: progress.update(
-            bar, advance=1, description=escape_control_characters(str(job.source))
-        )
 
 
 FILE_COLUMNS = (
@@ -194,17 +173,14 @@ def write_batch(page: Page, outcomes: Sequence[Outcome]) -> None:
     counts = f"{count_text(len(outcomes) - failed, 'model')} converted, {failed} failed"
     page.line(counts, style="red" if failed else "green")
     for each in outcomes:
-        if isinstance(each, ConvertedFile) and each.missing:
-            page.prose(
-                f"{each.out} has weights in separate files: copy {', '.join(each.missing)} to its folder."
-            )
+        if isinstance(each, ConvertedFile) and each.note:
+            page.prose(each.note)
 
 
 def write_failures(page: Page, outcomes: Sequence[Outcome]) -> None:
     """Print the files that were not converted, with reasons and remedies."""
     rows = [(each.source, _reason(each), each.error["remedy"]) for each in failures(outcomes)]
-    if rows:
-        page.table(FAILURE_COLUMNS, rows)
+    page.table(FAILURE_COLUMNS, rows)
 
 
 def _row(outcome: Outcome) -> tuple[object, ...]:

@@ -23,15 +23,15 @@ from opshift.cli.change_options import (
     policy_named,
 )
 from opshift.cli.errors import EXIT_FINDINGS
+from opshift.cli.operator_text import change_text
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import count_text, print_result
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import ChangeClass
 from opshift.registry.changes.policies import Mode, Policy
 
 if TYPE_CHECKING:
-    from opshift.cli.page import Page
     from opshift.registry.changes.findings import ChangeFinding, Waiver
     from opshift.registry.changes.trees import Tree
 
@@ -55,7 +55,6 @@ TreeArgument = Annotated[
     typer.Argument(
         metavar="TREE",
         help="A folder with files <domain>/<operator>.yaml (default: the built-in definitions).",
-        show_default=False,
     ),
 ]
 
@@ -65,7 +64,6 @@ AgainstOption = Annotated[
         "--against",
         metavar="PATH|REF",
         help="Compare with another tree, or with TREE at a commit, branch or tag of git.",
-        show_default=False,
     ),
 ]
 
@@ -75,7 +73,6 @@ WaiversOption = Annotated[
         "--waivers",
         metavar="FILE",
         help="A YAML list of accepted findings, each with rule, operator, reason and until.",
-        show_default=False,
     ),
 ]
 
@@ -97,14 +94,16 @@ def breaking(
     TREE, and reports those that the mode does not allow. Exits with 1 if a finding is not waived.
     """
     from opshift.registry.changes.findings import apply_waivers, find_unused_waivers, load_waivers
+    from opshift.registry.registry import default_registry
 
     if rules or explain:
         list_rules(form, explain)
         return
     chosen = policy_named(policy)
     accepted = load_waivers(waivers) if waivers else ()
-    found, steps = _findings(tree or _builtin_tree(), against, chosen, mode)
+    found, steps = _findings(tree or default_registry().folders[0], against, chosen, mode)
     findings = list(apply_waivers(found, accepted, date.today()))
+    unused = find_unused_waivers(findings, accepted)
     open_findings = [each for each in findings if not each.is_waived]
     data = {
         "policy": chosen.name,
@@ -112,19 +111,11 @@ def breaking(
         "classes": {str(each): steps[each] for each in ChangeClass},
         "counts": {"findings": len(open_findings), "waived": len(findings) - len(open_findings)},
         "findings": [each.as_dict() for each in findings],
-        "unused_waivers": [each.model_dump(mode="json") for each in find_unused_waivers(findings, accepted)],
+        "unused_waivers": [each.model_dump(mode="json") for each in unused],
     }
-    print_result(
-        form, data, lambda page: _write(page, findings, steps, find_unused_waivers(findings, accepted))
-    )
+    print_result(form, data, lambda page: _write(page, findings, steps, unused))
     if open_findings:
         raise typer.Exit(EXIT_FINDINGS)
-
-
-def _builtin_tree() -> Path:
-    from opshift.registry.registry import default_registry
-
-    return default_registry().folders[0]
 
 
 def _findings(
@@ -138,7 +129,7 @@ def _findings(
         raise UsageError("folder does not exist", place=str(folder), remedy="name a folder of definitions")
     tree = read_tree(folder)
     if against is not None:
-        return list(compare_trees(baseline_tree(against, folder), tree, policy, mode)), Counter()
+        return list(compare_trees(_baseline_tree(against, folder), tree, policy, mode)), Counter()
     operators = list(tree.operators.values())
     steps = Counter(step.change_class for step in history_steps(operators))
     return list(history_findings(operators, mode)), steps
@@ -155,7 +146,7 @@ def _write(
         page.table(CLASS_COLUMNS, [(each, steps[each], each.meaning) for each in ChangeClass])
         page.blank()
     if findings:
-        page.table(FINDING_COLUMNS, [_row(each) for each in findings])
+        page.table(FINDING_COLUMNS, map(_row, findings))
         for remedy in dict.fromkeys(each.remedy for each in findings if not each.is_waived):
             page.line(f"help: {remedy}")
     for waiver in unused_waivers:
@@ -167,27 +158,14 @@ def _write(
 
 
 def _row(finding: ChangeFinding) -> tuple[object, ...]:
-    from opshift.cli.operator_text import change_text
-
     change, waiver = finding.change, finding.waiver
     until = f"{'until' if finding.is_waived else 'expired on'} {waiver.until}" if waiver else ""
-    return (
-        finding.operator,
-        change.change_class,
-        change.rule,
-        change_text(change.change),
-        finding.reason,
-        until,
-    )
+    text = change_text(change.change)
+    return finding.operator, change.change_class, change.rule, text, finding.reason, until
 
 
-def baseline_tree(named: str, folder: Path) -> Tree:
-    """Return the tree in folder `named` if it exists, else `folder` at the git revision `named`.
-
-    Raises:
-        UsageError: `named` is neither a folder nor a revision of `folder`.
-        DefinitionError: a definition in the tree is invalid.
-    """
+def _baseline_tree(named: str, folder: Path) -> Tree:
+    """Return the tree in folder `named` if it exists, else `folder` at the git revision `named`."""
     from opshift.registry.changes.trees import read_tree
 
     if Path(named).is_dir():

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from opshift.cli.options import Format
 from opshift.cli.output import print_result
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
 from opshift.registry.changes.policies import POLICIES, Mode, Policy
-
-if TYPE_CHECKING:
-    from opshift.cli.page import Page
 
 PolicyOption = Annotated[
     str,
@@ -39,39 +36,29 @@ RULE_COLUMNS = (Column("rule", style="cyan"), Column("class"), Column("purpose")
 
 
 def policy_named(policy: str) -> Policy:
-    """Return a policy by name.
-
-    Raises:
-        UsageError: the policy does not exist.
-    """
+    """Return a policy by name."""
     if policy not in POLICIES:
         raise UsageError(f"unknown policy {policy!r}", remedy=f"choose one of {', '.join(POLICIES)}")
     return POLICIES[policy]
 
 
 def list_rules(form: Format, explain: str | None) -> None:
-    """Print all rules and policies, or explain one rule.
-
-    Raises:
-        UsageError: the rule does not exist.
-    """
+    """Print all rules and policies, or explain one rule."""
     from opshift.registry.changes.classify import change_rules
 
     if explain is not None:
         _explain(form, explain)
         return
     rows = [(rule.id, rule.change_class, rule.purpose) for rule in change_rules().values()]
-    data = {
-        "rules": [dict(zip(("rule", "class", "purpose"), map(str, row), strict=True)) for row in rows],
-        "policies": {each.name: each.purpose for each in POLICIES.values()},
-    }
+    rules = [dict(zip(("rule", "class", "purpose"), row, strict=True)) for row in rows]
+    policies = {each.name: each.purpose for each in POLICIES.values()}
 
     def write(page: Page) -> None:
         page.table(RULE_COLUMNS, rows)
         page.heading("Policies")
-        page.facts({each.name: each.purpose for each in POLICIES.values()})
+        page.facts(policies)
 
-    print_result(form, data, write)
+    print_result(form, {"rules": rules, "policies": policies}, write)
 
 
 def _explain(form: Format, name: str) -> None:
@@ -92,11 +79,7 @@ def _explain(form: Format, name: str) -> None:
     def write(page: Page) -> None:
         page.title(rule.id)
         page.prose(rule.purpose)
-        page.facts(
-            {
-                "class": f"{rule.change_class}: {rule.change_class.meaning}",
-                "in place": f"allowed by {', '.join(allowing)}" if allowing else "not allowed by any policy",
-            }
-        )
+        allowed = f"allowed by {', '.join(allowing)}" if allowing else "not allowed by any policy"
+        page.facts({"class": f"{rule.change_class}: {rule.change_class.meaning}", "in place": allowed})
 
     print_result(form, data, write)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from io import TextIOWrapper
 from itertools import pairwise
 from typing import Any, NoReturn
@@ -11,7 +11,13 @@ from typing import Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE, CommandLineError, print_error
+from opshift.cli.errors import (
+    EXIT_FINDINGS,
+    EXIT_WRONG_USAGE,
+    CommandLineError,
+    operating_system_error,
+    print_error,
+)
 from opshift.cli.options import Format
 from opshift.model.errors import OpshiftError, UsageError
 
@@ -21,8 +27,20 @@ EXIT_INTERRUPTED = 130
 ParserError: type[Exception] = typer.BadParameter.__mro__[1]
 """Base class of the parser's errors. It belongs to click or to typer, depending on typer's version."""
 
-
 AnyCommand = TyperCommand | TyperGroup
+
+
+def examples_text(command: str, examples: Iterable[str]) -> str | None:
+    """Return the end of a command's help: its examples, given as arguments; `None` without examples."""
+    lines = [f"opshift {command} {example}".rstrip() for example in examples]
+    return "\n\n".join(("Examples:", *lines)) if lines else None
+
+
+def require_subcommand(context: typer.Context) -> None:
+    """Print the help and exit if no subcommand is given."""
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+        raise typer.Exit(EXIT_WRONG_USAGE)
 
 
 class SubcommandGroup(TyperGroup):
@@ -37,13 +55,21 @@ class SubcommandGroup(TyperGroup):
         return command
 
 
+def subcommand_group(about: str) -> typer.Typer:
+    """Return a group without commands; `about` is its help."""
+    group = typer.Typer(cls=SubcommandGroup)
+    group.callback(invoke_without_command=True, help=about)(require_subcommand)
+    return group
+
+
 class CommandGroup(SubcommandGroup):
     """Group of all commands. Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> NoReturn:
         """Run a command and exit with its exit code."""
         arguments = list(sys.argv[1:] if args is None else args)
-        form = Format.JSON if _requests_json(arguments) else Format.TEXT
+        # looks at the raw arguments: errors of the parser are reported as JSON, too
+        is_json = "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
         self._prepare_output()
         options |= {"prog_name": "opshift", "standalone_mode": False}
         try:
@@ -51,7 +77,7 @@ class CommandGroup(SubcommandGroup):
         except typer.Abort:
             code = EXIT_INTERRUPTED
         except (OpshiftError, CommandLineError, ParserError, OSError) as error:
-            code = _report(error, form)
+            code = _report(error, Format.JSON if is_json else Format.TEXT)
         sys.exit(code if isinstance(code, int) else 0)
 
     def _prepare_output(self) -> None:
@@ -63,33 +89,20 @@ class CommandGroup(SubcommandGroup):
             self.rich_markup_mode = None  # commands inherit it
 
 
-def _requests_json(arguments: list[str]) -> bool:
-    # looks at the raw arguments: errors of the parser are reported as JSON, too
-    return "--format=json" in arguments or ("--format", "json") in pairwise(arguments)
-
-
 def _report(error: Any, form: Format) -> int:
     """Print an error and return its exit code."""
-    if isinstance(error, CommandLineError):
-        print_error(error.error, form)
-        return EXIT_WRONG_USAGE
     if isinstance(error, OpshiftError):
         print_error(error, form)
         return EXIT_WRONG_USAGE if isinstance(error, UsageError) else EXIT_FINDINGS
     if isinstance(error, OSError):
-        print_error(_system_error(error), form, type(error).__name__)
+        print_error(operating_system_error(error), form, type(error).__name__)
         return EXIT_FINDINGS
-    _report_parser_error(error, form)
-    return EXIT_WRONG_USAGE
-
-
-def _report_parser_error(error: Any, form: Format) -> None:
-    command = error.ctx.command_path if error.ctx else "opshift"
+    if isinstance(error, CommandLineError):
+        print_error(error.error, form)
+        return EXIT_WRONG_USAGE
     if form is Format.TEXT and error.ctx:
         typer.echo(error.ctx.get_usage(), err=True)
+    command = error.ctx.command_path if error.ctx else "opshift"
     reported = OpshiftError(error.format_message(), remedy=f"see {command} --help")
     print_error(reported, form, type(error).__name__)
-
-
-def _system_error(error: OSError) -> OpshiftError:
-    return OpshiftError(error.strerror or str(error), place=str(error.filename or ""))
+    return EXIT_WRONG_USAGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,16 +11,15 @@ import typer
 from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
-    from opshift.analysis.comparison.result import Comparison, ModelChange
-    from opshift.cli.page import Page
+    from opshift.analysis.comparison.result import Comparison
 
-OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.", show_default=False)]
+OldArgument = Annotated[Path, typer.Argument(metavar="OLD", help="The old model.")]
 
-NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.", show_default=False)]
+NewArgument = Annotated[Path, typer.Argument(metavar="NEW", help="The new model.")]
 
 CHANGE_COLUMNS = (
     Column("requires", style="yellow"),
@@ -43,36 +43,32 @@ def compare(old: OldArgument, new: NewArgument, form: FormatOption = Format.TEXT
         require_file(path)
     with show_progress(f"Comparing {old} and {new}"):
         result = compare_models(old, new)
-    print_result(
-        form, {"old": old, "new": new, **result.as_dict()}, lambda page: _write(page, old, new, result)
-    )
+    data = {"old": old, "new": new, **result.as_dict()}
+    print_result(form, data, lambda page: _write(page, data, result))
     if not result.enough:
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _write(page: Page, old: Path, new: Path, result: Comparison) -> None:
-    data = result.as_dict()
-    page.line(f"{old} -> {new}", style="bold")
-    change = (
-        "decreased" if result.risen is None else f"{data['risen']} increment" if result.risen else "unchanged"
-    )
+def _write(page: Page, data: Mapping[str, object], result: Comparison) -> None:
+    page.line(f"{data['old']} -> {data['new']}", style="bold")
+    change = f"{data['risen']} increment" if result.risen else "unchanged"
+    versions = f"{data['old_version']} -> {data['new_version']}"
     page.facts(
         {
-            "version": f"{data['old_version']} -> {data['new_version']}, {change}",
+            "version": f"{versions}, {'decreased' if result.risen is None else change}",
             "required increment": data["required"] if result.required else "none",
         }
     )
     if result.changes:
         page.blank()
-        page.table(CHANGE_COLUMNS, map(_row, result.changes))
+        rows = []
+        for each in result.changes:
+            fields = each.as_dict()
+            difference = " -> ".join(filter(None, (each.before, each.after)))
+            rows.append((fields["rise"], each.rule, each.place, difference, fields["why"]))
+        page.table(CHANGE_COLUMNS, rows)
     page.blank()
     if result.enough:
         page.line("The version increment is sufficient.", style="green")
     else:
         page.line(f"The version must be {result.lowest} or higher.", style="red")
-
-
-def _row(change: ModelChange) -> tuple[object, ...]:
-    fields = change.as_dict()
-    difference = " -> ".join(filter(None, (change.before, change.after)))
-    return (fields["rise"], change.rule, change.place, difference, fields["why"])

@@ -36,6 +36,7 @@ class ConversionSettings(NamedTuple):
     external: ExternalHandling = "copy"
     force: bool = False
     adapters: list[Path] | None = None
+    quiet: bool = False
 
     def read(self) -> Options:
         """Return the options of a conversion in place.
@@ -61,50 +62,36 @@ class ConversionSettings(NamedTuple):
 
 
 class ConvertedFile(NamedTuple):
-    """Converted file.
-
-    Attributes:
-        source, out: the paths as given on the command line.
-        report: the report of the conversion.
-        imports: the opset imports of the model before the conversion, by domain.
-        sizes: the sizes of the model file before and after, in bytes.
-        weights: the external data files of the model, relative to its folder.
-        external: the handling of external data files if the output is in another folder.
-        verification: the comparison with the original, if requested.
-    """
+    """Converted file; `source` and `out` are the paths as given on the command line."""
 
     source: Path
     out: Path
     report: Report
     imports: dict[str, int]
+    """Opset imports of the model before the conversion, by domain."""
     sizes: tuple[int, int]
+    """Sizes of the model file before and after, in bytes."""
     weights: tuple[str, ...]
+    """External data files of the model, relative to its folder."""
     external: ExternalHandling
     verification: Verification | None
 
     @property
-    def missing(self) -> tuple[str, ...]:
-        """External data files that the user has to copy to the folder of the output."""
+    def note(self) -> str:
+        """Request to copy external data files to the folder of the output; empty if it is not necessary."""
         is_home = self.out.parent.resolve() == self.source.parent.resolve()
-        return () if is_home or self.external != "keep" else self.weights
+        if is_home or self.external != "keep" or not self.weights:
+            return ""
+        return f"{self.out} has weights in separate files: copy {', '.join(self.weights)} to its folder."
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
-        compared = {"verification": self.verification.as_dict()} if self.verification else {}
-        return {
-            "input": self.source,
-            "output": self.out,
-            **self.report.as_dict(),
-            "sizes": self.sizes,
-            "external_data": self.weights,
-            "external": self.external,
-            **compared,
-        }
+        data = {"input": self.source, "output": self.out, **self.report.as_dict(), "sizes": self.sizes}
+        data |= {"external_data": self.weights, "external": self.external}
+        return data | ({"verification": self.verification.as_dict()} if self.verification else {})
 
 
-def convert_file(
-    source: Path, out: Path, settings: ConversionSettings, options: Options, *, quiet: bool
-) -> ConvertedFile:
+def convert_file(source: Path, out: Path, settings: ConversionSettings, options: Options) -> ConvertedFile:
     """Convert a model file.
 
     Raises:
@@ -122,14 +109,27 @@ def convert_file(
             imports.update(opset_imports(model.opset_import, model.ir_version))
             return Report.of(convert_with(model, options)[1])
 
+    external, verification = settings.external, None
     with ExitStack() as stack:
-        with show_progress(f"Converting {source}", quiet=quiet):
-            written = stack.enter_context(converting(source, out, change, settings.external, settings.force))
-        # compares the temporary file, which replaces `out` only at the end of the block
-        verification = _verify(source, written.path, settings, options.registry, quiet)
+        with show_progress(f"Converting {source}", quiet=settings.quiet):
+            written = stack.enter_context(converting(source, out, change, external, settings.force))
+        if settings.verify:
+            # the temporary file, which replaces `out` only at the end of the block
+            verification = _verify(source, written.path, settings, options.registry)
     return ConvertedFile(
-        source, out, written.report, imports, written.sizes, written.external, settings.external, verification
+        source, out, written.report, imports, written.sizes, written.external, external, verification
     )
+
+
+def _verify(source: Path, converted: Path, settings: ConversionSettings, registry: Registry) -> Verification:
+    """Compare the outputs of the original and the converted model."""
+    from opshift.analysis.verification.verify import verify
+    from opshift.model.files import read_model
+
+    message = f"Comparing {source} with its conversion"
+    with show_progress(message, quiet=settings.quiet), add_file_to_errors(source):
+        model = read_model(converted)
+        return verify(source, model, settings.inputs, tolerance=settings.tolerance, registry=registry)
 
 
 @contextmanager
@@ -140,17 +140,3 @@ def open_model(source: Path) -> Iterator[tuple[ModelProto, dict[str, int]]]:
 
     with add_file_to_errors(source), open_without_weights(source) as model:
         yield model, opset_imports(model.opset_import, model.ir_version)
-
-
-def _verify(
-    source: Path, converted: Path, settings: ConversionSettings, registry: Registry, quiet: bool
-) -> Verification | None:
-    """Compare the outputs of the original and the converted model, if requested."""
-    if not settings.verify:
-        return None
-    from opshift.analysis.verification.verify import verify
-    from opshift.model.files import read_model
-
-    with show_progress(f"Comparing {source} with its conversion", quiet=quiet), add_file_to_errors(source):
-        model = read_model(converted)
-        return verify(source, model, settings.inputs, tolerance=settings.tolerance, registry=registry)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 
+from opshift.cli.conversion import ConvertedFile
 from opshift.cli.output import count_text
 from opshift.cli.page import Column, Page
 from opshift.converter.errors import Refusal
@@ -15,21 +17,34 @@ NODES_COLUMN = Column("nodes", is_number=True)
 
 OPERATOR_COLUMN = Column("operator", style="cyan")
 
-REPLACEMENT_COLUMN = Column("becomes", style="green")
 
-ALLOWANCE_COLUMNS = (NODES_COLUMN, Column("kind", style="yellow"), Column("reason"))
+def write_conversion(page: Page, converted: ConvertedFile) -> None:
+    """Print the summary of a conversion."""
+    source, out, report = converted.source, converted.out, converted.report
+    before, after = converted.sizes
+    page.line(f"{source} -> {out}" if source != out else str(source), style="bold")
+    _write_versions(page, report, converted.imports, {"size": f"{before:,} -> {after:,} bytes"})
+    if report.changed:
+        page.blank()
+        counts = report.operators().most_common()
+        columns = (NODES_COLUMN, OPERATOR_COLUMN, Column("becomes", style="green"))
+        page.table(columns, [(count, operator, _joined(new)) for (operator, new), count in counts])
+    _write_allowances(page, report)
+    if converted.verification:
+        from opshift.cli.verification_text import write_verification
 
-SPECIALIZATION_COLUMNS = (Column("function", style="cyan"), Column("copies", style="green"))
-
-REFUSAL_COLUMNS = (Column(""), Column("", style="cyan"), Column(""))
+        write_verification(page, converted.verification)
+    if converted.note:
+        page.blank()
+        page.prose(converted.note)
 
 
 def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, int]) -> None:
     """Print a plan."""
     page.line(str(source), style="bold")
-    write_versions(page, report, imports, {})
-    write_changes(page, report)
-    write_allowances(page, report)
+    _write_versions(page, report, imports, {})
+    _write_changes(page, report)
+    _write_allowances(page, report)
     if report.refusals:
         page.heading("Refusals")
         write_refusals(page, report.refusals)
@@ -38,27 +53,15 @@ def write_plan(page: Page, source: Path, report: Report, imports: Mapping[str, i
         page.line("All nodes can be converted.", style="green")
 
 
-def write_versions(page: Page, report: Report, imports: Mapping[str, int], extra: Mapping[str, str]) -> None:
-    """Print opset imports and IR version before and after, the number of nodes, and `extra` pairs."""
+def _write_versions(page: Page, report: Report, imports: Mapping[str, int], extra: Mapping[str, str]) -> None:
     targets = {change.domain: change.target for change in report.opsets}
     opsets = {domain: _step(opset, targets.get(domain, opset)) for domain, opset in imports.items()}
     ir_version = "; ".join((_step(*report.ir_version), *report.ir_steps))
     page.facts({**opsets, "IR version": ir_version, "nodes": _nodes(report), **extra})
 
 
-def write_replacements(page: Page, report: Report) -> None:
-    """Print the replaced operators with their replacements and numbers."""
-    if report.changed:
-        page.blank()
-        rows = [
-            (count, operator, _joined(replacements))
-            for (operator, replacements), count in report.operators().most_common()
-        ]
-        page.table((NODES_COLUMN, OPERATOR_COLUMN, REPLACEMENT_COLUMN), rows)
-
-
-def write_changes(page: Page, report: Report) -> None:
-    """Print the operators to replace with their replacements, numbers and steps."""
+def _write_changes(page: Page, report: Report) -> None:
+    """Print the operators to replace, with numbers and steps, and the functions that get copies."""
     if report.changed:
         page.heading("Changes")
         groups = Counter((each.operator, each.becomes, each.steps) for each in report.changed)
@@ -67,44 +70,36 @@ def write_changes(page: Page, report: Report) -> None:
             rows.append((count, operator, "becomes", _joined(replacements)))
             rows += [("", "", *_step_columns(step, operator)) for step in steps]
         page.table((NODES_COLUMN, OPERATOR_COLUMN, Column("", style="dim"), Column("")), rows)
-    write_specializations(page, report)
-
-
-def write_specializations(page: Page, report: Report) -> None:
-    """Print the functions that get copies for some of their calls."""
     if report.specialised:
         page.heading("Specialized functions")
-        page.table(
-            SPECIALIZATION_COLUMNS, [(each.function, ", ".join(each.copies)) for each in report.specialised]
-        )
+        columns = (Column("function", style="cyan"), Column("copies", style="green"))
+        page.table(columns, [(each.function, ", ".join(each.copies)) for each in report.specialised])
 
 
-def write_allowances(page: Page, report: Report) -> None:
+def _write_allowances(page: Page, report: Report) -> None:
     """Print the allowed deviations: inexact rewrites and dropped content."""
     if report.concessions:
         page.heading("Allowed")
-        page.table(ALLOWANCE_COLUMNS, [(count, *each) for each, count in Counter(report.concessions).items()])
+        columns = (NODES_COLUMN, Column("kind", style="yellow"), Column("reason"))
+        page.table(columns, [(count, *each) for each, count in Counter(report.concessions).items()])
 
 
 def write_refusals(page: Page, refusals: Sequence[Refusal], most: int | None = None) -> None:
     """Print the refused nodes, at most `most` of them, grouped by reason and remedy."""
+    shown = refusals[:most]
     groups: dict[tuple[str, str], list[Refusal]] = {}
-    for refusal in refusals:
+    for refusal in shown:
         groups.setdefault((refusal.reason, refusal.remedy), []).append(refusal)
-    remaining = len(refusals) if most is None else most
+    columns = (Column(""), Column("", style="cyan"), Column(""))
     for (reason, remedy), members in groups.items():
-        if remaining <= 0:
-            break
         page.blank()
         page.prose(reason, style="red")
         if remedy:
             page.prose(f"help: {remedy}", indent=2)
-        page.table(REFUSAL_COLUMNS, [("", each.operator, each.place) for each in members[:remaining]])
-        remaining -= len(members)
-    shown = min(len(refusals), len(refusals) if most is None else most)
-    if shown < len(refusals):
+        page.table(columns, [("", each.operator, each.place) for each in members])
+    if len(shown) < len(refusals):
         page.blank()
-        page.line(f"... and {len(refusals) - shown} more nodes; `opshift plan` lists all")
+        page.line(f"... and {len(refusals) - len(shown)} more nodes; `opshift plan` lists all")
 
 
 def _step(before: int, after: int) -> str:
@@ -122,12 +117,7 @@ def _nodes(report: Report) -> str:
 
 def _joined(operators: Sequence[str]) -> str:
     """Join operators and count repeated ones: `a, 2 x b` for a, b, b."""
-    parts: list[tuple[str, int]] = []
-    for each in operators:
-        if parts and parts[-1][0] == each:
-            parts[-1] = (each, parts[-1][1] + 1)
-        else:
-            parts.append((each, 1))
+    parts = [(name, len(list(group))) for name, group in groupby(operators)]
     return ", ".join(name if count == 1 else f"{count} x {name}" for name, count in parts) or "nothing"
 
 

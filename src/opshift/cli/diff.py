@@ -16,16 +16,15 @@ from opshift.cli.change_options import (
     policy_named,
 )
 from opshift.cli.errors import EXIT_FINDINGS
-from opshift.cli.operator_text import find_version, parse_operator
+from opshift.cli.operator_text import change_text, find_version, parse_operator
 from opshift.cli.options import DefinitionsOption, DomainOption, Format, FormatOption, registry_with
 from opshift.cli.output import count_text, print_result
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.model.errors import UsageError
 from opshift.registry.changes.classes import BACKWARD, FORWARD
 from opshift.registry.changes.policies import Mode, Policy, needs_new_version
 
 if TYPE_CHECKING:
-    from opshift.cli.page import Page
     from opshift.registry.changes.classes import ChangeClass
     from opshift.registry.changes.classify import ClassifiedChange
     from opshift.registry.changes.history import Difference
@@ -35,21 +34,19 @@ CHANGE_COLUMNS = (Column("class", style="cyan"), Column("rule"), Column("change"
 
 OperatorArgument = Annotated[
     str | None,
-    typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder.", show_default=False),
+    typer.Argument(metavar="OPERATOR", help="Conv or ai.onnx.ml.LabelEncoder."),
 ]
 
-OldArgument = Annotated[
-    int | None, typer.Argument(metavar="OLD", help="The old version or opset.", show_default=False)
-]
+OldArgument = Annotated[int | None, typer.Argument(metavar="OLD", help="The old version or opset.")]
 
 NewArgument = Annotated[
     int | None,
-    typer.Argument(metavar="NEW", help="The new version or opset (default: newest).", show_default=False),
+    typer.Argument(metavar="NEW", help="The new version or opset (default: newest)."),
 ]
 
 OpsetsOption = Annotated[
     tuple[int, int] | None,
-    typer.Option("--opset", metavar="OLD NEW", help="Compare two opsets of a domain.", show_default=False),
+    typer.Option("--opset", metavar="OLD NEW", help="Compare two opsets of a domain."),
 ]
 
 
@@ -75,7 +72,15 @@ def diff(
         return
     chosen = policy_named(policy)
     registry = registry_with(folders)
-    differences = _differences(registry, operator, old, new, opset, domain)
+    if opset is not None and operator is None:
+        from opshift.registry.changes.history import opset_differences
+
+        differences = tuple(opset_differences(registry, domain or "", *opset))
+    elif opset is None and operator is not None and old is not None:
+        differences = (_operator_difference(registry, operator, domain, old, new),)
+    else:
+        remedy = "name an operator and two versions, as in Clip 6 11, or two opsets, as in --opset 12 13"
+        raise UsageError("expected either OPERATOR and OLD, or --opset", remedy=remedy)
     data = {
         "policy": chosen.name,
         "mode": str(mode),
@@ -86,35 +91,16 @@ def diff(
         raise typer.Exit(EXIT_FINDINGS)
 
 
-def _differences(
-    registry: Registry,
-    operator: str | None,
-    old: int | None,
-    new: int | None,
-    opset: tuple[int, int] | None,
-    domain: str | None,
-) -> Sequence[Difference]:
-    """Return the requested differences.
+def _operator_difference(
+    registry: Registry, operator: str, domain: str | None, old: int, new: int | None
+) -> Difference:
+    from opshift.registry.changes.history import operator_difference
 
-    Raises:
-        UsageError: the arguments are neither an operator and a version, nor two opsets.
-        ResolveError: the operator, a version or an opset does not exist.
-    """
-    from opshift.registry.changes.history import operator_difference, opset_differences
-
-    if (operator is None) == (opset is None) or (operator is not None and old is None):
-        remedy = "name an operator and two versions, as in Clip 6 11, or two opsets, as in --opset 12 13"
-        raise UsageError("expected either OPERATOR and OLD, or --opset", remedy=remedy)
-    if opset is not None:
-        return tuple(opset_differences(registry, domain or "", *opset))
-    named = parse_operator(operator or "", domain, None)
-    before, after = (
-        find_version(named._replace(opset=old), registry),
-        find_version(named._replace(opset=new), registry),
-    )
+    named = parse_operator(operator, domain, None)
+    before, after = (find_version(named._replace(opset=each), registry) for each in (old, new))
     definition = registry.operator(before.name, before.domain)
     assert definition is not None
-    return (operator_difference(definition, before, after),)
+    return operator_difference(definition, before, after)
 
 
 def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
@@ -131,8 +117,6 @@ def _data(each: Difference, policy: Policy, mode: Mode) -> dict[str, object]:
 
 
 def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: Mode) -> None:
-    from opshift.cli.operator_text import change_text
-
     for position, each in enumerate(differences):
         if position:
             page.blank()
@@ -150,12 +134,11 @@ def _write(page: Page, differences: Sequence[Difference], policy: Policy, mode: 
 
 def _summary(each: Difference, policy: Policy) -> str:
     """Summarize a difference: `backward yes, forward no; onnx-strict requires a new version`."""
-    directions = [
-        f"{direction} {'yes' if _are_compatible(each.changes, classes) else 'no'}"
-        for direction, classes in (("backward", BACKWARD), ("forward", FORWARD))
-    ]
+    backward, forward = (
+        "yes" if _are_compatible(each.changes, classes) else "no" for classes in (BACKWARD, FORWARD)
+    )
     requires = "requires" if needs_new_version(each.changes, policy) else "does not require"
-    return f"{', '.join(directions)}; {policy.name} {requires} a new version"
+    return f"backward {backward}, forward {forward}; {policy.name} {requires} a new version"
 
 
 def _are_compatible(changes: Iterable[ClassifiedChange], classes: frozenset[ChangeClass]) -> bool:

@@ -12,13 +12,12 @@ from opshift.cli.convert import ForceOption, InPlaceOption, OutputArgument, Quie
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.cli.paths import output_file, require_file
 from opshift.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from opshift.analysis.doctor.diagnosis import Diagnosis, IrStamp, OpsetRanges, Stamp
-    from opshift.cli.page import Page
+    from opshift.analysis.doctor.diagnosis import Diagnosis, OpsetRanges, Stamp
 
 FixOption = Annotated[
     bool, typer.Option("--fix", help="Write OUT, or IN with --in-place, with corrected versions.")
@@ -63,16 +62,12 @@ def doctor(
         model = read_model(source)
         diagnosis = diagnose(model, registry=registry_with(folders))
     if not quiet or form is Format.JSON:
-        print_result(
-            form,
-            {"input": source, "output": out, **diagnosis.as_dict()},
-            lambda page: _write(page, source, diagnosis),
-        )
+        data = {"input": source, "output": out, **diagnosis.as_dict()}
+        print_result(form, data, lambda page: _write(page, source, diagnosis))
     if path is not None:
         with open_without_weights(source) as skeleton:  # needs external data locations only, not the weights
-            require_not_overwritten(
-                external_files(skeleton.SerializeToString(), str(source)), source.parent, path
-            )
+            files = external_files(skeleton.SerializeToString(), str(source))
+            require_not_overwritten(files, source.parent, path)
         with add_file_to_errors(source):
             require_fixable(diagnosis)
         apply_stamps(diagnosis, model)
@@ -84,40 +79,31 @@ def doctor(
 
 def _write(page: Page, source: Path, diagnosis: Diagnosis) -> None:
     page.line(str(source), style="bold")
-    stamps = {_name(each): _verdict(each) for each in diagnosis.stamps}
-    page.facts({**stamps, "IR version": _ir_verdict(diagnosis.ir_version)})
-    groups = Counter((each.operator, each.opsets) for each in diagnosis.nodes)
+    facts = {}
+    for stamp in diagnosis.stamps:
+        place = "" if stamp.place == "model" else f" in {stamp.place}"
+        facts[f"{stamp.domain}{place}"] = _verdict(stamp)
+    version = diagnosis.ir_version
+    needed = f"fits; the model needs at least {version.needed}"
+    verdict = needed if version.fits else f"does not fit: use {version.fitting}"
+    page.facts({**facts, "IR version": f"{version.stated}, {verdict}"})
+    groups = Counter((each.operator, _ranges_text(each.opsets)) for each in diagnosis.nodes)
     if groups:
         page.blank()
-        page.table(
-            NODE_COLUMNS, [(count, name, _ranges_text(opsets)) for (name, opsets), count in groups.items()]
-        )
-    if diagnosis.misfits():
+        page.table(NODE_COLUMNS, [(count, *group) for group, count in groups.items()])
+    misfits = diagnosis.misfits()
+    if misfits:
         page.heading("Invalid at the declared opsets")
-        page.table(MISFIT_COLUMNS, [(each.operator, each.place, each.reason) for each in diagnosis.misfits()])
-
-
-def _name(stamp: Stamp) -> str:
-    return stamp.domain if stamp.place == "model" else f"{stamp.domain} in {stamp.place}"
+        page.table(MISFIT_COLUMNS, [(each.operator, each.place, each.reason) for each in misfits])
 
 
 def _verdict(stamp: Stamp) -> str:
     declared = "not imported" if stamp.opset is None else str(stamp.opset)
-    if stamp.fits:
-        return (
-            f"{declared}, fits; all nodes are valid at {_ranges_text(stamp.opsets)}"
-            if stamp.opsets
-            else declared
-        )
-    return f"{declared}, does not fit: " + (
-        "no opset is valid for all nodes" if stamp.fitting is None else f"use {stamp.fitting}"
-    )
-
-
-def _ir_verdict(stamp: IrStamp) -> str:
-    if stamp.fits:
-        return f"{stamp.stated}, fits; the model needs at least {stamp.needed}"
-    return f"{stamp.stated}, does not fit: use {stamp.fitting}"
+    if not stamp.fits:
+        advice = "no opset is valid for all nodes" if stamp.fitting is None else f"use {stamp.fitting}"
+        return f"{declared}, does not fit: {advice}"
+    valid = f", fits; all nodes are valid at {_ranges_text(stamp.opsets)}" if stamp.opsets else ""
+    return f"{declared}{valid}"
 
 
 def _ranges_text(opsets: OpsetRanges) -> str:

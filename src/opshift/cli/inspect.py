@@ -6,25 +6,24 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from opshift.cli.errors import EXIT_FINDINGS, add_file_to_errors
 from opshift.cli.options import DefinitionsOption, Format, FormatOption, InputArgument, registry_with
 from opshift.cli.output import count_text, print_result, show_progress
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import nested_containers, training_graphs
-from opshift.model.operator_ids import LocalFunction, canonical_domain, opset_imports
-from opshift.model.types import type_to_string
+from opshift.model.operator_ids import LocalFunction, called_function, function_id, opset_imports
+from opshift.model.types import declared_dims, dims_text, type_to_string
 from opshift.registry.errors import ResolveError
-from opshift.registry.registry import Registry
 
 if TYPE_CHECKING:
-    from opshift.cli.page import Page
-    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, TypeProto, ValueInfoProto
+    from opshift.model.messages import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto
+    from opshift.registry.registry import Registry
 
 NAME_COLUMN = Column("name", style="cyan")
 
@@ -43,12 +42,8 @@ def inspect(
     registry = registry_with(folders)
     with show_progress(f"Reading {source}"), add_file_to_errors(source):
         summary = summarize_model(read_model(source), registry)
-    data = {
-        "input": source,
-        "size": source.stat().st_size,
-        **summary.as_dict(),
-        "unresolved": summary.unresolved,
-    }
+    size = source.stat().st_size
+    data = {"input": source, "size": size, **asdict(summary), "unresolved": summary.unresolved}
     print_result(form, data, lambda page: _write(page, source, summary, registry))
     if summary.unresolved:
         raise typer.Exit(EXIT_FINDINGS)
@@ -97,10 +92,9 @@ def _nodes(nodes: dict[str, int]) -> str:
     total, parts = sum(nodes.values()), {place: count for place, count in nodes.items() if count}
     if set(parts) <= {"graph"}:
         return f"{total:,}"
-    texts = [
-        f"{count:,} {'in the graph' if place == 'graph' else f'in {place}'}" for place, count in parts.items()
-    ]
-    return f"{total:,}: {', '.join(texts)}"
+    names = {"graph": "the graph"}
+    texts = ", ".join(f"{count:,} in {names.get(place, place)}" for place, count in parts.items())
+    return f"{total:,}: {texts}"
 
 
 def _release(domain: str, opset: int, registry: Registry) -> str:
@@ -159,10 +153,6 @@ class ModelSummary:
         """Number of nodes with an operator that cannot be resolved."""
         return sum(use.count for use in self.operators if use.kind == "unresolved")
 
-    def as_dict(self) -> dict[str, object]:
-        """Return plain data for JSON."""
-        return asdict(self)
-
 
 def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     """Count the nodes of a model and resolve their operators.
@@ -173,14 +163,14 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
     if not model.HasField("graph"):
         raise InvalidModel("not an ONNX model: it has no graph", remedy="check that it is the right file")
     opsets = opset_imports(model.opset_import, model.ir_version)
-    functions = frozenset((each.domain, each.name, each.overload) for each in model.functions)
-    census = OperatorCounter(registry, functions)
-    graph, *subgraphs = census.count(model.graph, opsets)
-    training = [sum(census.count(each.graph, opsets)) for each in training_graphs(model)]
-    bodies = [
-        sum(census.count(each, opset_imports(each.opset_import or model.opset_import, model.ir_version)))
-        for each in model.functions
-    ]
+    functions = [function_id(each) for each in model.functions]
+    counter = OperatorCounter(registry, frozenset(functions))
+    graph, *subgraphs = counter.count(model.graph, opsets)
+    training = [sum(counter.count(each.graph, opsets)) for each in training_graphs(model)]
+    bodies = []
+    for function in model.functions:
+        imports = opset_imports(function.opset_import or model.opset_import, model.ir_version)
+        bodies.append(sum(counter.count(function, imports)))
     # an initializer may be a graph input as well, and must be one up to IR version 3
     initialized = {each.name for each in model.graph.initializer}
     return ModelSummary(
@@ -191,64 +181,48 @@ def summarize_model(model: ModelProto, registry: Registry) -> ModelSummary:
         len(model.graph.initializer) + len(model.graph.sparse_initializer),
         tuple(_value(each) for each in model.graph.input if each.name not in initialized),
         tuple(map(_value, model.graph.output)),
-        tuple(f"{canonical_domain(each.domain)}.{each.name}" for each in model.functions),
-        census.uses(),
+        tuple(f"{each.domain}.{each.name}" for each in functions),
+        counter.uses(),
     )
 
 
 def _value(value: ValueInfoProto) -> ValueSummary:
-    return ValueSummary(value.name, type_to_string(value.type) or "", _shape(value.type))
-
-
-def _shape(kind: TypeProto) -> str:
-    """Format the shape of a tensor type as `[N, 3, ?]`; empty for other types and unknown shapes."""
-    which = kind.WhichOneof("value")
-    if which not in ("tensor_type", "sparse_tensor_type") or not getattr(kind, which).HasField("shape"):
-        return ""
-    dims = getattr(kind, which).shape.dim
-    dimensions = (each.dim_value if each.HasField("dim_value") else each.dim_param or "?" for each in dims)
-    return f"[{', '.join(map(str, dimensions))}]"
-
-
-class NodeOperator(NamedTuple):
-    """Operator of a node as the node declares it."""
-
-    domain: str
-    op_type: str
-    overload: str
+    dims = declared_dims(value.type)
+    return ValueSummary(value.name, type_to_string(value.type) or "", "" if dims is None else dims_text(dims))
 
 
 class OperatorCounter:
     """Counter of nodes per operator, which resolves each operator once."""
 
-    def __init__(self, registry: Registry, functions: frozenset[tuple[str, str, str]]) -> None:
+    def __init__(self, registry: Registry, functions: frozenset[LocalFunction]) -> None:
         self._registry = registry
         self._functions = functions
-        self._counts: Counter[tuple[NodeOperator, tuple[tuple[str, int], ...]]] = Counter()
+        self._resolved: dict[tuple[LocalFunction, tuple[tuple[str, int], ...]], OperatorUse] = {}
+        self._counts: Counter[OperatorUse] = Counter()
 
     def count(self, container: GraphProto | FunctionProto, opsets: dict[str, int]) -> Iterator[int]:
         """Count the nodes of a graph or function; yield its number of nodes, then that of each subgraph."""
         imports = tuple(opsets.items())  # functions have their own opset imports
         for each in nested_containers([container]):
             for node in each.node:
-                self._counts[NodeOperator(node.domain, node.op_type, node.overload), imports] += 1
+                key = (called_function(node), imports)
+                if key not in self._resolved:
+                    self._resolved[key] = self._resolve(node, opsets)
+                self._counts[self._resolved[key]] += 1
             yield len(each.node)
 
     def uses(self) -> tuple[OperatorUse, ...]:
         """Return the counted operators, most frequent first and unresolved ones last."""
-        counts: Counter[OperatorUse] = Counter()
-        for (call, imports), count in self._counts.items():
-            counts[self._resolve(call, dict(imports))] += count
-        uses = [replace(use, count=count) for use, count in counts.items()]
+        uses = [replace(use, count=count) for use, count in self._counts.items()]
         return tuple(sorted(uses, key=lambda use: (use.kind == "unresolved", -use.count, use.operator)))
 
-    def _resolve(self, call: NodeOperator, opsets: dict[str, int]) -> OperatorUse:
-        domain = canonical_domain(call.domain)
-        name = f"{domain}.{call.op_type}"
-        if (*call,) not in self._functions and domain in opsets and domain not in self._registry.domains():
+    def _resolve(self, node: NodeProto, opsets: dict[str, int]) -> OperatorUse:
+        called = called_function(node)
+        domain, name = called.domain, f"{called.domain}.{node.op_type}"
+        if called not in self._functions and domain in opsets and domain not in self._registry.domains():
             return OperatorUse(name, 0, "foreign", "the registry has no definitions for its domain")
         try:
-            resolved = self._registry.resolve(call, opsets, self._functions)
+            resolved = self._registry.resolve(node, opsets, self._functions)
         except ResolveError as error:
             return OperatorUse(name, 0, "unresolved", error.reason, error.remedy)
         if isinstance(resolved, LocalFunction):

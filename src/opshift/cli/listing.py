@@ -7,47 +7,37 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from opshift.cli import options
 from opshift.cli.operator_text import find_version, parse_operator
-from opshift.cli.options import (
-    DefinitionsOption,
-    DomainOption,
-    Format,
-    FormatOption,
-    OperatorArgument,
-    OpsetOption,
-    registry_with,
-)
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import count_text, print_result
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 
 if TYPE_CHECKING:
-    from opshift.cli.page import Page
     from opshift.registry.models import OperatorVersion
     from opshift.registry.registry import Registry
     from opshift.registry.releases import Consumer, Release
 
 
 def resolve(
-    operator: OperatorArgument,
-    opset: OpsetOption = None,
-    domain: DomainOption = None,
-    folders: DefinitionsOption = None,
-    form: FormatOption = Format.TEXT,
+    operator: options.OperatorArgument,
+    opset: options.OpsetOption = None,
+    domain: options.DomainOption = None,
+    folders: options.DefinitionsOption = None,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Print the version of an operator at an opset."""
     found = find_version(parse_operator(operator, domain, opset), registry_with(folders))
-    if form is Format.TEXT:
-        typer.echo(found.id)
-    else:
-        print_result(form, {**_entry(found), "status": found.status}, lambda page: None)
+    # not `page.line`, which folds the name in a narrow terminal
+    print_result(form, {**_entry(found), "status": found.status}, lambda page: typer.echo(found.id))
 
 
 def list_operators(
-    domain: DomainOption = None,
-    opset: OpsetOption = None,
-    folders: DefinitionsOption = None,
-    form: FormatOption = Format.TEXT,
+    domain: options.DomainOption = None,
+    opset: options.OpsetOption = None,
+    folders: options.DefinitionsOption = None,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """List the operators of an opset.
 
@@ -75,12 +65,7 @@ OPERATOR_COLUMNS = (Column("operator"), Column("version", style="cyan"), Column(
 
 
 def _opsets(registry: Registry, domain: str | None, opset: int | None) -> dict[str, int]:
-    """Return the opset of each domain to list.
-
-    Raises:
-        UnknownDomain: the registry has no definitions for the domain.
-        UnknownOpset: the domain has no such opset.
-    """
+    """Return the opset of each domain to list."""
     from opshift.converter.target import read_target
 
     canonical = canonical_domain(domain or "")
@@ -126,7 +111,7 @@ SOURCE_URLS = {
 }
 
 
-def targets(folders: DefinitionsOption = None, form: FormatOption = Format.TEXT) -> None:
+def targets(folders: options.DefinitionsOption = None, form: options.FormatOption = Format.TEXT) -> None:
     """List the releases that --target accepts.
 
     These are releases of ONNX, onnxruntime and other programs that read models, each with the newest opsets
@@ -140,28 +125,25 @@ def targets(folders: DefinitionsOption = None, form: FormatOption = Format.TEXT)
             (page.heading if position else page.title)(product)
             _write_releases(page, product, releases)
 
-    print_result(
-        form, {product: _releases(product, releases) for product, releases in products.items()}, write
-    )
+    data = {product: _releases(product, releases) for product, releases in products.items()}
+    print_result(form, data, write)
 
 
 def _write_releases(page: Page, product: str, releases: Mapping[str, Release | Consumer]) -> None:
     domains = list(dict.fromkeys(domain for release in releases.values() for domain in release.opsets))
     columns = [Column("target", style="cyan"), Column("IR version", is_number=True)]
     columns += [Column(domain, is_number=True) for domain in domains]
-    sources = {getattr(release, "source", "") for release in releases.values()}
-    if sources != {""}:
+    if any(getattr(release, "source", "") for release in releases.values()):
         columns += [Column("note"), Column("source", style="dim")]
-    rows = [_row(f"{product}-{version}", release, domains) for version, release in releases.items()]
-    page.table(columns, [row[: len(columns)] for row in rows])
+    rows = []
+    for version, release in releases.items():
+        opsets = (release.opsets.get(each, "") for each in domains)
+        remarks = (getattr(release, "note", ""), getattr(release, "source", ""))
+        row = (f"{product}-{version}", release.ir_version or "unknown", *opsets, *remarks)
+        rows.append(row[: len(columns)])
+    page.table(columns, rows)
     if product in SOURCE_URLS:
         page.line(f"source: {SOURCE_URLS[product]}", style="dim")
-
-
-def _row(name: str, release: Release | Consumer, domains: list[str]) -> tuple[object, ...]:
-    opsets = (release.opsets.get(each, "") for each in domains)
-    remarks = (getattr(release, "note", ""), getattr(release, "source", ""))
-    return (name, release.ir_version or "unknown", *opsets, *remarks)
 
 
 def _releases(product: str, releases: Mapping[str, Release | Consumer]) -> list[dict[str, object]]:

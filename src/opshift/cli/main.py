@@ -8,18 +8,14 @@ from typing import Annotated, NamedTuple, cast
 import typer
 from typer.main import get_command, get_group
 
-from opshift.cli.commands import AnyCommand, CommandGroup
-from opshift.cli.errors import EXIT_WRONG_USAGE
+from opshift.cli.commands import AnyCommand, CommandGroup, examples_text, require_subcommand
 
 
 class Command(NamedTuple):
-    """Command of the command line.
+    """Command, or group of subcommands: attribute `function` of a module of `opshift.cli`.
 
-    Attributes:
-        name: name on the command line.
-        module: module in `opshift.cli`; imported on first use, so that other commands start faster.
-        function: attribute of the module: a function, or a group of subcommands.
-        examples: arguments, for the help.
+    The module is imported on first use, so that other commands start faster. `examples` are arguments for the
+    help.
     """
 
     name: str
@@ -33,10 +29,8 @@ class Command(NamedTuple):
         if isinstance(implementation, typer.Typer):
             implementation.info.name = self.name
             return get_group(implementation)
-        lines = [f"opshift {self.name} {example}".rstrip() for example in self.examples]
-        epilog = "\n\n".join(("Examples:", *lines)) if lines else None
         single = typer.Typer(add_completion=False)
-        single.command(self.name, epilog=epilog)(implementation)
+        single.command(self.name, epilog=examples_text(self.name, self.examples))(implementation)
         return cast("AnyCommand", get_command(single))
 
 
@@ -128,9 +122,7 @@ def start(
 
     Exit codes: 0 success, 1 findings or a refused conversion, 2 wrong usage.
     """
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(EXIT_WRONG_USAGE)
+    require_subcommand(context)
 
 
 def main() -> None:

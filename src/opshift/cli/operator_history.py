@@ -86,21 +86,19 @@ def _conversion(
     answer: StepAction | Literal["body"] | None,
 ) -> StepSummary:
     if answer == "adapter":
-        return StepSummary(
-            "adapter", _adapter_text(StepKey(source.domain, source.name, source.since_version, opset))
-        )
+        key = StepKey(source.domain, source.name, source.since_version, opset)
+        return StepSummary("adapter", _adapter_text(key))
     if answer == "body":
         return StepSummary("declared", "replaced by the nodes of its function body")
     if isinstance(answer, Refuse):
         return StepSummary("refused", answer.refuse)
     if isinstance(answer, tuple):
-        return StepSummary("declared", ", ".join(_verb_text(verb) for verb in answer))
+        return StepSummary("declared", ", ".join(map(_verb_text, answer)))
     # without a declared step, the definitions must show that nodes can stay unchanged
     if answer is None and (target is None or not is_derivable(source, target)):
         return StepSummary("refused", "no step is defined")
-    return StepSummary(
-        "compatible" if answer else "derived", _type_guard_text(source, target) if target else ""
-    )
+    detail = _type_guard_text(source, target) if target else ""
+    return StepSummary("compatible" if answer else "derived", detail)
 
 
 def _adapter_text(pair: StepKey) -> str:

@@ -26,17 +26,12 @@ class OperatorReference(NamedTuple):
 
 
 def parse_operator(text: str, domain: str | None, opset: int | None) -> OperatorReference:
-    """Parse the name of an operator, and complete it with the options --domain and --opset.
-
-    Raises:
-        UsageError: the name is malformed or contradicts an option.
-    """
+    """Parse the name of an operator, and complete it with the options --domain and --opset."""
     qualified, colon, version = text.partition(":")
     prefix, _, op_type = qualified.rpartition(".")
     if not op_type or (colon and not version.isdecimal()):
-        raise UsageError(
-            f"invalid operator name {text!r}", remedy="write it as Conv, Softmax:11 or ai.onnx.Softmax:11"
-        )
+        remedy = "write it as Conv, Softmax:11 or ai.onnx.Softmax:11"
+        raise UsageError(f"invalid operator name {text!r}", remedy=remedy)
     if prefix and domain is not None and prefix != canonical_domain(domain):
         raise UsageError(f"{text!r} contradicts --domain {domain}", remedy="remove one of them")
     if colon and opset is not None and int(version) != opset:
@@ -45,11 +40,7 @@ def parse_operator(text: str, domain: str | None, opset: int | None) -> Operator
 
 
 def find_version(named: OperatorReference, registry: Registry) -> OperatorVersion:
-    """Return the operator version that an opset contains, by default the newest opset.
-
-    Raises:
-        ResolveError: the opset does not contain the operator.
-    """
+    """Return the operator version that an opset contains, by default the newest opset."""
     try:
         return registry.get_schema(named.op_type, named.opset, named.domain or DEFAULT_DOMAIN)
     except UnknownOperator as error:
@@ -87,9 +78,7 @@ def format_types(types: Iterable[str]) -> str:
         match = _WRAPPED.fullmatch(text)
         opening, element, closing = match.groups() if match else ("", text, "")
         kinds.setdefault((opening, closing), []).append(element)
-    return ", ".join(
-        f"{opening}{', '.join(elements)}{closing}" for (opening, closing), elements in kinds.items()
-    )
+    return ", ".join(f"{opening}{', '.join(each)}{closing}" for (opening, closing), each in kinds.items())
 
 
 def summarize_types(types: tuple[str, ...], sets: TypeSets) -> str:

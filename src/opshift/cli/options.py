@@ -22,11 +22,7 @@ class Format(StrEnum):
 
 
 def run_adapters(paths: list[Path] | None) -> list[Path] | None:
-    """Run the adapter files given on the command line.
-
-    Returns:
-        `paths`: typer replaces the option's value by the return value of its callback.
-    """
+    """Run adapter files, and return `paths`: typer replaces the option's value by that of its callback."""
     if paths:
         from opshift.adapters.core.adapter_table import load_adapters
 
@@ -102,23 +98,16 @@ OpsetOption = Annotated[
     int | None, typer.Option("--opset", metavar="N", help="The opset of the domain (default: newest).")
 ]
 
-InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.", show_default=False)]
+InputArgument = Annotated[Path, typer.Argument(metavar="IN", help="The model to read.")]
 
 OperatorArgument = Annotated[
     str,
-    typer.Argument(
-        metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder.", show_default=False
-    ),
+    typer.Argument(metavar="OPERATOR", help="Conv, Softmax:11 or ai.onnx.ml.LabelEncoder."),
 ]
 
 
 def registry_with(folders: list[Path] | None) -> Registry:
-    """Return the built-in definitions with those in `folders`, which may include operator-set documents.
-
-    Raises:
-        UsageError: a path does not exist.
-        DefinitionError: a path has no definitions, or invalid ones.
-    """
+    """Return the built-in definitions with those in `folders`, which may include operator-set documents."""
     from opshift.registry.registry import load_registry
 
     for folder in folders or ():

@@ -32,23 +32,11 @@ def page_for(*, on_stderr: bool = False) -> Page:
 
 
 def print_result(form: Format, data: Mapping[str, object], write: Callable[[Page], None]) -> None:
-    """Print a result in the requested format.
-
-    Args:
-        form: the format.
-        data: the JSON document.
-        write: prints the result as text.
-    """
+    """Print a result as the JSON document `data`, or as text with `write`."""
     if form is Format.JSON:
         print_json(data)
-        return
-
-    write(page_for())
-
-
-def print_on_stderr(write: Callable[[Page], None]) -> None:
-    """Print text on stderr."""
-    write(page_for(on_stderr=True))
+    else:
+        write(page_for())
 
 
 def print_json(data: Mapping[str, object]) -> None:

@@ -68,28 +68,21 @@ class Page:
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Print a table, with a heading row if any column has a heading."""
+        lines = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
         headings = [column.heading for column in columns]
-        cells = [[escape_control_characters(str(cell)) for cell in row] for row in rows]
-        self._columns([headings, *cells] if any(headings) else cells, [each.is_number for each in columns])
+        if any(headings):
+            lines.insert(0, headings)
+        widths = [max(map(_width, cells)) for cells in zip(*lines, strict=True)]
+        for line in lines:
+            padded = []
+            for column, cell, width in zip(columns, line, widths, strict=True):
+                fill = " " * (width - _width(cell))
+                padded.append(fill + cell if column.is_number else cell + fill)
+            self._echo(COLUMN_GAP.join(padded).rstrip())
 
     def facts(self, facts: Mapping[str, object]) -> None:
         """Print pairs of names and values, one pair per line."""
-        self._columns(
-            [[escape_control_characters(str(cell)) for cell in fact] for fact in facts.items()],
-            [False, False],
-        )
-
-    def _columns(self, rows: list[list[str]], are_numbers: Sequence[bool]) -> None:
-        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for row in rows:
-            fills = [" " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True)]
-            padded = [
-                fill + cell if is_number else cell + fill
-                for cell, fill, is_number in zip(row, fills, are_numbers, strict=True)
-            ]
-            lines.append(COLUMN_GAP.join(padded).rstrip())
-        self._echo("\n".join(lines))
+        self.table((Column("", style="dim"), Column("")), facts.items())
 
     def _echo(self, text: str) -> None:
         typer.echo(text, err=self._on_stderr)

@@ -8,11 +8,7 @@ from opshift.model.errors import UsageError
 
 
 def require_file(source: Path) -> None:
-    """Check that a path is an existing file.
-
-    Raises:
-        UsageError: it is a folder or does not exist.
-    """
+    """Raise a UsageError unless a path is an existing file."""
     if source.is_dir():
         raise UsageError("is a folder", place=str(source), remedy="name a file in the folder")
     if not source.exists():
@@ -22,9 +18,7 @@ def require_file(source: Path) -> None:
 def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool) -> Path:
     """Return the file to write, which is `source` with --in-place.
 
-    Raises:
-        UsageError: OUT is missing, is given with --in-place or must not be written, or its folder does not
-            exist.
+    Raises a UsageError if OUT is missing, contradicts --in-place, must not be written, or has no folder.
     """
     if in_place:
         if out is not None:
@@ -33,45 +27,33 @@ def output_file(source: Path, out: Path | None, *, in_place: bool, force: bool) 
     if out is None:
         raise UsageError("OUT is not given", remedy="name the file to write, or replace IN with --in-place")
     require_writable(source, out, force)
-    path = resolve_links(out)
-    if not path.parent.is_dir():
-        raise UsageError("the folder of OUT does not exist", place=str(out), remedy=f"create {path.parent}")
+    folder = resolve_links(out).parent
+    if not folder.is_dir():
+        raise UsageError("the folder of OUT does not exist", place=str(out), remedy=f"create {folder}")
     return out
 
 
 def require_writable(source: Path, out: Path, force: bool) -> None:
-    """Check that a command may write a file.
-
-    Raises:
-        UsageError: the file is the input, a folder or a device, or it exists and `force` is false.
-    """
+    """Raise a UsageError if a file is the input, a folder or a device, or exists and `force` is false."""
     if out.is_dir():
-        raise UsageError(
-            "is a folder", place=str(out), remedy=f"name a file in the folder, such as {out / source.name}"
-        )
-    if not out.exists():
+        reason, remedy = "is a folder", f"name a file in the folder, such as {out / source.name}"
+    elif not out.exists():
         return
-    if out.samefile(source):
-        raise UsageError(
-            "is the input file", place=str(out), remedy="replace the input with --in-place, without OUT"
-        )
-    if not out.is_file():
-        raise UsageError("exists and is not a regular file", place=str(out), remedy="name another file")
-    if not force:
-        raise UsageError(
-            "already exists", place=str(out), remedy="replace it with --force, or name another file"
-        )
+    elif out.samefile(source):
+        reason, remedy = "is the input file", "replace the input with --in-place, without OUT"
+    elif not out.is_file():
+        reason, remedy = "exists and is not a regular file", "name another file"
+    elif not force:
+        reason, remedy = "already exists", "replace it with --force, or name another file"
+    else:
+        return
+    raise UsageError(reason, place=str(out), remedy=remedy)
 
 
 def resolve_links(out: Path) -> Path:
-    """Return a path with all symbolic links resolved.
-
-    Raises:
-        UsageError: the links cannot be resolved, such as links in a cycle.
-    """
+    """Return a path with all symbolic links resolved; raise a UsageError if they form a cycle."""
     try:
         return out.resolve()
     except (RuntimeError, OSError) as error:  # RuntimeError before Python 3.13
-        raise UsageError(
-            "is a symbolic link that cannot be resolved", place=str(out), remedy="remove the link"
-        ) from error
+        reason = "is a symbolic link that cannot be resolved"
+        raise UsageError(reason, place=str(out), remedy="remove the link") from error

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from opshift.cli.commands import SubcommandGroup
-from opshift.cli.errors import EXIT_FINDINGS, EXIT_WRONG_USAGE
+from opshift.cli.commands import subcommand_group
+from opshift.cli.errors import EXIT_FINDINGS
 from opshift.cli.options import Format, FormatOption
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column
-from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, proposal_registry
+from opshift.cli.page import Column, Page
+from opshift.cli.proposal_check import ProposalArgument, TreeOption, check, write_findings
 from opshift.model.errors import UsageError
 from opshift.proposals.content.models import KINDS, Kind
-
-if TYPE_CHECKING:
-    from opshift.cli.page import Page
-    from opshift.proposals.rules.rule_table import ProposalRule
-    from opshift.proposals.status import Status
+from opshift.proposals.content.staged_registry import registry_of_tree
 
 RULE_COLUMNS = (Column("rule", style="cyan"), Column("level"), Column("requirement"))
 
 AUTHOR_PATTERN = re.compile(r"\s*(?P<name>[^<]*?)\s*<(?P<email>[^>]+)>\s*|(?P<bare>[^<]*)")
 
+proposal = subcommand_group("Write, check, review and accept operator proposals.")
 
+
+@proposal.command()
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to create.")],
     kind: Annotated[str, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")],
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The operator, such as Conv.")],
     domain: Annotated[
@@ -48,12 +46,9 @@ def new(
     match = AUTHOR_PATTERN.fullmatch(author)
     if match is None:
         raise UsageError(f"invalid author {author!r}", remedy="write --author 'Name <email>'")
-    author_name = match["name"] or match["bare"] or ""
-    files = scaffold(
-        folder,
-        ProposalRequest(found, domain, name, author_name.strip(), match["email"] or ""),
-        proposal_registry(tree),
-    )
+    author_name = (match["name"] or match["bare"] or "").strip()
+    request = ProposalRequest(found, domain, name, author_name, match["email"] or "")
+    files = scaffold(folder, request, registry_of_tree(tree))
 
     def write(page: Page) -> None:
         for each in files:
@@ -63,6 +58,10 @@ def new(
     print_result(form, {"files": files}, write)
 
 
+proposal.command("check")(check)
+
+
+@proposal.command()
 def explain(
     rule: Annotated[
         str, typer.Argument(metavar="[RULE]", help="The id of a rule, such as body.agrees.")
@@ -76,7 +75,8 @@ def explain(
     if rule and rule not in table:
         raise UsageError(f"unknown rule {rule!r}", remedy="list the rules with `opshift proposal explain`")
     rules = [table[rule]] if rule else list(table.values())
-    data = {"rules": [_rule_data(each) for each in rules]}
+    keys = ("id", "level", "title", "about", "source", "remedy", "gate")
+    data = {"rules": [{key: str(getattr(each, key)) for key in keys} for each in rules]}
 
     def write(page: Page) -> None:
         if not rule:
@@ -90,11 +90,7 @@ def explain(
     print_result(form, data, write)
 
 
-def _rule_data(rule: ProposalRule) -> dict[str, str]:
-    names = ("id", "level", "title", "about", "source", "remedy", "gate")
-    return {name: str(getattr(rule, name)) for name in names}
-
-
+@proposal.command()
 def render(
     folder: ProposalArgument,
     output: Annotated[
@@ -112,15 +108,15 @@ def render(
     from opshift.proposals.page import review_page, to_html
 
     if output.suffix not in (".md", ".html"):
-        raise UsageError(
-            "unsupported suffix", place=str(output), remedy="name a file that ends in .md or .html"
-        )
+        remedy = "name a file that ends in .md or .html"
+        raise UsageError("unsupported suffix", place=str(output), remedy=remedy)
     with show_progress(f"Running {folder}", quiet=form is Format.JSON):
-        text = review_page(folder, proposal_registry(tree))
+        text = review_page(folder, registry_of_tree(tree))
     write_files({output: text if output.suffix == ".md" else to_html(text)})
     print_result(form, {"files": [output]}, lambda page: page.line(f"wrote {output}"))
 
 
+@proposal.command()
 def sign(
     folder: ProposalArgument,
     name: Annotated[str, typer.Option("--name", "-n", metavar="NAME", help="The name of the reviewer.")],
@@ -134,11 +130,11 @@ def sign(
     from opshift.proposals.content.sign_off import sign as signed_by
 
     signed = signed_by(ProposalFolder(folder), name)
-    print_result(
-        form, signed.model_dump(), lambda page: page.line(f"{signed.name} signed off {signed.fingerprint}")
-    )
+    text = f"{signed.name} signed off {signed.fingerprint}"
+    print_result(form, signed.model_dump(), lambda page: page.line(text))
 
 
+@proposal.command()
 def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption = Format.TEXT) -> None:
     """Show the status of a proposal.
 
@@ -146,17 +142,18 @@ def status(folder: ProposalArgument, tree: TreeOption = None, form: FormatOption
     """
     from opshift.proposals.status import status_of
 
-    proposal_status = status_of(folder, proposal_registry(tree))
-    print_result(form, proposal_status.as_dict(), lambda page: _write_status(page, proposal_status))
+    found = status_of(folder, registry_of_tree(tree))
+
+    def write(page: Page) -> None:
+        page.title(found.title)
+        page.facts(found.facts())
+        for each in found.open:
+            page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="yellow")
+
+    print_result(form, found.as_dict(), write)
 
 
-def _write_status(page: Page, proposal_status: Status) -> None:
-    page.title(proposal_status.title)
-    page.facts(proposal_status.facts())
-    for each in proposal_status.open:
-        page.line(f"open: {each.place}: {each.reason} [{each.rule}]", style="yellow")
-
-
+@proposal.command()
 def accept(
     folder: ProposalArgument,
     tree: Annotated[
@@ -176,7 +173,6 @@ def accept(
 
     Refuses, and writes nothing, if there are open findings. Runs the proposal's code.
     """
-    from opshift.cli.proposal_check import write_findings
     from opshift.proposals.accept import accept as accepted_in
     from opshift.proposals.content.findings import NotAcceptable
 
@@ -196,23 +192,3 @@ def accept(
             page.line(f"wrote {each}")
 
     print_result(form, {"operator": str(accepted.operator), "opset": accepted.opset, "files": files}, write)
-
-
-COMMANDS: dict[str, Callable[..., None]] = {
-    "new": new, "check": check, "explain": explain, "render": render, "sign": sign, "status": status,
-    "accept": accept,
-}  # fmt: skip
-
-proposal = typer.Typer(cls=SubcommandGroup)
-
-
-@proposal.callback(invoke_without_command=True)
-def start(context: typer.Context) -> None:
-    """Write, check, review and accept operator proposals."""
-    if context.invoked_subcommand is None:
-        typer.echo(context.get_help())
-        raise typer.Exit(EXIT_WRONG_USAGE)
-
-
-for _name, _command in COMMANDS.items():
-    proposal.command(_name)(_command)

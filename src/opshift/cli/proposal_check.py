@@ -14,12 +14,11 @@ from opshift.checker.findings import Level
 from opshift.cli.errors import EXIT_FINDINGS, LEVEL_STYLES
 from opshift.cli.options import Format
 from opshift.cli.output import count_text, print_result, show_progress
-from opshift.cli.page import escape_control_characters
+from opshift.cli.page import Page, escape_control_characters
+from opshift.proposals.content.staged_registry import registry_of_tree
 
 if TYPE_CHECKING:
-    from opshift.cli.page import Page
     from opshift.proposals.content.findings import ProposalFinding
-    from opshift.registry.registry import Registry
 
 
 class CheckFormat(StrEnum):
@@ -51,7 +50,7 @@ def check(
     from opshift.proposals.check import check_proposal
 
     with show_progress(f"Running {folder}", quiet=form is not CheckFormat.TEXT):
-        checked = check_proposal(folder, proposal_registry(tree))
+        checked = check_proposal(folder, registry_of_tree(tree))
     shown = [each for each in checked.findings if level.includes(each.level)]
     if form is CheckFormat.GITHUB:
         for each in shown:
@@ -90,9 +89,7 @@ def _property(text: str) -> str:
     return _escaped(text).replace(":", "%3A").replace(",", "%2C")
 
 
-ProposalArgument = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The proposal's folder.", show_default=False)
-]
+ProposalArgument = Annotated[Path, typer.Argument(metavar="DIR", help="The proposal's folder.")]
 
 TreeOption = Annotated[
     Path | None,
@@ -100,14 +97,3 @@ TreeOption = Annotated[
         "--opsets", metavar="TREE", help="The definitions to which the proposal applies (default: built-in)."
     ),
 ]
-
-
-def proposal_registry(tree: Path | None) -> Registry:
-    """Return the definitions to which a proposal applies.
-
-    Raises:
-        DefinitionError: a definition is invalid.
-    """
-    from opshift.proposals.content.staged_registry import registry_of_tree
-
-    return registry_of_tree(tree)

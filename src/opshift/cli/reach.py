@@ -5,24 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from opshift.cli import options
 from opshift.cli.errors import add_file_to_errors
-from opshift.cli.options import (
-    AdaptersOption,
-    AllowOption,
-    DefinitionsOption,
-    DomainOption,
-    Format,
-    FormatOption,
-    InputArgument,
-    registry_with,
-)
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result, show_progress
-from opshift.cli.page import Column
+from opshift.cli.page import Column, Page
 from opshift.cli.paths import require_file
 
 if TYPE_CHECKING:
-    from opshift.analysis.reach import NodeReach, Reach
-    from opshift.cli.page import Page
+    from opshift.analysis.reach import Reach
 
 NODE_COLUMNS = (
     Column("lowest", is_number=True),
@@ -34,12 +25,12 @@ NODE_COLUMNS = (
 
 
 def reach(
-    source: InputArgument,
-    domain: DomainOption = None,
-    allow: AllowOption = None,
-    folders: DefinitionsOption = None,
-    adapters: AdaptersOption = None,
-    form: FormatOption = Format.TEXT,
+    source: options.InputArgument,
+    domain: options.DomainOption = None,
+    allow: options.AllowOption = None,
+    folders: options.DefinitionsOption = None,
+    adapters: options.AdaptersOption = None,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show the opsets to which a model can be converted.
 
@@ -58,18 +49,14 @@ def reach(
 
 def _write(page: Page, path: Path, limits: Reach) -> None:
     page.line(str(path), style="bold")
-    page.facts(
-        {limits.domain: str(limits.opset), "lowest": str(limits.lowest), "highest": str(limits.highest)}
-    )
+    page.facts({limits.domain: limits.opset, "lowest": limits.lowest, "highest": limits.highest})
+    page.blank()
     if not limits.nodes:
-        page.blank()
         page.line("Every node can be converted to every opset.", style="green")
         return
-    page.blank()
-    binding = set(limits.binding())
-    page.table(NODE_COLUMNS, [_row(each, each in binding) for each in limits.nodes])
-
-
-def _row(node: NodeReach, limits_model: bool) -> tuple[object, ...]:
-    reasons = " | ".join(dict.fromkeys(filter(None, (node.below, node.above))))
-    return (node.lowest, node.highest, node.operator, f"{'* ' if limits_model else ''}{node.place}", reasons)
+    rows, binding = [], set(limits.binding())
+    for each in limits.nodes:
+        mark = "* " if each in binding else ""
+        reasons = " | ".join(dict.fromkeys(filter(None, (each.below, each.above))))
+        rows.append((each.lowest, each.highest, each.operator, f"{mark}{each.place}", reasons))
+    page.table(NODE_COLUMNS, rows)

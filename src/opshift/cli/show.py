@@ -5,27 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from opshift.cli.operator_history import HistoryEntry
-from opshift.cli.operator_text import (
-    OperatorReference,
-    domains_with,
-    find_version,
-    parse_operator,
-    summarize_types,
-)
-from opshift.cli.options import (
-    DefinitionsOption,
-    DomainOption,
-    Format,
-    FormatOption,
-    OperatorArgument,
-    OpsetOption,
-    registry_with,
-)
+from opshift.cli import operator_text, options
+from opshift.cli.operator_history import HistoryEntry, history_of
+from opshift.cli.options import Format, registry_with
 from opshift.cli.output import print_result
 from opshift.cli.page import Column, Page
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
-from opshift.registry.type_sets import TypeSets
+from opshift.registry.record import to_plain_data
 
 if TYPE_CHECKING:
     from opshift.registry.models import Operator
@@ -33,38 +19,38 @@ if TYPE_CHECKING:
 
 
 def show(
-    operator: OperatorArgument,
-    opset: OpsetOption = None,
-    domain: DomainOption = None,
-    folders: DefinitionsOption = None,
-    form: FormatOption = Format.TEXT,
+    operator: options.OperatorArgument,
+    opset: options.OpsetOption = None,
+    domain: options.DomainOption = None,
+    folders: options.DefinitionsOption = None,
+    form: options.FormatOption = Format.TEXT,
 ) -> None:
     """Show an operator: signature, description and all versions.
 
     The signature is that of the version at the opset (default: newest). The history lists for each version
     the change, and how nodes are converted from the previous version and back.
     """
-    from opshift.cli.operator_history import history_of
-
     registry = registry_with(folders)
-    version, definition = _find(parse_operator(operator, domain, opset), registry)
+    named = operator_text.parse_operator(operator, domain, opset)
+    version, definition = _find(named, registry)
     entries = list(history_of(definition))
-    data = {**_data(version), "history": [each.as_dict() for each in entries]}
+    data = {
+        "operator": str(version.id),
+        **to_plain_data(version, exclude={"step", "removal", "before"}),
+        "removal": version.removal and to_plain_data(version.removal, exclude={"up"}),
+        "history": [each.as_dict() for each in entries],
+    }
     print_result(form, data, lambda page: _write(page, version, entries, registry))
 
 
-def _find(named: OperatorReference, registry: Registry) -> tuple[OperatorVersion, Operator]:
-    """Return the version to show and its operator; without an opset, removed operators are found, too.
-
-    Raises:
-        ResolveError: the operator does not exist, or not at the requested opset.
-    """
-    domains = domains_with(named.op_type, registry)
+def _find(named: operator_text.OperatorReference, registry: Registry) -> tuple[OperatorVersion, Operator]:
+    """Return the version to show and its operator; without an opset, removed operators are found, too."""
+    domains = operator_text.domains_with(named.op_type, registry)
     if named.domain is None and len(domains) == 1:
         named = named._replace(domain=domains[0])
     operator = registry.operator(named.op_type, named.domain or "")
     if operator is None or named.opset is not None:
-        version = find_version(named, registry)
+        version = operator_text.find_version(named, registry)
         operator = registry.operator(version.name, version.domain)
         assert operator is not None
         return version, operator
@@ -72,33 +58,30 @@ def _find(named: OperatorReference, registry: Registry) -> tuple[OperatorVersion
 
 
 def _write(page: Page, version: OperatorVersion, entries: list[HistoryEntry], registry: Registry) -> None:
-    from opshift.cli.operator_text import load_type_sets
-
     page.line(str(version.id), style="bold cyan")
     page.line(_availability(version, entries), style="dim")
     if version.deprecation:
         page.prose(_replacement_text("deprecated", version.deprecation), style="yellow")
     if version.removal:
-        page.prose(
-            _replacement_text(f"removed in opset {version.removal.removed_in}", version.removal),
-            style="yellow",
-        )
+        event = f"removed in opset {version.removal.removed_in}"
+        page.prose(_replacement_text(event, version.removal), style="yellow")
     page.blank()
     newest = entries[-1].version
     if version is not newest and version.description == newest.description:
         page.line(f"Description of version {newest.since_version}:", style="dim")
     page.prose(" ".join(version.description.split()))
-    write_signature(page, version, load_type_sets(registry))
-    write_history(page, entries)
+    _write_signature(page, version, registry)
+    page.heading("History")
+    columns = (Column("since", is_number=True, style="cyan"), Column("", style="dim"), Column(""))
+    page.table(columns, [row for entry in entries for row in _entry(entry)])
 
 
 def _availability(version: OperatorVersion, entries: list[HistoryEntry]) -> str:
     """Return the opsets of a version, its status and its determinism."""
-    later = [
-        each.version.since_version for each in entries if each.version.since_version > version.since_version
-    ]
+    since = version.since_version
+    later = (each.version.since_version for each in entries if each.version.since_version > since)
     end = version.removal.removed_in if version.removal else min(later, default=None)
-    span = f"opsets {version.since_version} to {end - 1}" if end else f"since opset {version.since_version}"
+    span = f"opsets {since} to {end - 1}" if end else f"since opset {since}"
     kind = {"non_deterministic": ", not deterministic", "unknown": ", possibly not deterministic"}
     return f"{span}, {version.status.lower()}{kind.get(version.determinism, '')}"
 
@@ -109,18 +92,10 @@ def _replacement_text(event: str, details: Any) -> str:
     return f"{event}{replacement}{f': {details.mapping}' if details.mapping else ''}"
 
 
-def _data(version: OperatorVersion) -> dict[str, object]:
-    from opshift.registry.record import to_plain_data
-
-    fields = to_plain_data(version, exclude={"step", "removal", "before"})
-    removal = version.removal and to_plain_data(version.removal, exclude={"up"})
-    return {"operator": str(version.id), **fields, "removal": removal}
-
-
 NAME_COLUMN = Column("name", style="cyan")
 
 
-def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> None:
+def _write_signature(page: Page, version: OperatorVersion, registry: Registry) -> None:
     """Print the inputs, outputs, attributes and type constraints of a version; omit empty tables."""
     for title, parameters in (("Inputs", version.inputs), ("Outputs", version.outputs)):
         if parameters:
@@ -133,15 +108,10 @@ def write_signature(page: Page, version: OperatorVersion, sets: TypeSets) -> Non
         page.table(columns, [_attribute(*each) for each in version.attributes.items()])
     if version.type_constraints:
         page.heading("Types")
-        types = {variable: summarize_types(each, sets) for variable, each in version.type_constraints.items()}
-        page.table((NAME_COLUMN, Column("allowed types")), types.items())
-
-
-def write_history(page: Page, entries: list[HistoryEntry]) -> None:
-    """Print the change of each version, and how nodes are converted to it and back."""
-    page.heading("History")
-    columns = (Column("since", is_number=True, style="cyan"), Column("", style="dim"), Column(""))
-    page.table(columns, [row for entry in entries for row in _entry(entry)])
+        sets = operator_text.load_type_sets(registry)
+        constraints = version.type_constraints.items()
+        allowed = [(variable, operator_text.summarize_types(types, sets)) for variable, types in constraints]
+        page.table((NAME_COLUMN, Column("allowed types")), allowed)
 
 
 def _option(parameter: Parameter) -> str:
@@ -152,13 +122,10 @@ def _option(parameter: Parameter) -> str:
 
 
 def _attribute(name: str, attribute: Attribute) -> tuple[str, str, str, str]:
-    default = _value(attribute.default) if attribute.default is not None else attribute.absent
-    return (
-        name,
-        attribute.type,
-        "required" if attribute.required else default or "none",
-        _allowed_values(attribute),
-    )
+    default = _value(attribute.default) if attribute.default is not None else attribute.absent or "none"
+    if attribute.required:
+        default = "required"
+    return name, attribute.type, default, _allowed_values(attribute)
 
 
 def _allowed_values(attribute: Attribute) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -35,31 +35,14 @@ class TerminalPage(Page):
 
     def table(self, columns: Sequence[Column], rows: Iterable[Sequence[object]]) -> None:
         """Print a table; long cells are folded, never truncated."""
-        table = Table(
-            box=box.SIMPLE_HEAD,
-            pad_edge=False,
-            show_edge=False,
-            show_header=any(column.heading for column in columns),
-        )
+        has_header = any(column.heading for column in columns)
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, show_header=has_header)
         for column in columns:
-            table.add_column(
-                column.heading,
-                justify="right" if column.is_number else "left",
-                style=column.style,
-                overflow="fold",
-            )
+            justify: JustifyMethod = "right" if column.is_number else "left"
+            table.add_column(column.heading, style=column.style, justify=justify, overflow="fold")
         for row in rows:
             table.add_row(*map(_cell, row))
         self._console.print(table)
-
-    def facts(self, facts: Mapping[str, object]) -> None:
-        """Print pairs of names and values, one pair per line."""
-        grid = Table.grid(padding=(0, 2, 0, 0))
-        grid.add_column(style="dim")
-        grid.add_column(overflow="fold")
-        for fact in facts.items():
-            grid.add_row(*map(_cell, fact))
-        self._console.print(grid)
 
 
 def console_for(*, on_stderr: bool) -> Console:
