@@ -86,9 +86,16 @@ class ConvertedFile(NamedTuple):
 
     def as_dict(self) -> dict[str, object]:
         """Return plain data for JSON."""
-        data = {"input": self.source, "output": self.out, **self.report.as_dict(), "sizes": self.sizes}
-        data |= {"external_data": self.weights, "external": self.external}
-        return data | ({"verification": self.verification.as_dict()} if self.verification else {})
+        compared = {"verification": self.verification.as_dict()} if self.verification else {}
+        return {
+            "input": self.source,
+            "output": self.out,
+            **self.report.as_dict(),
+            "sizes": self.sizes,
+            "external_data": self.weights,
+            "external": self.external,
+            **compared,
+        }
 
 
 def convert_file(source: Path, out: Path, settings: ConversionSettings, options: Options) -> ConvertedFile:
