@@ -38,11 +38,7 @@ class CallSite(NamedTuple):
 
 
 class ResolvedNode(Node):
-    """Node of a function with the inputs and attributes that the calls of the function provide.
-
-    Attributes:
-        original: the node as the function contains it.
-    """
+    """Node of a function with the inputs and attributes that the calls of the function provide."""
 
     __slots__ = ("original",)
 
@@ -53,28 +49,17 @@ class ResolvedNode(Node):
     def references(self) -> dict[int, object]:
         """Map the `id` of each attribute that the calls provide to the attribute that refers to it."""
         provided = self.original.attributes
-        return {
-            id(value): provided[name]
-            for name, value in self.attributes.items()
-            if value is not provided[name]
-        }
+        changed = ((name, each) for name, each in self.attributes.items() if each is not provided[name])
+        return {id(value): provided[name] for name, value in changed}
 
 
-class CallLookup(Protocol):
+class _FunctionTable(Protocol):
     """Members of `FunctionTable` that the facts of calls use."""
 
-    @property
-    def protos(self) -> Sequence[FunctionProto]:
-        """FunctionProtos in the order of the model."""
-        ...
+    protos: tuple[FunctionProto, ...]
 
-    def nested_call(self) -> AbstractContextManager[bool]:
-        """Enter a nested call; yield whether its depth is within the limit."""
-        ...
-
-    def call_facts_of(self, scope: InferenceScope) -> CallFacts | None:
-        """Return the call facts of the function that contains a scope; `None` outside of functions."""
-        ...
+    def nested_call(self) -> AbstractContextManager[bool]: ...
+    def call_facts_of(self, scope: InferenceScope) -> CallFacts | None: ...
 
 
 class CallFacts:
@@ -86,7 +71,7 @@ class CallFacts:
         disagreements: queried facts that differ between calls.
     """
 
-    def __init__(self, functions: CallLookup, index: int, calls: Sequence[CallSite]) -> None:
+    def __init__(self, functions: _FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
         function = functions.protos[index]
         self.index = index
         self.calls = tuple(calls)
@@ -139,14 +124,11 @@ class CallFacts:
         """Return a node with the attributes that all calls provide, without the inputs that all omit."""
         if not self.calls:
             return node
-        attributes = (
-            dict(self._resolved_attributes(node)) if node.has_attribute_references else node.attributes
-        )
-        left_out = {
-            name
-            for name in node.inputs
-            if self._is_function_input(name, scope) and self._presence[name] is False
-        }
+        attributes = node.attributes
+        if node.has_attribute_references:
+            attributes = dict(self._resolved_attributes(node))
+        candidates = {name for name in node.inputs if self._presence.get(name) is False}
+        left_out = {name for name in candidates if self._is_function_input(name, scope)}
         if attributes is node.attributes and not left_out:
             return node
         inputs = ["" if name in left_out else name for name in node.inputs]
@@ -181,17 +163,16 @@ class CallFacts:
         if asked.kind != "attribute" and asked.name not in self._positions:
             return None
         with self._functions.nested_call() as is_shallow:
-            calls = self.calls if is_shallow else ()
-            facts = (self._fact_of(each, asked) for each in calls if self._is_relevant(each, asked))
+            calls = [*self.calls] if is_shallow else []
+            if asked.kind in ("type", "rank", "shape"):
+                # Only calls that provide the input have to agree.
+                calls = [each for each in calls if self._argument(each, asked.name)]
+            facts = (self._fact_of(each, asked) for each in calls)
             first = next(facts, None)
             if all(each == first for each in facts):
                 return first
         self.disagreements.add(asked)
         return None
-
-    def _is_relevant(self, call: CallSite, asked: Fact) -> bool:
-        """Whether a call has to agree on a fact: types, ranks and shapes need the input to be provided."""
-        return asked.kind not in ("type", "rank", "shape") or bool(self._argument(call, asked.name))
 
     def _fact_of(self, call: CallSite, asked: Fact) -> Hashable:
         if asked.kind == "attribute":

@@ -7,7 +7,6 @@ from opshift.model.element_types import BY_NUMBER
 from opshift.model.node import Node, Tensor
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.model.tensors import read_sparse_tensor, read_tensor
-from opshift.model.types import Shape
 
 SCALAR_ATTRIBUTES = (
     ("value_int", "int64", int),
@@ -45,7 +44,7 @@ def find_constant(scope: InferenceScope, name: str) -> Tensor | None:
 
 
 def _chain_start(scope: InferenceScope, name: str, chain: list[Node]) -> Tensor | None:
-    """Return the constant at the start of a chain of Identity and Cast nodes; collect these in `passed`."""
+    """Return the constant at the start of a chain of Identity and Cast nodes; collect these in `chain`."""
     current: InferenceScope | None = scope
     while name and current is not None:
         if not current.is_local(name):
@@ -74,15 +73,8 @@ def _chain_start(scope: InferenceScope, name: str, chain: list[Node]) -> Tensor 
 def _value_of_node(node: Node, scope: InferenceScope) -> Tensor | None:
     if node.op_type == "Constant":
         return read_constant_node(node)
-    if node.op_type == "Shape" and not node.attributes:
-        return _shape_tensor(scope.shape(node.input(0)))
-    return None
-
-
-def _shape_tensor(shape: Shape | None) -> Tensor | None:
-    if shape is None or None in shape:
-        return None
-    return Tensor("int64", (len(shape),), shape)
+    shape = scope.shape(node.input(0)) if node.op_type == "Shape" and not node.attributes else None
+    return None if shape is None or None in shape else Tensor("int64", (len(shape),), shape)
 
 
 def read_constant_node(node: Node) -> Tensor | None:

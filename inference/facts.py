@@ -1,14 +1,15 @@
-"""Facts about values: what adapters may query, and what the helpers of a scope use of it."""
+"""Facts about values: what adapters may query, and the scope that inference reads."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import NamedTuple, Protocol, TypeVar
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence, Set
+from typing import NamedTuple, Protocol, Self, TypeVar
 
-from opshift.model.graphs import ContainerProto, NodeRecord
-from opshift.model.messages import GraphProto, NodeProto, SparseTensorProto, TensorProto
+from opshift.model.graphs import Container, ContainerProto, NodeRecord
+from opshift.model.messages import GraphProto, NodeProto
 from opshift.model.node import Node, Tensor
+from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
@@ -24,124 +25,153 @@ class Facts(Protocol):
 
         `None` if the type is unknown.
         """
-        ...
 
     def shape(self, name: str) -> Shape | None:
         """Return the dimensions of a tensor, `None` for each unknown one; `None` if the rank is unknown."""
-        ...
 
     def rank(self, name: str) -> int | None:
         """Return the rank of a tensor, or `None` if it is unknown."""
-        ...
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
         """Return the dimensions of a value of a GraphProto held by a node, in the form of `shape`."""
-        ...
 
     def constant(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
-        ...
 
     def is_used(self, name: str) -> bool:
         """Return whether a node reads the value or the graph returns it."""
-        ...
 
 
 class Producer(NamedTuple):
-    """Node that produces a value.
-
-    Attributes:
-        node: the node.
-        position: position of the value among its outputs.
-        operator: its operator version; `None` if the registry does not contain it.
-    """
+    """Node that produces a value, the value's position among its outputs, and its operator version."""
 
     node: Node
     position: int
     operator: OperatorVersion | None
 
 
-class InferenceScope(Facts, Protocol):
-    """Members of `Scope` that inference uses."""
+class InferenceScope(Container, Facts):
+    """Values of one graph or function, with access to the values of enclosing graphs.
 
-    container: ContainerProto
-    owner: NodeProto | None
-    registry: Registry
-    emitted: list[tuple[Node, int]]
+    Attributes:
+        opsets: opset imports, by domain.
+        registry: operator definitions.
+        parent: scope of the enclosing graph; `None` for the main graph and for functions.
+        owner: NodeProto that contains this subgraph.
+        added_constants: constants that adapters added, by name.
+        emitted: nodes that adapters emitted, each with its opset.
+        defined_names: names of the values of this scope; completed by the survey.
+    """
 
-    @property
-    def parent(self) -> InferenceScope | None:
-        """Scope of the enclosing graph; `None` for the main graph and for functions."""
-        ...
+    def __init__(
+        self, container: ContainerProto, opsets: Mapping[str, int], registry: Registry, parent: Self | None
+    ) -> None:
+        super().__init__(container)
+        self.opsets = opsets
+        self.registry = registry
+        self.parent = parent
+        self.owner: NodeProto | None = None
+        self.added_constants: dict[str, Tensor] = {}
+        self.emitted: list[tuple[Node, int]] = []
+        self.defined_names = self.predefined_names()
+        self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
+        self._producers: dict[str, Producer | None] = {}
+        self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
 
-    @cached_property
-    def declared_positions(self) -> Mapping[str, int]:
-        """Positions of the values with declared types, by name."""
-        ...
+    @abstractmethod
+    def child(self, graph: GraphProto) -> InferenceScope:
+        """Return the scope of a subgraph of a node."""
+
+    @abstractmethod
+    def declared_type(self, name: str) -> str | None:
+        """Return the element type of a value without inference over nodes."""
+
+    @abstractmethod
+    def declared_shape(self, name: str) -> Shape | None:
+        """Return the shape of a value without inference over nodes."""
+
+    @abstractmethod
+    def declared_rank(self, name: str) -> int | None:
+        """Return the rank of a value without inference over nodes."""
+
+    def is_local(self, name: str) -> bool:
+        """Return whether the value is defined in this graph, not in an enclosing one."""
+        return name in self.defined_names or name in self._emitted_producers or name in self.added_constants
+
+    def is_visible(self, name: str) -> bool:
+        """Return whether a value is defined in this or an enclosing graph."""
+        scope: InferenceScope | None = self
+        while scope is not None:
+            if name in scope.defined_names:
+                return True
+            scope = scope.parent
+        return False
+
+    def opset_of(self, domain: str) -> int:
+        """Return the imported opset of a domain; 0 if it is not imported."""
+        return self.opsets.get(domain or DEFAULT_DOMAIN, 0)
+
+    def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
+        """Return the operator version under the opset imports; `None` if the registry does not contain it."""
+        key = (domain, op_type)
+        if key not in self._operators:
+            self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
+        return self._operators[key]
+
+    def producer(self, name: str) -> Producer | None:
+        """Return the producer of a value in this scope; `None` if no node produces it."""
+        if name not in self._producers:
+            self._producers[name] = self._find_producer(name)
+        return self._producers[name]
+
+    def _find_producer(self, name: str) -> Producer | None:
+        if name in self._emitted_producers:
+            node, position, opset = self._emitted_producers[name]
+        else:
+            record = self._producing_records.get(name)
+            if record is None:
+                return None
+            node, position = self.node_of(record[0]), record[1]
+            opset = self.opset_of(node.domain)
+        return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
+
+    def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
+        """Make the outputs of an emitted node available to inference.
+
+        Args:
+            node: the node.
+            opset: opset that it is written for.
+            new_names: names that no node of the model produces.
+        """
+        self.emitted.append((node, opset))
+        for position, name in enumerate(node.outputs):
+            if name in new_names:
+                self._emitted_producers[name] = (node, position, opset)
+
+    def node(self, proto: NodeProto) -> Node:
+        """Return the view of a NodeProto as a node of this scope."""
+        return self.with_call_facts(Node.from_proto(proto))
+
+    def node_of(self, record: NodeRecord) -> Node:
+        """Return the view of a recorded node of this scope."""
+        _, domain, op_type, inputs, outputs = record
+        return self.with_call_facts(Node(op_type, inputs, outputs, None, domain, self.proto_of(record)))
+
+    def with_call_facts(self, node: Node) -> Node:
+        """Return a node with the facts that calls add to its NodeProto: none outside of functions."""
+        return node
 
     @property
     def has_plain_nodes(self) -> bool:
         """Whether nodes depend on their NodeProto alone, not on calls of a function."""
-        ...
+        return True
 
-    def child(self, graph: GraphProto) -> InferenceScope:
-        """Return the scope of a subgraph of a node."""
-        ...
-
-    def is_local(self, name: str) -> bool:
-        """Return whether the value is defined in this graph, not in an enclosing one."""
-        ...
-
-    def is_overridable(self, name: str) -> bool:
-        """Return whether a caller may provide the value."""
-        ...
-
-    def is_input_or_initializer(self, name: str) -> bool:
-        """Return whether the value is an input or initializer."""
-        ...
-
-    def initializer(self, name: str) -> TensorProto | None:
-        """Return the TensorProto of an initializer of this graph, or `None`."""
-        ...
-
-    def sparse_initializer(self, name: str) -> SparseTensorProto | None:
-        """Return the SparseTensorProto of an initializer of this graph, or `None`."""
-        ...
-
-    def producer(self, name: str) -> Producer | None:
-        """Return the producer of a value in this scope, or `None`."""
-        ...
-
-    def opset_of(self, domain: str) -> int:
-        """Return the imported opset of a domain; 0 if it is not imported."""
-        ...
-
-    def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """Return the operator version under the opset imports, or `None`."""
-        ...
-
-    def node_of(self, record: NodeRecord) -> Node:
-        """Return the view of a recorded node of this scope."""
-        ...
-
-    def proto_of(self, record: NodeRecord) -> NodeProto:
-        """Return the NodeProto of a record."""
-        ...
-
-    def declared_type(self, name: str) -> str | None:
-        """Return the element type of a value without inference over nodes."""
-        ...
-
-    def declared_shape(self, name: str) -> Shape | None:
-        """Return the shape of a value without inference over nodes."""
-        ...
-
-    def declared_rank(self, name: str) -> int | None:
-        """Return the rank of a value without inference over nodes."""
-        ...
+    def is_call(self, record: NodeRecord) -> bool:
+        """Return whether a node calls a function."""
+        return False
 
     def infer_call(
         self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> Sequence[FactT | None] | None:
         """Return one fact per output of a function call; `None` if the node is not a call."""
-        ...
+        return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import count
 from typing import TYPE_CHECKING
 
 from opshift.inference.call_facts import CallFacts, CallSite
@@ -13,7 +14,7 @@ from opshift.inference.scope import OperatorStatus, Scope
 from opshift.model.errors import InvalidModel
 from opshift.model.graphs import ContainerProto, node_label
 from opshift.model.messages import GraphProto, ModelProto, NodeProto
-from opshift.model.node import Node, Tensor
+from opshift.model.node import Node
 from opshift.model.operator_ids import (
     LocalFunction,
     called_function,
@@ -55,9 +56,8 @@ class FunctionTable:
         self.undefined_operators: dict[str, set[str]] = {}
         for index, each in enumerate(self.protos):
             if self._index.setdefault(function_id(each), index) != index:
-                raise InvalidModel(
-                    f"function {function_label(each)} is defined twice", remedy="rename one of them"
-                )
+                reason = f"function {function_label(each)} is defined twice"
+                raise InvalidModel(reason, remedy="rename one of them")
         self._names = frozenset((each.domain, each.name) for each in self._index)
 
     def find(self, node: NodeProto | Node) -> int | None:
@@ -91,9 +91,8 @@ class FunctionTable:
         for kind in ("input", "output"):
             provided, used = getattr(proto, kind), getattr(function, kind)
             if any(provided[len(used) :]):
-                reason = (
-                    f"it has {len(provided)} {kind}s; function {function_label(function)} has {len(used)}"
-                )
+                expected = f"function {function_label(function)} has {len(used)}"
+                reason = f"it has {len(provided)} {kind}s; {expected}"
                 raise InvalidModel(reason, place=site, remedy=f"remove the extra {kind}s from the call")
         return index, CallSite(Node.from_proto(proto), proto, scope)
 
@@ -107,16 +106,12 @@ class FunctionTable:
         """Return a name for a copy of a function, unused by functions and operators of its domain."""
         function = self.protos[index]
         domain = canonical_domain(function.domain)
-        used = {each.name for each in self._index if each.domain == domain} | self.undefined_operators.get(
-            domain, set()
-        )
-        number = 2
-        while f"{function.name}_{number}" in used or self._registry.operator(
-            f"{function.name}_{number}", domain
-        ):
-            number += 1
-        self.undefined_operators.setdefault(domain, set()).add(f"{function.name}_{number}")
-        return f"{function.name}_{number}"
+        used = {each.name for each in self._index if each.domain == domain}
+        used |= self.undefined_operators.get(domain, set())
+        names = (f"{function.name}_{number}" for number in count(2))
+        name = next(each for each in names if each not in used and not self._registry.operator(each, domain))
+        self.undefined_operators.setdefault(domain, set()).add(name)
+        return name
 
     def scope(
         self,
@@ -145,10 +140,9 @@ class FunctionTable:
     def infer_outputs(
         self, proto: NodeProto, scope: InferenceScope, fact: Callable[[InferenceScope, str], FactT | None]
     ) -> list[FactT | None] | None:
-        """Return one fact per output of the function that a node calls, specific to this call.
+        """Return one fact per output of a call, specific to it; none if calls are nested too deeply.
 
-        Returns:
-            `None` if the node is not a call; an empty list if calls are nested too deeply.
+        The result is `None` if the node is not a call.
         """
         index = self.find(proto)
         if index is None:
@@ -188,15 +182,11 @@ class FunctionTable:
 
 
 class CallScope(Scope):
-    """Scope of a model with local functions: a graph whose nodes may call them, or a function itself.
-
-    Attributes:
-        functions: function table of the model.
-        call_facts: facts about the calls that a function is converted for; `None` for graphs.
-    """
+    """Scope of a model with local functions: a graph whose nodes may call them, or a function itself."""
 
     functions: FunctionTable
     call_facts: CallFacts | None = None
+    """Facts about the calls that a function is converted for; `None` for graphs."""
 
     def child(self, graph: GraphProto) -> Scope:
         """Return the scope of a subgraph of a node."""
@@ -253,21 +243,17 @@ class CallScope(Scope):
         return self.functions.infer_outputs(self.proto_of(record), self, fact)
 
     def _find_producer(self, name: str) -> Producer | None:
-        found_record = self._producing_records.get(name)
-        constant = None
+        record, position = self._producing_records.get(name, (None, 0))
         if self.call_facts is not None and self.is_overridable(name):
             constant = self.call_facts.constant(name)
-        elif found_record is not None and self.is_call(found_record[0]):
-            constants = self.functions.infer_outputs(
-                self.proto_of(found_record[0]), self, lambda scope, name: scope.constant(name)
-            )
-            constant = constants[found_record[1]] if constants else None
+        elif record is not None and self.is_call(record):
+            constants = self.infer_call(record, lambda scope, name: scope.constant(name))
+            constant = constants[position] if constants else None
         else:
             return super()._find_producer(name)
-        return None if constant is None else self._constant_producer(name, constant)
-
-    def _constant_producer(self, name: str, constant: Tensor) -> Producer:
-        """Return a producer for a value that is constant in every call, as if a Constant produced it."""
+        if constant is None:
+            return None
+        # The value is constant in every call, as if a Constant produced it.
         node = Node("Constant", (), (name,), {"value": constant})
         return Producer(node, 0, self.registry.at("Constant", self.opset_of(""), ""))
 

@@ -47,9 +47,8 @@ def infer_ranks(node: Node, operator: OperatorVersion, scope: InferenceScope) ->
 def _infer_by_rule(
     node: Node, operator: OperatorVersion, scope: InferenceScope, shape_of: Callable[[str], Shape | None]
 ) -> Inferred[Shape]:
-    from opshift.registry.shapes.rule_table import (
-        SHAPE_RULES,  # the shape rules are imported only when needed
-    )
+    # The shape rules are imported only when needed.
+    from opshift.registry.shapes.rule_table import SHAPE_RULES
 
     rule = SHAPE_RULES.get(operator.shape)
     if rule is None or node.has_attribute_references:
@@ -95,14 +94,9 @@ _SHAPE_LINKS = {
 """Position of the input with the shape of the first output, by the name of the shape rule."""
 
 
-def _deciding_inputs(node: Node, position: int, operator: OperatorVersion) -> Sequence[str]:
-    """Return the inputs that determine the element type of an output."""
-    positions = _deciding_positions(operator, position, len(node.inputs))
-    return [node.inputs[each] for each in positions if node.inputs[each]]
-
-
 @lru_cache(maxsize=4096)
 def _deciding_positions(operator: OperatorVersion, position: int, count: int) -> tuple[int, ...]:
+    """Return the positions of the inputs, of `count`, that determine the element type of an output."""
     output = _parameter_at(operator.outputs, position)
     if output is None:
         return ()
@@ -111,11 +105,7 @@ def _deciding_positions(operator: OperatorVersion, position: int, count: int) ->
 
 
 def determines_type(formal: Parameter, output: Parameter) -> bool:
-    """Return whether an output has the element type of an input.
-
-    It does if both have one type constraint, or if the output follows that input in the absence of its type
-    attribute.
-    """
+    """Return whether an output has the element type of an input, always or without its type attribute."""
     return (formal.type == output.type and formal.homogeneous) or formal.name == output.absent_type
 
 
@@ -135,7 +125,8 @@ def _output_type(node: Node, position: int, operator: OperatorVersion, scope: In
     types = operator.types_of(output)
     if len(types) == 1:
         return _without_tensor(types[0])
-    decided = next(filter(None, map(scope.element_type, _deciding_inputs(node, position, operator))), None)
+    deciding = (node.inputs[each] for each in _deciding_positions(operator, position, len(node.inputs)))
+    decided = next(filter(None, map(scope.element_type, filter(None, deciding))), None)
     fixed = output.absent_type if output.absent_type and "(" in output.absent_type else None
     return decided or (_without_tensor(fixed) if fixed else _container_type(types, node, scope))
 
@@ -147,9 +138,8 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
         return None
     source_type = source if "(" in source else f"tensor({source})"
     if all(each.startswith(CONTAINER_PREFIXES) for each in types):
-        return next(
-            (each for each in (f"seq({source_type})", f"optional({source_type})") if each in types), None
-        )
+        containers = f"seq({source_type})", f"optional({source_type})"
+        return next((each for each in containers if each in types), None)
     if not source_type.startswith(CONTAINER_PREFIXES):
         return None
     element = source_type.partition("(")[2].removesuffix(")")
@@ -157,11 +147,7 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
 
 
 class _Context:
-    """`ShapeContext` of a node: the view that shape rules get.
-
-    Attributes:
-        is_cacheable: whether the rule read nothing except shapes and attributes.
-    """
+    """`ShapeContext` of a node; cacheable if the rule reads only shapes and attributes."""
 
     def __init__(
         self,
@@ -194,11 +180,8 @@ class _Context:
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:
         self.is_cacheable = False
-        stated = _emitted_output(self._node, attribute, position)
-        if stated is not None:
-            return stated.dims
-        name, body = _body_output(self._node, attribute, position, self._scope)
-        return body.shape(name) if body else None
+        emitted, name, body = _body_output(self._node, attribute, position, self._scope)
+        return body.shape(name) if body else emitted and emitted.dims
 
 
 def _parameter_at(parameters: tuple[Parameter, ...], position: int) -> Parameter | None:
@@ -228,16 +211,14 @@ def _without_tensor(type_string: str) -> str:
 
 def type_of_constant(node: Node) -> str | None:
     """Return the element type of a Constant, without decoding its value, which may be large."""
-    source_type = (
-        kind
-        for name, kind, _ in SCALAR_ATTRIBUTES
-        if name in node.attributes or f"{name}s" in node.attributes
-    )
+    for name, kind, _ in SCALAR_ATTRIBUTES:
+        if name in node.attributes or f"{name}s" in node.attributes:
+            return kind
     value = node.attribute("value")
     if isinstance(value, Tensor):
         return value.element_type
     found = BY_NUMBER.get(getattr(value, "data_type", 0))
-    return next(source_type, found.name if found else None)
+    return found.name if found else None
 
 
 _BODY_OFFSET = {
@@ -251,28 +232,23 @@ The first output of a Loop body is the condition.
 
 def _type_from_body(node: Node, position: int, scope: InferenceScope) -> str | None:
     attribute, offset = _BODY_OFFSET.get(node.op_type, ("", 0))
-    stated = _emitted_output(node, attribute, offset + position)
-    if stated is not None:
-        return stated.type
-    name, body = _body_output(node, attribute, offset + position, scope)
+    emitted, name, body = _body_output(node, attribute, offset + position, scope)
+    if emitted is not None:
+        return emitted.type
     found = body.element_type(name) if body else None
     return f"seq(tensor({found}))" if found and node.op_type == "SequenceMap" else found
 
 
-def _emitted_output(node: Node, attribute: str, position: int) -> Value | None:
-    """Return an output of a subgraph that an adapter emitted."""
-    graph = node.attribute(attribute)
-    is_stated = isinstance(graph, Graph) and position < len(graph.outputs)
-    return graph.outputs[position] if is_stated else None
-
-
 def _body_output(
     node: Node, attribute: str, position: int, scope: InferenceScope
-) -> tuple[str, InferenceScope | None]:
+) -> tuple[Value | None, str, InferenceScope | None]:
+    """Return an output of a subgraph that an adapter emitted, or its name and the scope of a GraphProto."""
     graph = node.attribute(attribute)
+    if isinstance(graph, Graph) and position < len(graph.outputs):
+        return graph.outputs[position], "", None
     if not hasattr(graph, "output") or position >= len(graph.output):
-        return "", None
-    return graph.output[position].name, scope.child(graph)
+        return None, "", None
+    return None, graph.output[position].name, scope.child(graph)
 
 
 TYPES: FactKind[str] = FactKind(

@@ -19,12 +19,9 @@ from opshift.registry.registry import Registry
 def element_types_of_model(
     model: ModelProto, registry: Registry, operators: Collection[tuple[str, str]]
 ) -> frozenset[str]:
-    """Return every element type that values of known type can have, in any graph or function of the model.
+    """Return every element type that values of known type can have, in any graph or function of a model.
 
-    Args:
-        model: the model.
-        registry: operator definitions.
-        operators: domain and op_type of every node.
+    `operators` has domain and op_type of every node.
     """
     found: set[str] = set()
     imports = opset_imports(model.opset_import, model.ir_version)
@@ -66,11 +63,7 @@ def _add_types(
 
 @lru_cache(maxsize=4096)
 def _types_of_operator(operator: OperatorVersion) -> frozenset[str] | None:
-    """Return the element types that any node of an operator introduces.
-
-    Returns:
-        `None` if they depend on the attributes of the node, or if nodes may contain subgraphs.
-    """
+    """Return the element types that any node introduces; `None` if attributes or subgraphs matter."""
     holds_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
     if holds_graphs or not all(_is_plain(output, operator) for output in operator.outputs):
         return None

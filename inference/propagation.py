@@ -29,12 +29,9 @@ _UNNAMED: Any = object()
 
 
 class Inferred(NamedTuple, Generic[FactT]):
-    """Facts inferred for the outputs of a node.
+    """Facts about the outputs of a node, in order; the last ones may be missing.
 
-    Attributes:
-        facts: one fact per output, in order; may be shorter than the list of outputs.
-        is_cacheable: whether they depend only on the node's attributes and on facts of this kind about its
-            inputs.
+    They are cacheable if they depend only on attributes and on facts of this kind about the inputs.
     """
 
     facts: Sequence[FactT | None]
@@ -42,14 +39,7 @@ class Inferred(NamedTuple, Generic[FactT]):
 
 
 class FactKind(NamedTuple, Generic[FactT]):
-    """Kind of fact about values, with the functions that determine it.
-
-    Attributes:
-        query: fact about a value of a scope.
-        declared: fact that the model declares for a value of a scope.
-        link: input of an operator that always shares its fact with the first output, or `MAXIMUM`.
-        infer: facts about the outputs of a node.
-    """
+    """Kind of fact about values, with the functions that determine it; `declared` reads the model."""
 
     query: Callable[[InferenceScope, str], FactT | None]
     declared: Callable[[InferenceScope, str], FactT | None]
@@ -61,8 +51,6 @@ class OperatorInfo(NamedTuple):
     """Operator of the default domain at one opset.
 
     Attributes:
-        operator: the operator version; `None` if the registry does not contain it.
-        link: input that shares its fact with the first output.
         links_all_outputs: whether the link holds for all outputs.
         is_plain: whether facts inferred for a node hold for every node with the same key.
     """
@@ -74,29 +62,19 @@ class OperatorInfo(NamedTuple):
 
 
 class InferenceCache:
-    """Cache of inferred facts of one kind at one opset, shared between models.
-
-    Attributes:
-        operators: operators of the default domain.
-    """
+    """Cache of facts of one kind at one opset, and operators of the default domain, shared between models."""
 
     def __init__(self) -> None:
         self.operators: dict[str, OperatorInfo] = {}
-        self._facts: dict[InferenceKey, Sequence[Any]] = {}
-
-    def lookup(self, key: InferenceKey) -> Sequence[Any] | None:
-        """Return the facts about the outputs of a node with this key, or `None`."""
-        return self._facts.get(key)
+        self.facts: dict[InferenceKey, Sequence[Any]] = {}
 
     def store(self, key: InferenceKey, facts: Sequence[Any]) -> None:
         """Store the facts about the outputs of a node, if its key is small."""
-        _, node_key, _ = key
-        if not is_small_key(node_key):
-            return
         # Bounds the memory of a cache that outlives the model; cleared entries are inferred again.
-        if len(self._facts) >= MAX_KEYS:
-            self._facts.clear()
-        self._facts[key] = facts
+        if len(self.facts) >= MAX_KEYS:
+            self.facts.clear()
+        if is_small_key(key[1]):
+            self.facts[key] = facts
 
 
 @lru_cache(maxsize=256)
@@ -215,7 +193,7 @@ class Propagation(Generic[FactT]):
         if None in input_facts:
             input_facts = tuple([self.fact_of(name, scope) for name in inputs])
         key = id(operator), node_key_of(record, scope.proto_of(record), inputs + outputs), input_facts
-        found = self._cache.lookup(key)
+        found = self._cache.facts.get(key)
         if found is None:
             inferred = self._kind.infer(scope.node_of(record), operator, scope)
             found = inferred.facts
@@ -224,22 +202,18 @@ class Propagation(Generic[FactT]):
         self._record(outputs, found, scope)
 
     def _visit_emitted(self, scope: InferenceScope) -> None:
-        emitted = scope.emitted
-        while self._emitted_count < len(emitted):
-            node, opset = emitted[self._emitted_count]
+        while self._emitted_count < len(scope.emitted):
+            node, opset = scope.emitted[self._emitted_count]
             self._emitted_count += 1
-            operator = scope.registry.at(node.op_type, opset, node.domain)
-            self._infer_node(node, operator, scope)
+            self._infer_node(node, scope.registry.at(node.op_type, opset, node.domain), scope)
 
     def _infer_node(self, node: Node, operator: OperatorVersion | None, scope: InferenceScope) -> None:
         self._record(node.outputs, self._kind.infer(node, operator, scope).facts if operator else (), scope)
 
-    def _record(
-        self, outputs: Sequence[str], inferred: Sequence[FactT | None], scope: InferenceScope
-    ) -> None:
+    def _record(self, outputs: Sequence[str], facts: Sequence[FactT | None], scope: InferenceScope) -> None:
         known = self._known
         for position, name in enumerate(outputs):
             if name and name not in known:
                 declared = self._kind.declared(scope, name) if name in scope.declared_positions else None
-                inferred_fact = inferred[position] if position < len(inferred) else None
-                known[name] = inferred_fact if declared is None else declared
+                inferred = facts[position] if position < len(facts) else None
+                known[name] = inferred if declared is None else declared

@@ -1,25 +1,20 @@
-"""Scope of one graph or function: producers, types, shapes and constant values of its values.
-
-Each fact is computed on the first query about a value, and cached.
-"""
+"""Scope of one graph or function: types, ranks, shapes and constant values of its values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
 from opshift.inference.constants import find_constant
-from opshift.inference.facts import FactT, InferenceScope, Producer
+from opshift.inference.facts import FactT, InferenceScope
 from opshift.inference.infer_node import RANKS, SHAPES, TYPES
 from opshift.inference.propagation import FactKind, InferenceCache, Propagation, inference_cache_for
 from opshift.inference.subgraph_inputs import subgraph_input_shape, subgraph_input_type
-from opshift.model.graphs import Container, ContainerProto, NodeRecord, graphs_of, mentioned_names
-from opshift.model.messages import GraphProto, NodeProto
-from opshift.model.node import Node, Tensor, Value
-from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.model.graphs import ContainerProto, graphs_of, mentioned_names
+from opshift.model.messages import GraphProto
+from opshift.model.node import Tensor, Value
 from opshift.model.types import Shape
-from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
 
 
@@ -34,18 +29,11 @@ UNAFFECTED = OperatorStatus(has_step=False, has_graphs=False)
 """Shared status of all operators that the conversion can skip; compare it with `is`."""
 
 
-class Scope(Container):
-    """Values of one graph or function, with access to the values of enclosing graphs.
+class Scope(InferenceScope):
+    """Scope with the facts about its values, each computed on the first query and cached.
 
     Attributes:
-        opsets: opset imports, by domain.
-        registry: operator definitions.
-        parent: scope of the enclosing graph; `None` for the main graph and for functions.
         operator_statuses: statuses of the default domain's operators at these opsets.
-        owner: NodeProto that contains this subgraph.
-        added_constants: constants that adapters added, by name.
-        emitted: nodes that adapters emitted, each with its opset.
-        defined_names: names of the values of this scope; completed by the survey.
     """
 
     def __init__(
@@ -56,19 +44,9 @@ class Scope(Container):
         operator_statuses: dict[str, OperatorStatus],
         parent: Scope | None = None,
     ) -> None:
-        super().__init__(container)
-        self.opsets = opsets
-        self.registry = registry
-        self.parent = parent
+        super().__init__(container, opsets, registry, parent)
         self.operator_statuses = operator_statuses
-        self.owner: NodeProto | None = None
-        self.added_constants: dict[str, Tensor] = {}
-        self.emitted: list[tuple[Node, int]] = []
-        self.defined_names = self.predefined_names()
-        self._emitted_producers: dict[str, tuple[Node, int, int]] = {}
-        self._producers: dict[str, Producer | None] = {}
         self._children: dict[int, Scope] = {}
-        self._operators: dict[tuple[str, str], OperatorVersion | None] = {}
 
     @cached_property
     def _types(self) -> Propagation[str]:
@@ -91,31 +69,13 @@ class Scope(Container):
         """Whether the node records exist: the survey stored them, or a query needed them."""
         return "node_records" in vars(self)
 
-    def store_node_records(self, lines: list[NodeRecord]) -> None:
-        """Store the node records that the survey read."""
-        self.node_records = lines
-
     def child(self, graph: GraphProto) -> Scope:
         """Return the scope of a subgraph of a node."""
         key = id(graph)  # stays unique, because the scope holds a reference to the graph
         if key not in self._children:
-            self._children[key] = type(self)(
-                graph,
-                self.opsets,
-                self.registry,
-                self.operator_statuses,
-                self,
-            )
+            statuses = self.operator_statuses
+            self._children[key] = type(self)(graph, self.opsets, self.registry, statuses, self)
         return self._children[key]
-
-    def is_visible(self, name: str) -> bool:
-        """Return whether a value is defined in this or an enclosing graph."""
-        scope: Scope | None = self
-        while scope is not None:
-            if name in scope.defined_names:
-                return True
-            scope = scope.parent
-        return False
 
     def used_names(self) -> Iterator[Iterable[str]]:
         """Yield the names in this graph and its subgraphs in groups, those without a value included."""
@@ -125,77 +85,15 @@ class Scope(Container):
         for each in self._children.values():
             yield from each.used_names()
 
-    def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
-        """Make the outputs of an emitted node available to inference.
-
-        Args:
-            node: the node.
-            opset: opset that it is written for.
-            new_names: names that no node of the model produces.
-        """
-        self.emitted.append((node, opset))
-        for position, name in enumerate(node.outputs):
-            if name in new_names:
-                self._emitted_producers[name] = (node, position, opset)
-
     def declare(self, value: Value) -> None:
         """Make the declared type and shape of a value of an emitted graph available to inference."""
         self._types.set_fact(value.name, value.type)
         self._shapes.set_fact(value.name, value.dims)
         self._ranks.set_fact(value.name, None if value.dims is None else len(value.dims))
 
-    def producer(self, name: str) -> Producer | None:
-        """Return the producer of a value in this scope; `None` if no node produces it."""
-        if name not in self._producers:
-            self._producers[name] = self._find_producer(name)
-        return self._producers[name]
-
-    def opset_of(self, domain: str) -> int:
-        """Return the imported opset of a domain; 0 if it is not imported."""
-        return self.opsets.get(domain or DEFAULT_DOMAIN, 0)
-
-    def operator(self, op_type: str, domain: str) -> OperatorVersion | None:
-        """Return the operator version under the opset imports; `None` if the registry does not contain it."""
-        key = (domain, op_type)
-        if key not in self._operators:
-            self._operators[key] = self.registry.at(op_type, self.opset_of(domain), domain)
-        return self._operators[key]
-
-    def node(self, proto: NodeProto) -> Node:
-        """Return the view of a NodeProto as a node of this scope."""
-        return self.with_call_facts(Node.from_proto(proto))
-
-    def node_of(self, record: NodeRecord) -> Node:
-        """Return the view of a recorded node of this scope."""
-        _, domain, op_type, inputs, outputs = record
-        return self.with_call_facts(Node(op_type, inputs, outputs, None, domain, self.proto_of(record)))
-
-    def with_call_facts(self, node: Node) -> Node:
-        """Return a node with the facts that calls add to its NodeProto: none outside of functions."""
-        return node
-
-    @property
-    def has_plain_nodes(self) -> bool:
-        """Whether nodes depend on their NodeProto alone, not on calls of a function."""
-        return True
-
-    def is_call(self, record: NodeRecord) -> bool:
-        """Return whether a node calls a function."""
-        return False
-
-    def infer_call(
-        self, record: NodeRecord, fact: Callable[[InferenceScope, str], FactT | None]
-    ) -> Sequence[FactT | None] | None:
-        """Return one fact per output of a function call; `None` if the node is not a call."""
-        return None
-
     def is_used(self, name: str) -> bool:
         """Return whether a node of this graph or of a nested one reads the value, or it is an output."""
         return name in self._used
-
-    def is_local(self, name: str) -> bool:
-        """Return whether the value is defined in this graph, not in an enclosing one."""
-        return name in self.defined_names or name in self._emitted_producers or name in self.added_constants
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of a tensor, such as `float16`, or the type string of another value."""
@@ -243,17 +141,6 @@ class Scope(Container):
             return len(tensor.dims)
         result = self.declared_shape(name)
         return None if result is None else len(result)
-
-    def _find_producer(self, name: str) -> Producer | None:
-        if name in self._emitted_producers:
-            node, position, opset = self._emitted_producers[name]
-        else:
-            record = self._producing_records.get(name)
-            if record is None:
-                return None
-            node, position = self.node_of(record[0]), record[1]
-            opset = self.opset_of(node.domain)
-        return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
     def _is_subgraph_input(self, name: str) -> bool:
         return self.owner is not None and name in self._inputs

@@ -86,7 +86,7 @@ def survey(
             add_all(outputs)
         name_count += len(outputs)
     if keeps_lines:
-        scope.store_node_records(lines)
+        scope.node_records = lines
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
     _require_unique_names(found, is_single=len(known) == name_count)
     return found
