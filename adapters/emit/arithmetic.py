@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Rewriter
 
 CLIP_OPSET = 6
 """Opset of the emitted Clip, in which the bounds are attributes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Rewriter
 from opshift.model.element_types import FLOAT_MAX
 
 CAST_OPSET = 13

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Rewriter
 
 
 class Arithmetic:

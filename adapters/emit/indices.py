@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Rewriter, Tensor
 from opshift.adapters.emit.shapes import SLICE_END, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Tensor
 
 INDICES_OPSET = 10
 """Opset of the emitted index arithmetic: the last opset without negative indices."""

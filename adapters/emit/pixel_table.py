@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Rewriter, Tensor
 from opshift.adapters.emit.arithmetic import add, clip, fold, multiply
 from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Tensor
 
 OPSET = 9
 """Opset of the emitted nodes, unless stated at the node."""

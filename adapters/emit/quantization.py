@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.shapes import reshape
 from opshift.model.element_types import BY_NAME, BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 INTEGER_RANGES = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767), "uint16": (0, 65535)}
 """Smallest and largest value of each integer type that results saturate to."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Rewriter, Tensor
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.node import Tensor
 
 MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger one would bloat the model."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Rewriter
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto, ValueInfoProto
 from opshift.model.node import Dims, Graph, Value
 

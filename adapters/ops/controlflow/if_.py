@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
-from opshift.model.errors import CannotConvert
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.model.messages import GraphProto
-from opshift.model.node import Dims, Graph, Node
+from opshift.model.node import Dims, Graph
 
 
 @adapter("If", 11, 1)

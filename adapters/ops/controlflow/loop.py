@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.subgraphs import SubgraphBuilder, body_output_type
 from opshift.model.messages import ValueInfoProto
-from opshift.model.node import Dims, Node
+from opshift.model.node import Dims
 from opshift.model.types import dims_of
 
 

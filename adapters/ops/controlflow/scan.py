@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.indices import nonnegative_axis
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 
 class ScannedValue(NamedTuple):

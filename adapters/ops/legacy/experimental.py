@@ -9,10 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 
 INT64_MAX = 2**63 - 1
 """Slice end that includes the last element: with 0 counted from the end, -0 would be the start."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.model.element_types import INTEGER_BITS
-from opshift.model.node import Node
 
 BITWISE_FUNCTIONS: dict[str, Callable[[int, int], int]] = {
     "BitwiseAnd": operator.and_,

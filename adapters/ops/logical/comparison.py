@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.cast import cast
-from opshift.model.node import Node
 
 FLOAT_TYPES = ("float16", "float", "double")
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.expression import Expression
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 SHRINK_FLOAT_TYPES = ("float16", "float", "double")
 """Element types in which Shrink is computed without a cast."""

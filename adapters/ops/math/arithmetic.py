@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.model.node import Node
 
 MAX_FACTORS = 16
 """Largest power of a 64-bit integer that is expanded into Mul nodes: it bounds their number."""

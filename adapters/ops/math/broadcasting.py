@@ -10,13 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.shapes import broadcast_shape, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")
 """Operators that change from version 6 to version 7."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import Node, Rewriter, Tensor, adapter, require_supported_types
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.model.element_types import FLOAT_MAX
-from opshift.model.node import Node, Tensor
 
 SMALL_INTEGER_TYPES = ("int8", "uint8", "int16", "uint16")
 """Integer types that float represents exactly."""

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import computed_dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.node import Node, Tensor
 
 
 @adapter("CumSum", 11, 10)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from itertools import permutations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.cast import cast
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 MAX_MATRIX_SIZE = 4
 """Largest matrix that is expanded: the number of products is the factorial of the size."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.indices import add_to_negative_indices
 from opshift.adapters.emit.shapes import reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 MAX_MATRIX_ELEMENTS = 1 << 23
 """Limit of elements of the constant matrix, which grows with the square of the signal length."""

@@ -6,12 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import Dimension, dimension, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 HALF_PRECISION_COMPUTE_TYPES = dict.fromkeys(("float16", "bfloat16"), "float")
 """Half-precision types, and the type that they are computed in."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, cast
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 MULTIPLIABLE_TYPES = frozenset(
     {"float16", "float", "double", "int32", "int64", "uint32", "uint64", *ARITHMETIC_TYPES}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.expression import Expression
-from opshift.model.node import Node
 
 INVERSE_REASON = "near zero the logarithm loses digits that {} keeps"
 """Reason why an inverse function is approximate; takes the operator."""

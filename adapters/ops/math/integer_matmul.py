@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.quantization import ARITHMETIC_OPSET, CLIP_OPSET, INTEGER_RANGES, ROUND_OPSET
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 MAX_EXACT_INTEGER = 2**24
 """Float represents every integer up to this one."""

@@ -6,10 +6,8 @@ matches no class, such as a label to ignore, selects nothing: its loss and its w
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import dimension, index_range, reshape
-from opshift.model.node import Node, Tensor
 
 
 @adapter("NegativeLogLikelihoodLoss", 12, 11)

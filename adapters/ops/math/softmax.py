@@ -5,10 +5,7 @@ Before, the input was flattened to two dimensions at `axis`, and the second was 
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 ALLOWZERO_OPSET = 14
 """First opset in which Reshape has `allowzero`: a 0 is then a size, not a dimension to copy."""

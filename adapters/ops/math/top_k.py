@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 from opshift.adapters.emit.indices import nonnegative_axis
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 
 @adapter("TopK", 11, 10)

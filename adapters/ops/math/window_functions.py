@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.node import Node, Tensor
 
 CosineWeights = tuple[float, ...]
 """Coefficients of 1, the cosine of one turn over the window, and the cosine of two turns."""

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape
 from opshift.adapters.ops.nn.attention_mask import attention_bias
 from opshift.model.element_types import BY_NAME, BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 
 @adapter("Attention", 23, 22)

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.shapes import (
     MAX_CONSTANT_ELEMENTS,
     Dimension,
@@ -22,8 +21,6 @@ from opshift.adapters.emit.shapes import (
     reshape,
     shape_tensor,
 )
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 UNBOUNDED = -1
 """Window size that means no limit."""

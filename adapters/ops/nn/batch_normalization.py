@@ -8,13 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter, require_supported_types
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, reshape, shape_tensor
 from opshift.model.element_types import BY_NAME, BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 STASH_TYPES = {"float": None, "float16": 10, "double": 11, "bfloat16": 16}
 """Value of `stash_type` by element type of the data; `None` omits the attribute, which defaults to float.

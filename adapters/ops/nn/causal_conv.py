@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 INT64_MAX = 2**63 - 1
 """Largest int64: as an end of Slice, the end of any dimension; as a start, an empty result."""

@@ -7,13 +7,10 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 MAX_INDEX_ELEMENTS = 1 << 22
 """Maximum total length of the index lists, which become constants of the converted model."""

@@ -6,8 +6,7 @@ from itertools import product
 from math import prod
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.pixel_table import (
     OPSET,
     PixelTap,
@@ -17,8 +16,6 @@ from opshift.adapters.emit.pixel_table import (
     weighted_sum,
 )
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 SUPPORTED_TYPES = ("float", "double")
 """Element types in which the bilinear weights are computed."""

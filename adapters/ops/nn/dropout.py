@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.core.type_guard import require_supported_types
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
 
 
 @adapter("Dropout", 6, 7)

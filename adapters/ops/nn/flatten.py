@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import FLOAT_TYPES
 from opshift.adapters.emit.shapes import SLICE_END, Dimension, shape_tensor
-from opshift.model.node import Node
 
 
 @adapter("Flatten", 9, 1)

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.ops.legacy.experimental import _require_four_dimensions
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 ARITHMETIC_OPSET = 8
 """Opset of the arithmetic emitted here, before negative axes were introduced in opset 11."""

@@ -8,8 +8,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.shapes import (
     computed_dimension,
     dimension,
@@ -18,7 +17,6 @@ from opshift.adapters.emit.shapes import (
     shape_tensor,
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.node import Node
 
 
 class Tokens(NamedTuple):

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.ops.nn.pooling_windows import (
     Placed,
@@ -20,8 +20,6 @@ from opshift.adapters.ops.nn.pooling_windows import (
     place_windows,
     read_windows,
 )
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 OPSET = 8
 """Opset of the nodes that replace a pooling operator."""

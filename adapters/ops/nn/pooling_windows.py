@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter
 
 
 class PoolWindow(NamedTuple):

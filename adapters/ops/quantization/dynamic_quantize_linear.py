@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.node import Node
+from opshift.adapters import Node, Rewriter, adapter
 
 OPSET = 10
 """Opset of the emitted nodes, except Round, which opset 11 introduced."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Attributes, Rewriter, rename_output
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.rewriter import Attributes, rename_output
 from opshift.adapters.emit.quantization import (
     FIRST_OPSET,
     QuantizationScheme,
@@ -19,8 +19,6 @@ from opshift.adapters.emit.quantization import (
     require_available_type,
     scheme_of,
 )
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 from opshift.model.tensors import PACKED_BITS
 
 

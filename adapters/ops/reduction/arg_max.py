@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.indices import dimension_scalar
-from opshift.model.node import Node
 
 REVERSE_SLICE_END = -(2**31)
 """End of a slice with step -1 through a whole dimension."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE
 from opshift.adapters.emit.indices import axis_count, count_axes, require_nonempty, shape_without_axes
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 FLOAT_TYPES = ("float", "double", "float16", "bfloat16")
 

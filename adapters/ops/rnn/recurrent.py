@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 STATE_INPUTS = (5, 6)
 """Positions of the initial states among the inputs; they have a batch dimension too."""

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
 
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 from opshift.model.tensors import read_tensor
 
 Number = TypeVar("Number", int, float)

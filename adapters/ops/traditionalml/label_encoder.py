@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from struct import pack, unpack
 from typing import Any
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Attributes, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.cast import cast
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 from opshift.model.tensors import require_tensor
 
 LIST_SUFFIXES = {

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from struct import pack, unpack
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Attributes, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.ops.traditionalml.forest import Forest, read_forest
 from opshift.adapters.ops.traditionalml.tree_scores import (
     AGGREGATES,
@@ -22,8 +22,6 @@ from opshift.adapters.ops.traditionalml.tree_scores import (
     final_stages,
     read_transform,
 )
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 from opshift.model.tensors import require_tensor
 
 MISSING_VOTE_REMEDY = "give every leaf a weight for every target or class, which may be 0"

@@ -6,13 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Attributes, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.ops.traditionalml.forest import LEAF, MODES
 from opshift.adapters.ops.traditionalml.tree_scores import AGGREGATES, TRANSFORMS
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 from opshift.model.tensors import require_tensor
 
 MEMBER_MODE = 6

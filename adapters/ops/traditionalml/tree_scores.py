@@ -11,11 +11,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from opshift.adapters.core.rewriter import Attributes, Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
+from opshift.adapters.core.rewriter import Attributes
 from opshift.adapters.ops.traditionalml.forest import Forest, Vote
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 AVERAGE, SUM = 0, 1
 
