@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
+from itertools import pairwise, product
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -17,8 +18,6 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN
 from opshift.model.rule_table import import_modules
 
 if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
-
     from opshift.adapters.core.rewriter import Rewriter
     from opshift.model.node import Node
 
@@ -45,9 +44,11 @@ class DuplicateAdapter(OpshiftError):
 
 
 def adapter(
-    op_types: str | tuple[str, ...], source: int, target: int, *, domain: str = DEFAULT_DOMAIN
+    op_types: str | tuple[str, ...], source: int, target: int, *further: int, domain: str = DEFAULT_DOMAIN
 ) -> Callable[[Adapter], Adapter]:
     """Register a function as the step of `op_types` from version `source` to version `target`.
+
+    With `further` versions it is also the step from `target` to the first of them, and so on.
 
     The function reads the node and the facts of the rewriter, and emits the replacement through the rewriter.
     It must not modify anything else. It raises `CannotConvert` before it emits anything.
@@ -57,13 +58,12 @@ def adapter(
     """
 
     def register(function: Adapter) -> Adapter:
-        for op_type in (op_types,) if isinstance(op_types, str) else op_types:
-            pair = StepKey(domain, op_type, source, target)
+        names = (op_types,) if isinstance(op_types, str) else op_types
+        for op_type, step in product(names, pairwise((source, target, *further))):
+            pair = StepKey(domain, op_type, *step)
             if pair in _registered:
-                other = _registered[pair]
-                raise DuplicateAdapter(
-                    f"{pair} has two adapters: {_qualified_name(other)} and {_qualified_name(function)}"
-                )
+                functions = " and ".join(map(_qualified_name, (_registered[pair], function)))
+                raise DuplicateAdapter(f"{pair} has two adapters: {functions}")
             _registered[pair] = function
         return function
 
@@ -126,7 +126,19 @@ def load_installed_adapters() -> None:
     from importlib.metadata import entry_points
 
     for entry_point in entry_points(group=ENTRY_POINT_GROUP):
-        _load_entry_point(entry_point)
+        with _reported(f"{entry_point.name} = {entry_point.value}"):
+            entry_point.load()
+
+
+@contextmanager
+def _reported(place: Place | str) -> Iterator[None]:
+    """Report an exception in external code as unusable adapters."""
+    try:
+        yield
+    except OpshiftError:
+        raise
+    except Exception as error:
+        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
 
 
 def load_adapters(path: Path | str) -> tuple[str, ...]:
@@ -154,16 +166,6 @@ def load_adapters(path: Path | str) -> tuple[str, ...]:
     return tuple(_import_file(file) for file in files)
 
 
-def _load_entry_point(entry_point: EntryPoint) -> None:
-    try:
-        entry_point.load()
-    except OpshiftError:
-        raise
-    except Exception as error:
-        place = f"{entry_point.name} = {entry_point.value}"
-        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=place) from error
-
-
 def _import_file(file: Path) -> str:
     """Import a file and return the name of its module."""
     # Imported here: it takes 4 ms, and a conversion without external adapters does not need it.
@@ -178,11 +180,10 @@ def _import_file(file: Path) -> str:
         raise UnusableAdapters("expected a Python file (.py)", place=Place(str(file)))
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
+        with _reported(Place(str(file))):
+            spec.loader.exec_module(module)
+    except BaseException:
         # Do not leave a partly initialized module behind.
         del sys.modules[name]
-        if isinstance(error, OpshiftError) or not isinstance(error, Exception):
-            raise
-        raise UnusableAdapters(f"{type(error).__name__}: {error}", place=Place(str(file))) from error
+        raise
     return name

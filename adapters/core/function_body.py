@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.model.node import Node
-from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
+from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.models import OperatorVersion
 
 
@@ -21,33 +21,21 @@ def make_body_step(version: OperatorVersion) -> StepFunction:
         results = {formal.name: node.output(position) for position, formal in enumerate(version.outputs)}
         # Read all attributes before emitting: reading may refuse.
         attributes = [_attributes(each, node, version) for each in body.nodes]
-        for each, stated in zip(body.nodes, attributes, strict=True):
-            _emit(each, body, stated, names, results, out)
+        for each, values in zip(body.nodes, attributes, strict=True):
+            inputs = [names[name] if name else "" for name in each.inputs]
+            outputs = [results.get(name) or out.fresh(name or each.op_type.lower()) for name in each.outputs]
+            opset = body.opset_imports[each.domain]
+            out.emit_all(each.op_type, inputs, outputs, domain=each.domain, opset=opset, **values)
+            names.update(zip(each.outputs, outputs, strict=True))
 
     return expand
 
 
-def _emit(
-    each: BodyNode,
-    body: Body,
-    attributes: Attributes,
-    names: dict[str, str],
-    results: dict[str, str],
-    out: Rewriter,
-) -> None:
-    inputs = [names[name] if name else "" for name in each.inputs]
-    outputs = [results.get(name) or out.fresh(name or each.op_type.lower()) for name in each.outputs]
-    opset = body.opset_imports[each.domain]
-    out.emit_all(each.op_type, inputs, outputs, domain=each.domain, opset=opset, **attributes)
-    names.update(zip(each.outputs, outputs, strict=True))
-
-
 def _attributes(each: BodyNode, node: Node, version: OperatorVersion) -> Attributes:
     """Return the attributes of a body node; `None` means that neither node nor schema provides a value."""
-    found = {}
-    for name, value in each.attributes.items():
-        if isinstance(value, FromAttribute):
-            found[name] = node.attribute(value.attribute, version.attributes[value.attribute].default)
-        else:
-            found[name] = value
-    return found
+    return {
+        name: node.attribute(value.attribute, version.attributes[value.attribute].default)
+        if isinstance(value, FromAttribute)
+        else value
+        for name, value in each.attributes.items()
+    }

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol, TypeVar
 
 from opshift.inference.facts import Facts
 from opshift.model.element_types import BY_NAME
@@ -12,6 +13,9 @@ from opshift.model.node import Emitted, Node, Tensor
 from opshift.model.operator_ids import canonical_domain
 from opshift.registry.models import OperatorVersion
 from opshift.registry.steps import Allow
+
+Parameters = ParamSpec("Parameters")
+Known = TypeVar("Known", str, int)
 
 Scalar = int | float | bytes | str
 
@@ -24,15 +28,31 @@ class Output(Protocol):
 
     def fresh(self, hint: str) -> str:
         """Return a name that is not used in the model, derived from `hint`."""
-        ...
 
     def add_constant(self, tensor: Tensor) -> str:
         """Return the name of a constant with this value; equal constants share one name."""
-        ...
 
     def allow(self, kind: Allow, reason: str) -> bool:
         """Return whether the caller allows a deviation; if so, record the reason for the plan."""
-        ...
+
+
+def _renamed(method: Callable[Parameters, None], old: str) -> Callable[Parameters, None]:
+    """Return the deprecated alias `old` of a method."""
+
+    def alias(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
+        message = f"Rewriter.{old} is deprecated and will be removed: call {method.__name__}"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        method(*arguments, **options)
+
+    return alias
+
+
+def _require_known(found: Known | None, fact: str, name: str) -> Known:
+    if found is None:
+        raise CannotConvert(
+            f"the {fact} of {name!r} is unknown", remedy=f"declare it: add a value_info for {name!r}"
+        )
+    return found
 
 
 class Rewriter:
@@ -75,8 +95,7 @@ class Rewriter:
     def for_opset(self, opset: int | None) -> Rewriter:
         """Return a rewriter that emits the same sequence of nodes, by default for another opset.
 
-        Args:
-            opset: the opset that nodes are written for; `None` for that of the step's target.
+        The opset `None` means that of the step's target.
         """
         view = Rewriter(self.facts, self.workspace, self.source, self.target, self.opset, self.default_opset)
         view.emit_opset, view.emitted = opset, self.emitted
@@ -94,13 +113,7 @@ class Rewriter:
         Raises:
             CannotConvert: the element type is unknown.
         """
-        found = self.known_element_type(name)
-        if found is None:
-            raise CannotConvert(
-                f"the element type of {name!r} is unknown",
-                remedy=f"declare it: add a value_info for {name!r}",
-            )
-        return found
+        return _require_known(self.known_element_type(name), "element type", name)
 
     def known_rank(self, name: str) -> int | None:
         """Return the rank of a value, or `None` if it is unknown."""
@@ -112,12 +125,7 @@ class Rewriter:
         Raises:
             CannotConvert: the rank is unknown.
         """
-        found = self.known_rank(name)
-        if found is None:
-            raise CannotConvert(
-                f"the rank of {name!r} is unknown", remedy=f"declare it: add a value_info for {name!r}"
-            )
-        return found
+        return _require_known(self.known_rank(name), "rank", name)
 
     def shape(self, name: str) -> tuple[int | None, ...] | None:
         """Return the dimensions of a value, `None` for each unknown one; `None` if the rank is unknown."""
@@ -134,16 +142,20 @@ class Rewriter:
         shape = self.shape(name)
         return shape[axis] if shape is not None and -len(shape) <= axis < len(shape) else None
 
+    def dimension(self, name: str, axis: int) -> int:
+        """Return one dimension of a value.
+
+        Raises:
+            CannotConvert: the dimension is unknown, or the value has no such dimension.
+        """
+        return _require_known(self.known_dimension(name, axis), f"size of dimension {axis}", name)
+
     def constant_value(self, name: str) -> Tensor | None:
         """Return the value if it is the same in every run, else `None`."""
         return self.facts.constant(name) if name else None
 
     def require_constant(self, name: str, meaning: str) -> Tensor:
-        """Return the value of a constant input.
-
-        Args:
-            name: the name of the value.
-            meaning: its role, for the message.
+        """Return the value of a constant input; `meaning` is its role, for the message.
 
         Raises:
             CannotConvert: the value is computed, or is a graph input that a caller may override.
@@ -176,13 +188,7 @@ class Rewriter:
         return self.workspace.fresh(hint)
 
     def constant(self, values: Scalar | Iterable[Scalar], element_type: str, rank: int | None = None) -> str:
-        """Return the name of a constant scalar or 1-D tensor.
-
-        Args:
-            values: a number, or a flat sequence of numbers.
-            element_type: the element type, such as `int64`.
-            rank: 0 or 1; by default 0 for a number and 1 for a sequence.
-        """
+        """Return the name of a constant scalar or 1-D tensor: by default 1-D for a sequence of numbers."""
         elements = (values,) if isinstance(values, Scalar) else tuple(values)
         dims = () if rank == 0 or (rank is None and isinstance(values, Scalar)) else (len(elements),)
         return self.workspace.add_constant(Tensor(element_type, dims, elements))
@@ -261,26 +267,17 @@ class Rewriter:
     ) -> None:
         """Emit the replacement of the original node, which inherits its name, doc string and metadata.
 
-        Args:
-            node: the original node; it provides everything that is not given, and the domain.
-            op_type: the operator, if it changes.
-            inputs: the names of the inputs, if they change.
-            outputs: the names of the outputs, if they change.
-            attributes: all attributes by name, if they change.
-            opset: the opset that the node is written for; by default the opset of the step's target.
+        The node provides everything that is not given, and the domain; `attributes` replace all of its own.
+        The replacement is written for `opset`, by default the opset of the step's target.
         """
-        if op_type is None and inputs is None and outputs is None and attributes is None:
-            # An unchanged node keeps its view of the NodeProto, so that it is copied instead of written anew.
-            self.emitted.append(Emitted(node, opset or self.opset, True))
-            return
-        replacement = Node(
-            op_type or node.op_type,
-            node.inputs if inputs is None else inputs,
-            node.outputs if outputs is None else outputs,
-            node.attributes if attributes is None else attributes,
-            node.domain,
-        )
+        given = {"op_type": op_type, "inputs": inputs, "outputs": outputs, "attributes": attributes}
+        changes = {name: value for name, value in given.items() if value is not None}
+        # An unchanged node keeps its view of the NodeProto, so that it is copied instead of written anew.
+        replacement = node.with_(**changes) if changes else node
         self.emitted.append(Emitted(replacement, opset or self.opset, True))
+
+    become = _renamed(replace, "become")
+    concede = _renamed(allow, "concede")
 
 
 StepFunction = Callable[[Node, Rewriter], None]

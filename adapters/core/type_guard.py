@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.element_types import BY_NAME
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node
 from opshift.registry.models import Bridge, OperatorVersion, Parameter
@@ -26,116 +27,8 @@ def lost_types(source: OperatorVersion, target: OperatorVersion) -> LostTypes:
     return inputs | _lost_by_variable(source, source.outputs, target.outputs, target)
 
 
-def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return the guard between two versions, or `None` if the target supports every type of the source.
-
-    If the operator computes the same result in a wider type that the target supports, the guard casts the
-    inputs to that type and the outputs back. Otherwise it raises `CannotConvert`.
-    """
-    lost = lost_types(source, target)
-    if not lost:
-        return None
-
-    def guard(node: Node, out: Rewriter) -> bool:
-        unsupported = _unsupported(node, lost, out)
-        for name, variable, element_type in unsupported:
-            if _bridge_type(variable, element_type, lost, source) is None:
-                raise CannotConvert(
-                    f"{name!r} is {_formatted(element_type)}, which {target.id} does not support",
-                    remedy="cast around the node to a supported type, if range and precision allow it",
-                )
-        return _insert_casts(node, unsupported, lost, out)
-
-    return guard
-
-
-def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
-    """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
-    lost = _lost_by_variable(source, source.inputs, target.inputs, target)
-    if not lost or source.bridge is None:
-        return None
-
-    def bridge(node: Node, out: Rewriter) -> bool:
-        return _insert_casts(node, _unsupported(node, lost, out), lost, out)
-
-    return bridge
-
-
-def _unsupported(node: Node, lost: LostTypes, out: Rewriter) -> list[tuple[str, str, str]]:
-    """Return the first value of each type variable with an unsupported type: name, variable, element type."""
-    found: dict[str, tuple[str, str, str]] = {}
-    known: set[str] = set()
-    for formals, names in ((out.source.inputs, node.inputs), (out.source.outputs, node.outputs)):
-        for name, formal in _present(formals, names):
-            variable = formal.type
-            element_type = None
-            if variable in lost and variable not in known:
-                element_type = out.known_element_type(name)
-            if element_type is not None and _formatted(element_type) in lost[variable]:
-                found.setdefault(variable, (name, variable, element_type))
-            # Values of a heterogeneous variadic parameter may differ in type, so check each of them.
-            if element_type is not None and formal.homogeneous:
-                known.add(variable)
-    return list(found.values())
-
-
-def _bridge_type(variable: str, element_type: str, lost: LostTypes, source: OperatorVersion) -> str | None:
-    remaining = set(source.type_constraints.get(variable, (variable,))) - lost[variable]
-    return wider_type(element_type, remaining, source.bridge)
-
-
-def _formatted(element_type: str) -> str:
-    return element_type if "(" in element_type else f"tensor({element_type})"
-
-
-def _present(formals: tuple[Parameter, ...], names: Sequence[str]) -> list[tuple[str, Parameter]]:
-    """Return the names that are not omitted, each with its parameter; the last one may be variadic."""
-    last = len(formals) - 1
-    return [(name, formals[min(i, last)]) for i, name in enumerate(names) if name and last >= 0]
-
-
-def _insert_casts(
-    node: Node, unsupported: list[tuple[str, str, str]], lost: LostTypes, out: Rewriter
-) -> bool:
-    """Emit the node between casts, still in its source version, and return whether a wider type exists."""
-    wider = {
-        variable: (BY_NAME[element_type].number, BY_NAME[found].number)
-        for _, variable, element_type in unsupported
-        if (found := _bridge_type(variable, element_type, lost, out.source))
-    }
-    if not wider:
-        return False
-    # The node is emitted in its source version: with its wider types, this step applies to it next.
-    opset = out.source.since_version
-    cast_opset = max(opset, NUMERIC_CAST_OPSET)
-    inputs, outputs = list(node.inputs), list(node.outputs)
-    for position, (name, formal) in _positions(out.source.inputs, node.inputs):
-        if formal.type in wider:
-            to = wider[formal.type][1]
-            inputs[position] = out.emit("Cast", [name], domain="", opset=cast_opset, to=to)
-    casts_back = []
-    for position, (name, formal) in _positions(out.source.outputs, node.outputs):
-        if formal.type in wider:
-            outputs[position] = out.fresh(f"{name}_wide")
-            casts_back.append((outputs[position], name, wider[formal.type][0]))
-    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
-    for wide, name, narrow in casts_back:
-        out.emit("Cast", [wide], [name], domain="", opset=cast_opset, to=narrow)
-    return True
-
-
-def _positions(
-    formals: tuple[Parameter, ...], names: Sequence[str]
-) -> list[tuple[int, tuple[str, Parameter]]]:
-    present = [position for position, name in enumerate(names) if name]
-    return list(zip(present, _present(formals, names), strict=True))
-
-
 def _lost_by_variable(
-    source: OperatorVersion,
-    old: tuple[Parameter, ...],
-    new: tuple[Parameter, ...],
-    target: OperatorVersion,
+    source: OperatorVersion, old: Sequence[Parameter], new: Sequence[Parameter], target: OperatorVersion
 ) -> LostTypes:
     found = {}
     for before, after in zip(old, new, strict=False):
@@ -143,6 +36,94 @@ def _lost_by_variable(
         if types:
             found[before.type] = types
     return found
+
+
+def type_guard(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
+    """Return the guard between two versions, or `None` if the target supports every type of the source.
+
+    If the operator computes the same result in a wider type that the target supports, the guard casts the
+    inputs to that type and the outputs back. Otherwise it raises `CannotConvert`.
+    """
+    lost = lost_types(source, target)
+    return partial(_cast_to_wider_types, lost=lost, refuses=True) if lost else None
+
+
+def type_bridge(source: OperatorVersion, target: OperatorVersion) -> TypeGuard | None:
+    """Return a guard like `type_guard` for a step with an adapter: it leaves refusals to the adapter."""
+    lost = _lost_by_variable(source, source.inputs, target.inputs, target)
+    return partial(_cast_to_wider_types, lost=lost, refuses=False) if lost and source.bridge else None
+
+
+def _cast_to_wider_types(node: Node, out: Rewriter, *, lost: LostTypes, refuses: bool) -> bool:
+    wider = {}
+    for variable, (name, element_type) in _unsupported(node, lost, out).items():
+        remaining = set(out.source.type_constraints.get(variable, (variable,))) - lost[variable]
+        found = wider_type(element_type, remaining, out.source.bridge)
+        if found is not None:
+            wider[variable] = (element_type, found)
+        elif refuses:
+            raise _refusal(name, element_type, out)
+    if wider:
+        _emit_in_wider_types(node, wider, out)
+    return bool(wider)
+
+
+def _unsupported(node: Node, lost: LostTypes, out: Rewriter) -> dict[str, tuple[str, str]]:
+    """Return the name and the type of the first value with an unsupported type, by type variable."""
+    found: dict[str, tuple[str, str]] = {}
+    known: set[str] = set()
+    for formals, names in ((out.source.inputs, node.inputs), (out.source.outputs, node.outputs)):
+        for _, name, formal in _present(formals, names):
+            variable = formal.type
+            if variable not in lost or variable in known:
+                continue
+            element_type = out.known_element_type(name)
+            if element_type is None:
+                continue
+            if _formatted(element_type) in lost[variable]:
+                found.setdefault(variable, (name, element_type))
+            # Values of a heterogeneous variadic parameter may differ in type, so check each of them.
+            if formal.homogeneous:
+                known.add(variable)
+    return found
+
+
+def _present(formals: Sequence[Parameter], names: Sequence[str]) -> Iterator[tuple[int, str, Parameter]]:
+    """Yield position, name and parameter of the values that are not omitted; the last one may be variadic."""
+    for position, name in enumerate(names):
+        if name and formals:
+            yield position, name, formals[min(position, len(formals) - 1)]
+
+
+def _formatted(element_type: str) -> str:
+    return element_type if "(" in element_type else f"tensor({element_type})"
+
+
+def _refusal(name: str, element_type: str, out: Rewriter) -> CannotConvert:
+    assert out.target is not None, "an operator without a target version has no types to check"
+    return CannotConvert(
+        f"{name!r} is {_formatted(element_type)}, which {out.target.id} does not support",
+        remedy="cast around the node to a supported type, if range and precision allow it",
+    )
+
+
+def _emit_in_wider_types(node: Node, wider: dict[str, tuple[str, str]], out: Rewriter) -> None:
+    """Emit the node between casts; `wider` has the type and the wider type of each type variable."""
+    # The node is emitted in its source version: with its wider types, this step applies to it next.
+    opset = out.source.since_version
+    cast_opset = max(opset, NUMERIC_CAST_OPSET)
+    inputs, outputs = list(node.inputs), list(node.outputs)
+    for position, name, formal in _present(out.source.inputs, node.inputs):
+        if formal.type in wider:
+            inputs[position] = out.cast(name, wider[formal.type][1], opset=cast_opset)
+    casts_back = []
+    for position, name, formal in _present(out.source.outputs, node.outputs):
+        if formal.type in wider:
+            outputs[position] = out.fresh(f"{name}_wide")
+            casts_back.append((outputs[position], wider[formal.type][0], [name]))
+    out.replace(node, inputs=inputs, outputs=outputs, opset=opset)
+    for wide, element_type, names in casts_back:
+        out.cast(wide, element_type, names, opset=cast_opset)
 
 
 def require_supported_types(node: Node, out: Rewriter) -> None:
@@ -155,13 +136,9 @@ def require_supported_types(node: Node, out: Rewriter) -> None:
     assert target is not None, "an operator without a target version has no types to check"
     for formals, names in ((target.inputs, node.inputs), (target.outputs, node.outputs)):
         for name, formal in zip(names, formals, strict=False):
-            known = out.known_element_type(name)
-            type_text = known if known is None or "(" in known else f"tensor({known})"
-            if type_text is not None and type_text not in target.types_of(formal):
-                raise CannotConvert(
-                    f"{name!r} is {type_text}, which {target.id} does not support",
-                    remedy="cast around the node to a supported type, if range and precision allow it",
-                )
+            element_type = out.known_element_type(name)
+            if element_type is not None and _formatted(element_type) not in target.types_of(formal):
+                raise _refusal(name, element_type, out)
 
 
 WIDER_FLOATS = {"float16": ("float", "double"), "bfloat16": ("float", "double")}
@@ -176,14 +153,13 @@ WIDER_INTEGERS = {
 }
 """Integer types to wider integer types; the types that runtimes support most widely come first."""
 
-FLOATS_FOR_INTEGERS = {
+OTHER_EXACT_TYPES = {
     **dict.fromkeys(("int8", "uint8", "int16", "uint16"), ("float", "double")),
     **dict.fromkeys(("int32", "uint32"), ("double",)),
+    "bool": ("uint8", "int32", "int64", "float"),
 }
-"""Integer types to the float types that represent all their values exactly."""
-
-TYPES_FOR_BOOL = ("uint8", "int32", "int64", "float")
-"""Types for operators that only move, select or compare booleans."""
+"""Integer types to the float types that represent all their values exactly, and types for operators that only
+move, select or compare booleans."""
 
 TYPES_FOR_EXTREMA = {
     "bool": ("uint8",),
@@ -194,33 +170,17 @@ TYPES_FOR_EXTREMA = {
 """Types for minima and maxima, where empty input results in a limit of the type. A cast to the narrow type
 keeps the low bits, which turns a limit of these types into the same limit of the narrow type."""
 
+TYPES_FOR_BRIDGE: dict[Bridge, tuple[Mapping[str, tuple[str, ...]], ...]] = {
+    "real": (WIDER_FLOATS,),
+    "extreme": (WIDER_FLOATS, TYPES_FOR_EXTREMA),
+    "ring": (WIDER_FLOATS, WIDER_INTEGERS),
+    "order": (WIDER_FLOATS, WIDER_INTEGERS, OTHER_EXACT_TYPES),
+}
+"""Equivalent wider types for the operator's use of its values, in order of preference."""
+
 
 def wider_type(element_type: str, allowed: Collection[str], bridge: Bridge | None) -> str | None:
-    """Return the preferred wider type to compute in.
-
-    Args:
-        element_type: the element type to replace.
-        allowed: the supported types, such as `tensor(float)`.
-        bridge: the operator's use of its values, which determines the equivalent wider types.
-
-    Returns:
-        The element type, or `None` if no wider type is equivalent and supported.
-    """
-    return next((each for each in _candidates(element_type, bridge) if f"tensor({each})" in allowed), None)
-
-
-def _candidates(element_type: str, bridge: Bridge | None) -> tuple[str, ...]:
-    if bridge is None:
-        return ()
-    if element_type in WIDER_FLOATS:
-        return WIDER_FLOATS[element_type]
-    if bridge == "extreme":
-        return TYPES_FOR_EXTREMA.get(element_type, ())
-    integers = WIDER_INTEGERS.get(element_type, ()) if bridge in ("order", "ring") else ()
-    if bridge != "order":
-        return integers
-    return (
-        *integers,
-        *FLOATS_FOR_INTEGERS.get(element_type, ()),
-        *(TYPES_FOR_BOOL if element_type == "bool" else ()),
-    )
+    """Return the preferred wider type among those allowed, such as `tensor(float)`; `None` without one."""
+    tables = TYPES_FOR_BRIDGE[bridge] if bridge else ()
+    candidates = chain.from_iterable(table.get(element_type, ()) for table in tables)
+    return next((each for each in candidates if f"tensor({each})" in allowed), None)

@@ -148,7 +148,7 @@ def _verbs_step(
 ) -> VersionStep:
     guard = type_guard(source, target) if target else None
     if verbs or target is None:
-        return step("declared", _guard_then(guard, make_verbs_step(verbs, source, target)))
+        return step("declared", _guard_then(guard, make_verbs_step(verbs)))
     lost = chain.from_iterable(lost_types(source, target).values())
     affected = frozenset(chain.from_iterable(map(element_names, lost)))
     if guard is None:

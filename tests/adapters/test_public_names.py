@@ -10,6 +10,7 @@ import pytest
 import opshift.adapters
 from opshift.adapters.core.adapter_table import adapter, load_adapters
 from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters.core.type_guard import require_supported_types
 from opshift.model.errors import CannotConvert
 from opshift.model.node import Node, Tensor
 
@@ -20,6 +21,7 @@ EXPORTS = {
     "CannotConvert": CannotConvert,
     "Node": Node,
     "Tensor": Tensor,
+    "require_supported_types": require_supported_types,
 }
 
 ALIASES = {

@@ -26,7 +26,7 @@ from opshift.adapters import adapter
 @adapter("Blur", 1, 2, domain="com.acme")
 def repeat_size(node, out):
     '''Repeat the size for height and width.'''
-    out.become(node)
+    out.replace(node)
 """
 
 
