@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.model.element_types import BY_NAME
-from opshift.model.node import Node
 
 
 @adapter("Bernoulli", 15, 14)

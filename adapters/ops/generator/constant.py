@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.model.tensors import require_tensor
 
 SCALAR_ATTRIBUTES = {"value_int": "int64", "value_float": "float", "value_string": "string"}
@@ -18,13 +15,12 @@ FLOAT_TYPES = ("float16", "float", "double")
 def move_scalar_to_tensor(node: Node, out: Rewriter) -> None:
     """Turn a number or string attribute into a scalar tensor, and a list attribute into a 1-D tensor."""
     for name, element_type in SCALAR_ATTRIBUTES.items():
-        if name in node.attributes:
-            value = Tensor(element_type, (), (node.attribute(name),))
-            out.replace(node, attributes={"value": value})
+        scalar, values = node.attribute(name), node.attribute(f"{name}s")
+        if scalar is not None:
+            out.replace(node, attributes={"value": Tensor(element_type, (), (scalar,))})
             return
-        if f"{name}s" in node.attributes:
-            values = tuple(node.attribute(f"{name}s"))
-            out.replace(node, attributes={"value": Tensor(element_type, (len(values),), values)})
+        if values is not None:
+            out.replace(node, attributes={"value": Tensor(element_type, (len(values),), tuple(values))})
             return
     out.replace(node)
 
@@ -40,11 +36,11 @@ def refuse_sparse_value(node: Node, out: Rewriter) -> None:
 @adapter("Constant", 9, 1)
 def move_value_to_initializer(node: Node, out: Rewriter) -> None:
     """Move a value that is not float16, float or double into an initializer, which supports every type."""
-    value = node.attribute("value")
-    known = value if isinstance(value, Tensor) else out.constant_value(node.outputs[0])
     if out.element_type(node.outputs[0]) in FLOAT_TYPES:
         out.replace(node)
         return
+    value = node.attribute("value")
+    known = value if isinstance(value, Tensor) else out.constant_value(node.outputs[0])
     if known is None:
         raise CannotConvert("the value of the constant cannot be read", remedy="make it an initializer")
     out.replace(node, op_type="Identity", inputs=[out.tensor(known)], attributes={})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import MAX_CONSTANT_ELEMENTS, index_range, reshape, round_to_float32
-from opshift.model.node import Node, Tensor
+from opshift.model.element_types import BY_NUMBER
 
 MAX_CONSTANT_DISTANCE = 1e38
 """Maximum distance of a constant range, safely below the largest float (3.4e38)."""
@@ -25,11 +25,9 @@ def compute_in_stash_type(node: Node, out: Rewriter) -> None:
     if element_type not in HALF_TYPES:
         out.replace(node, attributes={})
         return
-    wide_inputs = [
-        out.emit("Cast", [name], to=node.attribute("stash_type", 1), opset=13) for name in node.inputs
-    ]
-    numbers = out.emit("Range", wide_inputs)
-    out.cast(numbers, element_type, node.outputs, opset=13)
+    stash_type = BY_NUMBER[node.attribute("stash_type", 1)].name
+    numbers = out.emit("Range", [cast(name, stash_type, out) for name in node.inputs])
+    cast(numbers, element_type, out, node.outputs)
 
 
 @adapter("Range", 11, 10)
@@ -64,10 +62,7 @@ def _constant_range(inputs: list[Tensor]) -> Tensor | None:
 def _element_count(node: Node, out: Rewriter) -> str:
     """Emit the number of elements, an int64 tensor of shape (1,); a negative count becomes 0."""
     start, limit, delta = node.inputs
-    distance, step = (
-        out.cast(name, "double")
-        for name in (out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET), delta)
-    )
+    difference = out.emit("Sub", [limit, start], opset=ALL_NUMERIC_TYPES_OPSET)
+    distance, step = (out.cast(name, "double") for name in (difference, delta))
     steps = out.emit("Ceil", [out.emit("Div", [distance, step])])
-    count = out.cast(out.emit("Relu", [steps]), "int64")
-    return reshape(count, (1,), out)
+    return reshape(out.cast(out.emit("Relu", [steps]), "int64"), (1,), out)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.node import Node, Tensor
 
 OPSET = 9
 """Opset of the emitted nodes."""
@@ -22,14 +21,11 @@ OPSET = 9
 CORNER_COLUMNS, CENTER_COLUMNS = ((1, 3), (0, 2)), ((0, 2), (1, 3))
 """Columns of a box, for each dimension: its two corners, or its center and its size."""
 
-Bounds = tuple[str, str]
-"""Lower and upper bounds of boxes along one dimension."""
-
 
 class Boxes(NamedTuple):
-    """Bounds of boxes along both dimensions, and their areas."""
+    """Lower and upper bounds of boxes along both dimensions, and their areas."""
 
-    bounds: tuple[Bounds, Bounds]
+    bounds: list[tuple[str, str]]
     area: str
 
 
@@ -65,24 +61,19 @@ def _max_boxes(node: Node, count: str, out: Rewriter) -> str:
 
 
 def _boxes(numbers: str, node: Node, out: Rewriter) -> Boxes:
-    columns = [out.emit("Gather", [numbers, out.int64(column)], axis=1) for column in range(4)]
+    names = [out.emit("Gather", [numbers, out.int64(column)], axis=1) for column in range(4)]
+    columns = [Expression(name, "float", out) for name in names]
+    ends = []
     if node.attribute("center_point_box", 0):
-        ends = [_bounds_from_center(columns[middle], columns[size], out) for middle, size in CENTER_COLUMNS]
+        for center, size in CENTER_COLUMNS:
+            half = columns[size] / 2
+            ends.append((columns[center] - half, columns[center] + half))
     else:
-        ends = [
-            _bounds_from_corners(columns[first], columns[second], out) for first, second in CORNER_COLUMNS
-        ]
-    width, height = (out.emit("Sub", [upper, lower]) for lower, upper in ends)
-    return Boxes((ends[0], ends[1]), out.emit("Mul", [width, height]))
-
-
-def _bounds_from_center(center: str, size: str, out: Rewriter) -> Bounds:
-    half = out.emit("Div", [size, out.constant(2.0, "float")])
-    return out.emit("Sub", [center, half]), out.emit("Add", [center, half])
-
-
-def _bounds_from_corners(first: str, second: str, out: Rewriter) -> Bounds:
-    return out.emit("Min", [first, second], opset=8), out.emit("Max", [first, second], opset=8)
+        for corner, opposite in CORNER_COLUMNS:
+            first, second = columns[corner], columns[opposite]
+            ends.append((first.apply("Min", second, opset=8), first.apply("Max", second, opset=8)))
+    width, height = (upper - lower for lower, upper in ends)
+    return Boxes([(lower.name, upper.name) for lower, upper in ends], (width * height).name)
 
 
 def _selection_body(
@@ -95,9 +86,8 @@ def _selection_body(
     ranked = body.emit("Where", [candidates, score, lowest], opset=OPSET)
     top = body.emit("ReduceMax", [ranked], axes=[0], keepdims=1)
     is_top = body.emit("Not", [body.emit("Less", [ranked, top], opset=OPSET)])
-    best = body.emit(
-        "ArgMax", [cast(body.emit("And", [candidates, is_top]), "float", body)], axis=0, keepdims=1
-    )
+    is_best_candidate = cast(body.emit("And", [candidates, is_top]), "float", body)
+    best = body.emit("ArgMax", [is_best_candidate], axis=0, keepdims=1)
     is_candidate = cast(body.emit("Gather", [candidates, best]), "int64", body)
     # Without a candidate left, Tile repeats the row 0 times, so the iteration appends nothing.
     row = reshape(body.emit("Concat", [*batch_and_class, best], axis=0), (1, 3), body)
@@ -112,15 +102,21 @@ def _selection_body(
 
 def _overlapping(boxes: Boxes, best: str, threshold: str, out: Rewriter) -> str:
     """Emit which boxes have an intersection over union with the best box above the threshold."""
+
+    def value(name: str) -> Expression:
+        return Expression(name, "float", out)
+
+    def of_best(name: str) -> Expression:
+        return value(out.emit("Gather", [name, best]))
+
     sides = []
     for lower, upper in boxes.bounds:
-        start = out.emit("Max", [lower, out.emit("Gather", [lower, best])], opset=8)
-        end = out.emit("Min", [upper, out.emit("Gather", [upper, best])], opset=8)
-        sides.append(out.emit("Relu", [out.emit("Sub", [end, start])]))
-    intersection = out.emit("Mul", sides)
-    areas = out.emit("Add", [out.emit("Gather", [boxes.area, best]), boxes.area])
-    ratio = out.emit("Div", [intersection, out.emit("Sub", [areas, intersection])])
-    return out.emit("Greater", [ratio, threshold or out.constant([0.0], "float")], opset=OPSET)
+        start = value(lower).apply("Max", of_best(lower), opset=8)
+        end = value(upper).apply("Min", of_best(upper), opset=8)
+        sides.append((end - start).apply("Relu"))
+    intersection = sides[0] * sides[1]
+    ratio = intersection / (of_best(boxes.area) + value(boxes.area) - intersection)
+    return out.emit("Greater", [ratio.name, threshold or out.constant([0.0], "float")], opset=OPSET)
 
 
 def _candidates(score: str, node: Node, out: Rewriter) -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 
 MODE_ATTRIBUTE = "coordinate_transformation_mode"
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 
 
 @adapter("OptionalHasElement", 18, 15)
@@ -14,8 +11,7 @@ def replace_has_element_by_constant(node: Node, out: Rewriter) -> None:
     if node.input(0) and _is_optional(node.input(0), out):
         out.replace(node)
         return
-    known = out.constant(bool(node.input(0)), "bool")
-    out.emit("Identity", [known], node.outputs)
+    out.emit("Identity", [out.constant(bool(node.input(0)), "bool")], node.outputs)
 
 
 def _is_optional(name: str, out: Rewriter) -> bool:

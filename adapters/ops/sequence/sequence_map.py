@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.subgraphs import LoopBuilder, body_output_type
 from opshift.model.element_types import BY_NAME
-from opshift.model.node import Node
 
 
 @adapter("SequenceMap", 17, 16)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.model.element_types import BY_NAME, BY_NUMBER, INTEGER_BITS
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 
 @adapter("BitCast", 26, 25)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.node import Node
 
 OPSET = 5
 """Opset of the emitted nodes: the first in which Reshape reads its shape from an input."""
@@ -20,23 +18,20 @@ OPSET = 5
 def replace_depth_to_space_mode(node: Node, out: Rewriter) -> None:
     """Drop mode DCR, the only one of version 1; rewrite CRD, or reorder the channels for DCR."""
     out = out.for_opset(OPSET)
-    attributes = node.without("mode")
+    data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
+    sizes = _known_image_sizes(data, out)
     if node.attribute("mode", b"DCR") == b"DCR":
         out.replace(node, attributes=attributes)
-        return
-    block = node.attribute("blocksize")
-    sizes = _known_image_sizes(node.inputs[0], out)
-    if sizes is None:
-        channels = out.known_dimension(node.inputs[0], 1)
+    elif sizes is None:
+        channels = out.known_dimension(data, 1)
         parts = (-1 if channels is None else channels // (block * block), block * block)
-        data = _swap_channel_factors(node.inputs[0], parts, out)
-        out.replace(node, inputs=[data], attributes=attributes)
-        return
-    channels, height, width = sizes
-    depth = channels // (block * block)
-    split = reshape(node.inputs[0], (0, depth, block, block, height, width), out)
-    moved = out.emit("Transpose", [split], perm=[0, 1, 4, 2, 5, 3])
-    reshape(moved, (0, depth, height * block, width * block), out, node.outputs)
+        out.replace(node, inputs=[_swap_channel_factors(data, parts, out)], attributes=attributes)
+    else:
+        channels, height, width = sizes
+        depth = channels // (block * block)
+        split = reshape(data, (0, depth, block, block, height, width), out)
+        moved = out.emit("Transpose", [split], perm=[0, 1, 4, 2, 5, 3])
+        reshape(moved, (0, depth, height * block, width * block), out, node.outputs)
 
 
 def _known_image_sizes(data: str, out: Rewriter) -> tuple[int, int, int] | None:
@@ -61,20 +56,18 @@ def _swap_channel_factors(
 def replace_space_to_depth_mode(node: Node, out: Rewriter) -> None:
     """Drop mode DCR, the only one of version 13; rewrite CRD, or reorder the channels of DCR."""
     out = out.for_opset(OPSET)
-    attributes = node.without("mode")
+    data, block, attributes = node.inputs[0], node.attribute("blocksize"), node.without("mode")
+    sizes = _known_image_sizes(data, out)
     if node.attribute("mode", b"DCR") == b"DCR":
         out.replace(node, attributes=attributes)
-        return
-    block = node.attribute("blocksize")
-    sizes = _known_image_sizes(node.inputs[0], out)
-    if sizes is None:
+    elif sizes is None:
         depth = out.fresh("depth")
         out.replace(node, outputs=[depth], attributes=attributes)
-        channels = out.known_dimension(node.inputs[0], 1)
+        channels = out.known_dimension(data, 1)
         _swap_channel_factors(depth, (block * block, -1 if channels is None else channels), out, node.outputs)
-        return
-    channels, height, width = sizes
-    rows, columns = height // block, width // block
-    parts = reshape(node.inputs[0], (0, channels, rows, block, columns, block), out)
-    moved = out.emit("Transpose", [parts], perm=[0, 1, 3, 5, 2, 4])
-    reshape(moved, (0, channels * block * block, rows, columns), out, node.outputs)
+    else:
+        channels, height, width = sizes
+        rows, columns = height // block, width // block
+        split = reshape(data, (0, channels, rows, block, columns, block), out)
+        moved = out.emit("Transpose", [split], perm=[0, 1, 3, 5, 2, 4])
+        reshape(moved, (0, channels * block * block, rows, columns), out, node.outputs)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import product
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     INT64_ONE,
@@ -17,7 +16,6 @@ from opshift.adapters.emit.indices import (
     nonnegative_indices,
 )
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.node import Node, Tensor
 
 
 @adapter("GatherND", 12, 11)

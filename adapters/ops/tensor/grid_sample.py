@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter, rename_output
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.core.rewriter import rename_output
 from opshift.adapters.emit.arithmetic import clip
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
@@ -22,8 +22,6 @@ from opshift.adapters.emit.pixel_table import (
     weighted_sum,
 )
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 OLD_MODES = {"linear": b"bilinear", "cubic": b"bicubic", "nearest": b"nearest"}
 
@@ -74,18 +72,17 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
         raise CannotConvert(
             f"the node interpolates {element_type}, but the rounding of the result is undefined"
         )
-    table = emit_pixel_table(_cast(data, compute_type, out), batch, channels, tuple(sizes), compute_type, out)
+    data = _cast(data, element_type, compute_type, out)
+    table = emit_pixel_table(data, batch, channels, tuple(sizes), compute_type, out)
     shape = _output_shape(grid, batch, channels, len(sizes), out)
-    grid = _cast(grid, "float", out)
+    grid = _cast(grid, out.element_type(grid), "float", out)
     axes = [
         _taps(_coordinate(grid, axis, sizes, interpolation, out), size, interpolation, compute_type, out)
         for axis, size in enumerate(sizes)
     ]
     transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=[0, 2, 1])
     sampled = out.emit("Reshape", [transposed, shape])
-    rename_output(
-        sampled if compute_type == element_type else _cast_from_float(sampled, element_type, out), node, out
-    )
+    rename_output(_cast(sampled, compute_type, element_type, out), node, out)
 
 
 def _read_interpolation(node: Node) -> Interpolation:
@@ -95,11 +92,10 @@ def _read_interpolation(node: Node) -> Interpolation:
     return Interpolation(new_mode, padding, bool(node.attribute("align_corners", 0)))
 
 
-def _cast(value: str, element_type: str, out: Rewriter) -> str:
-    source = out.element_type(value)
-    if source == element_type:
+def _cast(value: str, source: str, target: str, out: Rewriter) -> str:
+    if source == target:
         return value
-    return out.cast(value, element_type, opset=13 if "bfloat16" in (source, element_type) else OPSET)
+    return out.cast(value, target, opset=13 if "bfloat16" in (source, target) else OPSET)
 
 
 def _output_shape(grid: str, batch: int | None, channels: int, spatial: int, out: Rewriter) -> str:
@@ -126,8 +122,7 @@ def _taps(
     taps = []
     for offset, weight in weights.items():
         pixel = lower + offset if offset else lower
-        factor = weight(fraction).name
-        factor = factor if element_type == "float" else _cast_from_float(factor, element_type, out)
+        factor = _cast(weight(fraction).name, "float", element_type, out)
         taps.append(_tap(pixel, factor, size, interpolation, out))
     return taps
 
@@ -160,11 +155,6 @@ def _bound(coordinate: Expression, size: int, interpolation: Interpolation, out:
     if interpolation.padding == "border" and interpolation.mode != "cubic":
         return Expression(clip(coordinate.name, 0.0, float(size - 1), out), "float", out)
     return coordinate
-
-
-def _cast_from_float(value: str, element_type: str, out: Rewriter) -> str:
-    """Cast a float value to another type."""
-    return out.cast(value, element_type, opset=13 if element_type == "bfloat16" else OPSET)
 
 
 def _coordinate(

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import math
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, adapter
 from opshift.adapters.emit.cast import LARGEST_FINITE, cast
-from opshift.model.node import Node
 
 COMPARABLE_TYPES = ("float", "double")
 """Element types that comparisons support in every opset."""

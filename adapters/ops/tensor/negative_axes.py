@@ -1,11 +1,17 @@
-"""Negative axes, which count from the last dimension and are allowed since opset 11."""
+"""Negative axes and indices, which count from the end and are allowed since opset 11."""
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.indices import nonnegative_axis
-from opshift.model.node import Node
+from opshift.adapters import Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.indices import (
+    INDICES_OPSET,
+    UNSIGNED_INTEGERS,
+    add_to_negative_indices,
+    is_negative,
+    nonnegative_axis,
+    nonnegative_indices,
+)
+from opshift.adapters.emit.shapes import reshape
 
 REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
@@ -27,23 +33,76 @@ def make_axis_nonnegative(node: Node, out: Rewriter) -> None:
     out.replace(node, attributes={**node.attributes, "axis": axis})
 
 
-@adapter((*REDUCTIONS, "Squeeze"), 11, 1)
+@adapter((*REDUCTIONS, "Squeeze", "Unsqueeze"), 11, 1)
 def make_axes_nonnegative(node: Node, out: Rewriter) -> None:
-    """Add the rank to negative `axes`, and sort them."""
+    """Add the rank to negative `axes`, and sort them; for Unsqueeze it is the rank of the output."""
     axes = node.attribute("axes") or ()
     if all(axis >= 0 for axis in axes):
         out.replace(node)
         return
-    axes = sorted(nonnegative_axis(axis, node.inputs[0], out) for axis in axes)
+    rank = out.rank(node.inputs[0]) + (len(axes) if node.op_type == "Unsqueeze" else 0)
+    axes = sorted(axis + rank if axis < 0 else axis for axis in axes)
     out.replace(node, attributes={**node.attributes, "axes": axes})
 
 
-@adapter("Unsqueeze", 11, 1)
-def make_unsqueeze_axes_nonnegative(node: Node, out: Rewriter) -> None:
-    """Add the rank of the output, which includes the new dimensions, to negative `axes`, and sort them."""
-    axes = node.attribute("axes")
-    if all(axis >= 0 for axis in axes):
-        out.replace(node)
-        return
-    rank = out.rank(node.inputs[0]) + len(axes)
-    out.replace(node, attributes={"axes": sorted(axis + rank if axis < 0 else axis for axis in axes)})
+@adapter("Gather", 11, 1)
+def make_gather_indices_nonnegative(node: Node, out: Rewriter) -> None:
+    """Add the size of the dimension to negative indices."""
+    data, indices = node.inputs
+    indices = nonnegative_indices(indices, data, node.attribute("axis", 0), out)
+    out.replace(node, inputs=[data, indices])
+
+
+@adapter("Scatter", 11, 9)
+@adapter("ScatterElements", 11, 10)
+def make_scatter_indices_nonnegative(node: Node, out: Rewriter) -> None:
+    """Emit Scatter, the former name of ScatterElements, with the size added to negative indices."""
+    data, indices, updates = node.inputs
+    indices = nonnegative_indices(indices, data, node.attribute("axis", 0), out)
+    out.replace(node, op_type="Scatter", inputs=[data, indices, updates], opset=INDICES_OPSET)
+
+
+@adapter("OneHot", 11, 9)
+def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
+    """Add `depth` to negative indices; indices below `-depth` remain out of range."""
+    indices, depth, values = node.inputs
+    axis = node.attribute("axis", -1)
+    if axis < -1:
+        # Opset 9 allows -1 as its only negative axis; the output has one more dimension than the indices.
+        axis += out.rank(indices) + 1
+    if out.element_type(indices) not in UNSIGNED_INTEGERS:
+        indices, depth = _nonnegative_classes(indices, depth, out)
+    out.replace(node, inputs=[indices, depth, values], attributes={"axis": axis})
+
+
+def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, str]:
+    """Return nonnegative OneHot indices and the depth; indices below `-depth` become `depth`.
+
+    Both are out of range and select no class.
+    """
+    known_indices, known_depth = out.constant_value(indices), out.constant_value(depth)
+    # OneHot truncates fractions, so indices between -1 and 0 mean 0.
+    if known_indices is not None and all(value > -1 for value in known_indices.values):
+        return indices, depth
+    if known_indices is not None and known_depth is not None:
+        count = int(known_depth.values[0])
+        shifted = (value + count if value < 0 else value for value in map(int, known_indices.values))
+        in_range = tuple(count if value < 0 else value for value in shifted)
+        return out.tensor(Tensor("int64", known_indices.dims, in_range)), out.int64(count)
+    out = out.for_opset(INDICES_OPSET)
+    indices = _to_int64(indices, out)
+    depth = _as_scalar(depth, out) if known_depth is None else out.int64(int(known_depth.values[0]))
+    indices = add_to_negative_indices(indices, depth, "int64", out)
+    below_range = is_negative(indices, "int64", out)
+    missing = out.emit("Mul", [below_range, out.emit("Sub", [depth, indices])])
+    return out.emit("Add", [indices, missing]), depth
+
+
+def _to_int64(indices: str, out: Rewriter) -> str:
+    """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
+    return indices if out.element_type(indices) == "int64" else out.cast(indices, "int64")
+
+
+def _as_scalar(depth: str, out: Rewriter) -> str:
+    """Return the depth, a scalar or a tensor of one element, as an int64 scalar."""
+    return out.emit("Squeeze", [reshape(_to_int64(depth, out), (1,), out)], axes=[0])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import Dimension, computed_dimension, dimension, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 
 @adapter("NonZero", 9, 8)

@@ -6,18 +6,13 @@ Without an older equivalent, elements are gathered along each axis by computed i
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.type_guard import wider_type
-from opshift.adapters.emit.arithmetic import add, divide, subtract
-from opshift.adapters.emit.shapes import computed_dimension
-from opshift.model.element_types import FLOAT_MAX
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
+from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.shapes import computed_dimension, round_to_float32
 
 PADDABLE_TYPES = ("float16", "float", "double")
 """The element types that Pad supports before opset 11."""
@@ -30,18 +25,14 @@ PADDING_OPSET = 11
 
 
 class PaddedPositions(NamedTuple):
-    """Positions along a padded axis, as names of int64 lists.
+    """Positions along a padded axis, as int64 lists."""
 
-    Attributes:
-        positions: Position of each output element relative to the first kept element: negative in the
-            padding before, `length` or more in the padding after.
-        first: Index of the first element that is not cropped; one element.
-        length: Number of elements that are not cropped; one element.
-    """
-
-    positions: str
-    first: str
-    length: str
+    positions: Expression
+    """Position of each output element relative to the first kept element; others are padding."""
+    first: Expression
+    """Index of the first element that is not cropped."""
+    length: Expression
+    """Number of elements that are not cropped."""
 
 
 @adapter("Pad", 19, 18)
@@ -56,11 +47,10 @@ def gather_wrapped_elements(node: Node, out: Rewriter) -> None:
     if pads is None:
         value = _gather_with_computed_pads(value, node.inputs[1], axes, out)
     else:
-        count = len(axes)
-        for position, axis in enumerate(axes):
-            axis_pads = pads.values[position], pads.values[count + position]
-            if axis_pads != (0, 0):
-                value = out.emit("Gather", [value, _indices_along(node, axis, axis_pads, out)], axis=axis)
+        for axis, before, after in zip(axes, pads.values, pads.values[len(axes) :], strict=False):
+            if before or after:
+                indices = _indices_along(node, axis, before, after, out)
+                value = out.emit("Gather", [value, indices], axis=axis)
     out.emit("Identity", [value], node.outputs)
 
 
@@ -123,56 +113,48 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
 def _gather_with_computed_pads(value: str, pads: str, axes: tuple[int, ...], out: Rewriter) -> str:
     view = out.for_opset(PADDING_OPSET)
     for position, axis in enumerate(axes):
-        before, after = _pads_of_axis(pads, position, len(axes), view)
-        indices = _wrapped_indices(_padded_positions(value, before, after, axis, view), view)
+        axis_pads = _pads_of_axis(pads, position, len(axes), view)
+        indices = _wrapped_indices(_padded_positions(value, axis_pads, axis, view))
         value = out.emit("Gather", [value, indices], axis=axis)
     return value
 
 
-def _pads_of_axis(pads: str, position: int, count: int, out: Rewriter) -> tuple[str, str]:
+def _pads_of_axis(pads: str, position: int, count: int, out: Rewriter) -> list[str]:
     """Return the pads before and after one of `count` axes, each as a list of one element."""
-    indices = (out.int64([each]) for each in (position, count + position))
-    before, after = (out.emit("Gather", [pads, index], axis=0) for index in indices)
-    return before, after
+    return [out.emit("Gather", [pads, out.int64([each])], axis=0) for each in (position, count + position)]
 
 
-def _wrapped_indices(padded: PaddedPositions, out: Rewriter) -> str:
+def _wrapped_indices(padded: PaddedPositions) -> str:
     """Return the indices for the mode `wrap`: positions modulo the number of kept elements."""
-    return add(out.emit("Mod", [padded.positions, padded.length]), padded.first, out)
+    return (padded.positions.apply("Mod", padded.length) + padded.first).name
 
 
-def _padded_positions(value: str, before: str, after: str, axis: int, out: Rewriter) -> PaddedPositions:
-    """Return the positions along a padded axis of a value.
+def _padded_positions(value: str, pads: Sequence[str], axis: int, out: Rewriter) -> PaddedPositions:
+    """Return the positions along an axis, given the pads at its start and end, as lists of one element.
 
-    Args:
-        value: Value to pad.
-        before: Pad at the start, a list of one element; a negative pad crops.
-        after: Pad at the end, likewise.
-        axis: Axis to pad, not negative.
-        out: A rewriter for `PADDING_OPSET`.
+    Negative pads crop. The rewriter is one for `PADDING_OPSET`.
     """
-    first, last = (_max_with_zero(out.emit("Neg", [pad]), out) for pad in (before, after))
-    count = subtract(subtract(computed_dimension(value, axis, out), first, out), last, out)
-    start = out.emit("Neg", [_max_with_zero(before, out)])
-    limit = add(count, _max_with_zero(after, out), out)
-    scalars = [out.emit("Squeeze", [each], axes=[0]) for each in (start, limit)]
-    return PaddedPositions(out.emit("Range", [*scalars, out.int64(1)]), first, count)
+    before, after = (Expression(pad, "int64", out, rank=1) for pad in pads)
+    first, last = _max_with_zero(-before), _max_with_zero(-after)
+    length = Expression(computed_dimension(value, axis, out), "int64", out, rank=1) - first - last
+    bounds = -_max_with_zero(before), length + _max_with_zero(after)
+    scalars = [out.emit("Squeeze", [bound.name], axes=[0]) for bound in bounds]
+    positions = Expression(out.emit("Range", [*scalars, out.int64(1)]), "int64", out, rank=1)
+    return PaddedPositions(positions, first, length)
 
 
-def _max_with_zero(value: str, out: Rewriter) -> str:
-    """Return the maximum of an integer and 0."""
+def _max_with_zero(value: Expression) -> Expression:
     # (x + |x|) / 2, because Max does not support integers before opset 12.
-    return divide(add(value, out.emit("Abs", [value]), out), out.int64([2]), out)
+    return (value + abs(value)) / 2
 
 
-def _indices_along(node: Node, axis: int, axis_pads: tuple[int, int], out: Rewriter) -> str:
+def _indices_along(node: Node, axis: int, before: int, after: int, out: Rewriter) -> str:
     """Return the indices to gather along an axis; negative pads crop before the rest is repeated."""
-    before, after = axis_pads
     size = out.known_dimension(node.inputs[0], axis)
     if size is None:
         out = out.for_opset(PADDING_OPSET)
-        lists = [out.int64([pad]) for pad in axis_pads]
-        return _wrapped_indices(_padded_positions(node.inputs[0], lists[0], lists[1], axis, out), out)
+        lists = [out.int64([pad]) for pad in (before, after)]
+        return _wrapped_indices(_padded_positions(node.inputs[0], lists, axis, out))
     kept = range(max(-before, 0), size - max(-after, 0))
     if not kept:
         raise CannotConvert(f"dimension {axis} is empty, so mode 'wrap' has no elements to repeat")
@@ -191,30 +173,23 @@ def _pads_of_all_axes(data: str, pads: str, axes: str, out: Rewriter) -> str:
             full[axis % rank] = known_pads.values[position]
             full[rank + axis % rank] = known_pads.values[count + position]
         return out.int64(full)
-    zeros = _zeros(data, out)
+    if rank is None:
+        shape_of_shape = out.emit("Shape", [out.emit("Shape", [data])])
+        zeros = out.emit("ConstantOfShape", [shape_of_shape], value=Tensor("int64", (1,), (0,)))
+    else:
+        zeros = out.int64([0] * rank)
     # The first half of the pads belongs to the start of each axis, the second half to the end.
     halves = out.emit_all("Split", [pads], 2, axis=0)
     scattered = [out.emit("ScatterElements", [zeros, axes, half], axis=0) for half in halves]
     return out.emit("Concat", scattered, axis=0)
 
 
-def _zeros(data: str, out: Rewriter) -> str:
-    """Return a list with one zero for each dimension."""
-    rank = out.known_rank(data)
-    if rank is not None:
-        return out.int64([0] * rank)
-    count = out.emit("Shape", [out.emit("Shape", [data])])
-    return out.emit("ConstantOfShape", [count], value=Tensor("int64", (1,), (0,)))
-
-
 def _float32_value(value: Tensor | None) -> float | None:
     """Return the number if it is a constant that float32, the type of the attribute, holds exactly."""
-    number = float(value.scalar) if value is not None else None
-    if number is None or not math.isfinite(number):
-        return number
-    # The limit is tested first because struct.pack raises OverflowError above it.
-    is_exact = abs(number) <= FLOAT_MAX and struct.unpack("<f", struct.pack("<f", number)) == (number,)
-    return number if is_exact else None
+    if value is None:
+        return None
+    number = float(value.scalar)
+    return number if math.isnan(number) or round_to_float32(number) == number else None
 
 
 def _gather_padded(node: Node, out: Rewriter) -> None:
@@ -226,37 +201,33 @@ def _gather_padded(node: Node, out: Rewriter) -> None:
     if mode == b"constant" and not fill_value:
         fill_value = out.constant(0.0 if element_type in PADDABLE_TYPES else 0, element_type)
     for axis in range(rank):
-        before, after = _pads_of_axis(pads, axis, rank, out)
-        padded = _padded_positions(value, before, after, axis, out)
+        padded = _padded_positions(value, _pads_of_axis(pads, axis, rank, out), axis, out)
         # The mode `constant` gathers edge elements, which Where then replaces.
-        indices = _reflected_indices(padded, out) if mode == b"reflect" else _edge_indices(padded, out)
-        value = out.emit("Gather", [value, indices], axis=axis)
+        indices = _reflected_indices(padded) if mode == b"reflect" else _edge_indices(padded)
+        value = out.emit("Gather", [value, indices.name], axis=axis)
         if mode == b"constant":
             value = out.emit("Where", [_inside_mask(padded, rank - axis - 1, out), value, fill_value])
     out.emit("Identity", [value], node.outputs)
 
 
-def _reflected_indices(padded: PaddedPositions, out: Rewriter) -> str:
+def _reflected_indices(padded: PaddedPositions) -> Expression:
     """Return the indices for the mode `reflect`: positions mirrored at the first and last kept element."""
-    one = out.int64([1])
-    last = subtract(padded.length, one, out)
+    last = padded.length - 1
     # The period is 2 * last, but at least 1: a single kept element must not lead to Mod by 0.
-    period = add(_max_with_zero(subtract(add(last, last, out), one, out), out), one, out)
-    offset = subtract(last, out.emit("Mod", [padded.positions, period]), out)
-    return add(subtract(last, out.emit("Abs", [offset]), out), padded.first, out)
+    period = _max_with_zero(last + last - 1) + 1
+    return last - abs(last - padded.positions.apply("Mod", period)) + padded.first
 
 
-def _edge_indices(padded: PaddedPositions, out: Rewriter) -> str:
+def _edge_indices(padded: PaddedPositions) -> Expression:
     """Return the indices for the mode `edge`: positions clamped to the kept elements."""
-    last = subtract(padded.length, out.int64([1]), out)
-    distance_to_last = subtract(last, _max_with_zero(padded.positions, out), out)
-    return add(subtract(last, _max_with_zero(distance_to_last, out), out), padded.first, out)
+    last = padded.length - 1
+    return last - _max_with_zero(last - _max_with_zero(padded.positions)) + padded.first
 
 
 def _inside_mask(padded: PaddedPositions, trailing: int, out: Rewriter) -> str:
     """Return which positions are not padding, with `trailing` dimensions of 1 appended to broadcast."""
     shape = out.int64([-1, *[1] * trailing])
-    is_before = out.emit("Less", [padded.positions, out.int64([0])])
-    is_below_length = out.emit("Less", [padded.positions, padded.length])
-    mask = out.emit("And", [is_below_length, out.emit("Not", [is_before])])
-    return out.emit("Reshape", [mask, shape])
+    is_before = padded.positions.apply("Less", 0)
+    is_below_length = padded.positions.apply("Less", padded.length)
+    mask = is_below_length.apply("And", is_before.apply("Not"))
+    return out.emit("Reshape", [mask.name, shape])

@@ -6,8 +6,7 @@ Identity of sequences since 14.
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.indices import (
     axis_count,
     count_axes,
@@ -16,7 +15,6 @@ from opshift.adapters.emit.indices import (
     shape_without_axes,
 )
 from opshift.adapters.emit.shapes import SLICE_END, reshape
-from opshift.model.node import Node, Tensor
 
 FILL_VALUES: dict[str, bytes | bool] = {"string": b"", "bool": False}
 """Temporary elements by element type; all other types use 0."""
@@ -62,26 +60,18 @@ def remove_allowzero(node: Node, out: Rewriter) -> None:
     """Drop `allowzero` if the new shape has no 0; otherwise emit an empty constant, or fill and slice."""
     attributes = node.without("allowzero")
     data, shape = node.inputs
-    if not node.attribute("allowzero", 0) or _has_no_zero(data, shape, out):
+    known = out.constant_value(shape)
+    # Data that is not empty cannot get a shape with a 0.
+    nonzero_sizes = known.values if known is not None else out.shape(data)
+    if not node.attribute("allowzero", 0) or (nonzero_sizes is not None and all(nonzero_sizes)):
         out.replace(node, attributes=attributes)
-        return
-    known = out.constant_value(shape)
-    if known is None:
+    elif known is None:
         _fill_and_slice(node, out)
-        return
-    # A constant shape with a 0 means that the result is empty, whatever the data is.
-    sizes = tuple(max(size, 0) for size in known.values)
-    empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
-    out.replace(node, op_type="Identity", inputs=[empty], attributes={})
-
-
-def _has_no_zero(data: str, shape: str, out: Rewriter) -> bool:
-    """Return whether the new shape certainly has no 0: it is a constant, or the data is not empty."""
-    known = out.constant_value(shape)
-    if known is not None:
-        return 0 not in known.values
-    sizes = out.shape(data)
-    return sizes is not None and all(sizes)
+    else:
+        # A constant shape with a 0 means that the result is empty, whatever the data is.
+        sizes = tuple(max(size, 0) for size in known.values)
+        empty = out.tensor(Tensor(out.element_type(data), sizes, ()))
+        out.replace(node, op_type="Identity", inputs=[empty], attributes={})
 
 
 def _fill_and_slice(node: Node, out: Rewriter) -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 
 @adapter("ReverseSequence", 10, 9)

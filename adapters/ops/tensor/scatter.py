@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from math import prod
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
@@ -27,8 +26,6 @@ from opshift.adapters.emit.shapes import (
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of indices to emit as a constant; more are computed at run time."""
@@ -49,9 +46,6 @@ VALUE_BITS = {"int32": 31, "int64": 63}
 
 FLOATS = ("float", "double", "float16")
 
-SHAPE_REMEDY = "add a value_info with the shape of each input"
-"""Remedy for unknown shapes."""
-
 
 @adapter("Scatter", 9, 8)
 def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
@@ -63,12 +57,7 @@ def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
 
 
 def _constant_sources(node: Node, out: Rewriter) -> str | None:
-    """Return the source index of each output element as a constant.
-
-    Returns:
-        The name of the constant, or `None` if the indices or the shape of the data are not constant, or if
-        there are more elements than `MAX_CONSTANT_ELEMENTS`.
-    """
+    """Return the source index of each output element if the indices are constant and the shape is known."""
     indices = out.constant_value(node.inputs[1])
     shape = out.known_shape(node.inputs[0])
     if indices is None or not shape or prod(shape) > MAX_CONSTANT_ELEMENTS:
@@ -95,9 +84,8 @@ def _computed_sources(node: Node, out: Rewriter) -> str:
     positions = index_range(count, out)
     body = LoopBuilder(out)
     sources = body.input("int64", (None,))
-    is_here = cast(
-        body.emit("Equal", [positions, body.emit("Gather", [targets, body.iteration])]), "int64", body
-    )
+    target = body.emit("Gather", [targets, body.iteration])
+    is_here = cast(body.emit("Equal", [positions, target]), "int64", body)
     change = body.emit("Sub", [body.emit("Add", [count, body.iteration]), sources])
     body.output(body.emit("Add", [sources, body.emit("Mul", [is_here, change])]), "int64", (None,))
     (flat_sources,) = body.emit_loop(computed_dimension(targets, 0, out), [positions], out)
@@ -143,12 +131,8 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
 
 
 def _combine(node: Node, out: Rewriter) -> None:
-    """Emit a table of updates and targets, reduce it to one value per element, and combine it with the data.
-
-    Raises:
-        CannotConvert: A shape is unknown, the table is too large, or the element type has no identity value.
-    """
-    data, _, updates = node.inputs
+    """Reduce a table of updates and targets to one value per element, and combine it with the data."""
+    data, indices, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
     if element_type not in (*VALUE_BITS, *FLOATS):
@@ -157,7 +141,11 @@ def _combine(node: Node, out: Rewriter) -> None:
         )
     combine, reduce = COMBINING_OPERATORS[reduction]
     rows, row_length, count = _table_sizes(node, out)
-    targets = reshape(_flat_targets(node, out), (count, 1, 1), out)
+    if node.op_type == "ScatterND":
+        targets = flatten_index_tuples(data, indices, out)
+    else:
+        targets = flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+    targets = reshape(targets, (count, 1, 1), out)
     row_numbers = reshape(out.int64(range(rows)), (rows, 1), out)
     is_target = out.emit("Equal", [targets, row_numbers])
     new_rows = reshape(updates, (count, 1, row_length), out)
@@ -174,30 +162,22 @@ def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
 
     A row is a slice of the data that one index tuple selects; for ScatterElements it is one element.
     """
-    data, indices = (out.shape(name) for name in node.inputs[:2])
-    sizes = [size for shape in (data, indices) for size in shape or (None,)]
-    known = [size for size in sizes if size]
-    if data is None or indices is None or len(known) < len(sizes):
+    data, indices = (out.known_shape(name) for name in node.inputs[:2])
+    if not data or not indices or 0 in (*data, *indices):
         raise CannotConvert(
-            "its reduction requires known shapes without empty dimensions", remedy=SHAPE_REMEDY
+            "its reduction requires known shapes without empty dimensions",
+            remedy="add a value_info with the shape of each input",
         )
-    data_shape = known[: len(data)]
-    depth = known[-1] if node.op_type == "ScatterND" else len(data)
-    count = prod(known[len(data) :]) // (depth if node.op_type == "ScatterND" else 1)
-    if count * prod(data_shape) > MAX_TABLE_ELEMENTS:
+    if node.op_type == "ScatterND":
+        depth, count = indices[-1], prod(indices[:-1])
+    else:
+        depth, count = len(data), prod(indices)
+    if count * prod(data) > MAX_TABLE_ELEMENTS:
         raise CannotConvert(
-            f"its reduction combines {count} updates with {prod(data_shape)} elements, "
+            f"its reduction combines {count} updates with {prod(data)} elements, "
             f"more than a table of {MAX_TABLE_ELEMENTS} holds"
         )
-    return prod(data_shape[:depth]), prod(data_shape[depth:]), count
-
-
-def _flat_targets(node: Node, out: Rewriter) -> str:
-    """Return the flat position of the row or element that each update changes."""
-    data, indices = node.inputs[:2]
-    if node.op_type == "ScatterND":
-        return flatten_index_tuples(data, indices, out)
-    return flatten_element_indices(data, indices, node.attribute("axis", 0) % out.rank(data), out)
+    return prod(data[:depth]), prod(data[depth:]), count
 
 
 def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:

@@ -8,20 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
+    MAX_CONSTANT_INDICES,
     add_to_negative_indices,
     dimension_scalar,
     nonnegative_axis,
 )
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
-
-MAX_CONSTANT_INDICES = 1 << 16
-"""Largest dimension for which indices are emitted as a constant; for larger ones they are computed."""
 
 BEYOND_ANY_SIZE = 2.0**62
 """An end beyond every dimension, which selects all elements."""
@@ -40,14 +36,6 @@ class AxisSlice(NamedTuple):
     start: Bound
     end: Bound
     step: Bound
-
-
-class SliceReach(NamedTuple):
-    """The size of an axis, and the lowest and highest end that a slice of it can have, as double scalars."""
-
-    size: str
-    lowest: str
-    highest: str
 
 
 @adapter("Slice", 11, 10)
@@ -96,61 +84,50 @@ def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
     if axes and known is None:
         return _slices_of_computed_axes(node, out)
     if known is not None:
-        numbers = tuple(nonnegative_axis(axis, node.inputs[0], out) for axis in known.values)
+        numbers = [nonnegative_axis(axis, node.inputs[0], out) for axis in known.values]
     else:
-        numbers = tuple(range(_bound_count(starts, out)))
+        count = out.known_dimension(starts, 0)
+        if count is None:
+            raise CannotConvert(
+                f"it has no axes input, and the length of {starts!r} is unknown",
+                remedy=f"add a value_info with the shape of {starts!r}",
+            )
+        numbers = list(range(count))
     return [
-        AxisSlice(
-            axis,
-            _bound(starts, position, out),
-            _bound(ends, position, out),
-            _bound(steps, position, out) if steps else 1,
-        )
+        AxisSlice(axis, *(_bound(bounds, position, out) for bounds in (starts, ends, steps)))
         for position, axis in enumerate(numbers)
     ]
 
 
 def _slices_of_computed_axes(node: Node, out: Rewriter) -> list[AxisSlice]:
     """Return a slice for every axis of the data: its bounds if `axes` contains it, else all elements."""
+    out = out.for_opset(INDICES_OPSET)
     data, starts, ends, axes = node.inputs[:4]
     cuts = []
     for axis in range(out.rank(data)):
-        is_equal = out.emit("Equal", [axes, out.constant(axis, out.element_type(axes))], opset=INDICES_OPSET)
+        is_equal = out.emit("Equal", [axes, out.constant(axis, out.element_type(axes))])
         mask = cast(is_equal, "double", out)
         start, end, step = (_masked_bound(each, mask, out) for each in (starts, ends, node.input(4)))
         # 1 for an axis that is not sliced: its start is 0, its end becomes BEYOND_ANY_SIZE and its step 1.
-        is_whole = out.emit("Sub", [out.constant(1.0, "double"), _sum(mask, out)], opset=INDICES_OPSET)
-        far_end = out.emit("Mul", [is_whole, out.constant(BEYOND_ANY_SIZE, "double")], opset=INDICES_OPSET)
-        end, step = (
-            out.emit("Add", pair, opset=INDICES_OPSET) for pair in ((end, far_end), (step, is_whole))
-        )
-        cuts.append(AxisSlice(axis, start, end, step))
+        is_whole = 1 - _sum(mask, out)
+        far_end = is_whole * BEYOND_ANY_SIZE
+        cuts.append(AxisSlice(axis, start.name, (end + far_end).name, (step + is_whole).name))
     return cuts
 
 
-def _masked_bound(bounds: str, mask: str, out: Rewriter) -> str:
+def _masked_bound(bounds: str, mask: str, out: Rewriter) -> Expression:
     """Return the bound that a mask of ones and zeros selects, or 0; omitted steps are 1."""
-    if not bounds:
-        return _sum(mask, out)
-    return _sum(out.emit("Mul", [cast(bounds, "double", out), mask], opset=INDICES_OPSET), out)
+    return _sum(out.emit("Mul", [cast(bounds, "double", out), mask]) if bounds else mask, out)
 
 
-def _sum(numbers: str, out: Rewriter) -> str:
-    return out.emit("ReduceSum", [numbers], opset=INDICES_OPSET, axes=[0], keepdims=0)
-
-
-def _bound_count(bounds: str, out: Rewriter) -> int:
-    count = out.known_dimension(bounds, 0)
-    if count is None:
-        raise CannotConvert(
-            f"it has no axes input, and the length of {bounds!r} is unknown",
-            remedy=f"add a value_info with the shape of {bounds!r}",
-        )
-    return count
+def _sum(numbers: str, out: Rewriter) -> Expression:
+    return Expression(out.emit("ReduceSum", [numbers], axes=[0], keepdims=0), "double", out)
 
 
 def _bound(bounds: str, position: int, out: Rewriter) -> Bound:
-    """Return one of the bounds: a number if it is constant, else the name of a double scalar."""
+    """Return one of the bounds, or a step, which is 1 by default."""
+    if not bounds:
+        return 1
     known = out.constant_value(bounds)
     if known is not None:
         return int(known.values[position])
@@ -177,68 +154,46 @@ def _gather_slices(
     for cut, known in zip(cuts, indices, strict=True):
         outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
         if known is None:
-            data = gather_axis_slice(data, node.inputs[0], cut, outputs, out)
+            data = _gather_computed(data, node.inputs[0], cut, outputs, out)
         else:
             data = out.emit("Gather", [data, out.int64(known)], outputs, axis=cut.axis)
 
 
-def gather_axis_slice(
+def _gather_computed(
     data: str, whole: str, cut: AxisSlice, outputs: Sequence[str] | int, out: Rewriter
 ) -> str:
-    """Gather the elements that a slice of one axis selects.
-
-    Args:
-        data: Value to gather from.
-        whole: Value with the same size along the axis, from which the size is read.
-        cut: Slice of the axis.
-        outputs: Names of the outputs, or their number.
-        out: The rewriter to emit with.
-    """
+    """Gather the elements that a slice of one axis selects; `whole` provides the size of the axis."""
     out = out.for_opset(ARITHMETIC_OPSET)
-    reach = _slice_reach(cast(dimension_scalar(whole, cut.axis, out), "double", out), cut.step, out)
-    start, end = (_nonnegative_bound(bound, reach.size, out) for bound in (cut.start, cut.end))
-    start = _clamp(out.constant(0.0, "double"), start, reach.highest, out)
-    end = _clamp(reach.lowest, end, reach.highest, out)
-    indices = out.emit("Range", [start, end, _as_value(cut.step, out)], opset=11)
+    size = Expression(cast(dimension_scalar(whole, cut.axis, out), "double", out), "double", out)
+    # The ends of a forward slice reach from 0 to the size, those of a backward slice from -1 to the size - 1.
+    if isinstance(cut.step, str):
+        backward = _is_negative(Expression(cut.step, "double", out))
+        lowest, highest = -backward, size - backward
+    elif cut.step > 0:
+        lowest, highest = size.constant(0), size
+    else:
+        lowest, highest = size.constant(-1), size - 1
+    start, end = (_nonnegative_bound(bound, size, out) for bound in (cut.start, cut.end))
+    start = _clamp(size.constant(0), start, highest)
+    end = _clamp(lowest, end, highest)
+    step = cut.step if isinstance(cut.step, str) else size.constant(cut.step).name
+    indices = out.emit("Range", [start.name, end.name, step], opset=11)
     return out.emit("Gather", [data, cast(indices, "int64", out)], outputs, axis=cut.axis)
 
 
-def _slice_reach(size: str, step: Bound, out: Rewriter) -> SliceReach:
-    """Return the range of ends: 0 to the size for a forward slice, -1 to the size - 1 for a backward one."""
-    if isinstance(step, int):
-        if step > 0:
-            return SliceReach(size, out.constant(0.0, "double"), size)
-        return SliceReach(
-            size, out.constant(-1.0, "double"), _binary("Sub", size, out.constant(1.0, "double"), out)
-        )
-    backward = _is_negative(step, out)
-    return SliceReach(size, out.emit("Neg", [backward]), _binary("Sub", size, backward, out))
+def _is_negative(value: Expression) -> Expression:
+    return value.apply("Less", 0).cast("double")
 
 
-def _binary(op_type: str, first: str, second: str, out: Rewriter) -> str:
-    return out.emit(op_type, [first, second])
-
-
-def _is_negative(value: str, out: Rewriter) -> str:
-    """Return 1 if the value is negative and 0 otherwise, as a double."""
-    return cast(_binary("Less", value, out.constant(0.0, "double"), out), "double", out)
-
-
-def _nonnegative_bound(bound: Bound, size: str, out: Rewriter) -> str:
+def _nonnegative_bound(bound: Bound, size: Expression, out: Rewriter) -> Expression:
     """Return a bound with the size added if it is negative."""
-    value = _as_value(bound, out)
+    value = Expression(bound, "double", out) if isinstance(bound, str) else size.constant(bound)
     if isinstance(bound, int) and bound >= 0:
         return value
-    return _binary("Add", value, _binary("Mul", _is_negative(value, out), size, out), out)
+    return value + _is_negative(value) * size
 
 
-def _as_value(bound: Bound, out: Rewriter) -> str:
-    return bound if isinstance(bound, str) else out.constant(float(bound), "double")
-
-
-def _clamp(lowest: str, value: str, highest: str, out: Rewriter) -> str:
-    """Return the value limited to the range from `lowest` to `highest`."""
+def _clamp(lowest: Expression, value: Expression, highest: Expression) -> Expression:
     # Relu, because some runtimes implement it for doubles but not Min and Max.
-    above = out.emit("Relu", [_binary("Sub", value, lowest, out)])
-    below = out.emit("Relu", [_binary("Sub", highest, _binary("Add", lowest, above, out), out)])
-    return _binary("Sub", highest, below, out)
+    above = (value - lowest).apply("Relu")
+    return highest - (highest - (lowest + above)).apply("Relu")

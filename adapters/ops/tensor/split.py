@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.type_guard import require_supported_types
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.indices import slice_dimension
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 
 @adapter("Split", 1, 2)
@@ -80,8 +78,7 @@ def add_default_axis(node: Node, out: Rewriter) -> None:
 
 def _computed_sizes(data: str, axis: int, parts: int, out: Rewriter) -> str:
     """Return the sizes of the parts: the dimension divided by their number, rounded up, and the rest."""
-    size = slice_dimension(data, axis, out)
-    increased = out.emit("Add", [size, out.int64([parts - 1])])
-    part = out.emit("Div", [increased, out.int64([parts])])
-    last = out.emit("Sub", [size, out.emit("Mul", [part, out.int64([parts - 1])])])
-    return out.emit("Concat", [*[part] * (parts - 1), last], axis=0)
+    size = Expression(slice_dimension(data, axis, out), "int64", out, rank=1)
+    part = (size + (parts - 1)) / parts
+    last = size - part * (parts - 1)
+    return out.emit("Concat", [*[part.name] * (parts - 1), last.name], axis=0)

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.shapes import reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 FLOATING_POINT_TYPES = ("float16", "float", "double")
 """The element types that Tile supports before opset 6."""
@@ -21,14 +18,13 @@ def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
     axis = int(out.require_constant(axis_name, "input axis").scalar)
     rank = out.rank(data)
     axis += rank if axis < 0 else 0
+    before, after = [1] * axis, [1] * (rank - axis - 1)
     known = out.constant_value(tiles)
     if known is not None:
-        repeats = [1] * axis + [int(known.scalar)] + [1] * (rank - axis - 1)
-        out.replace(node, inputs=[data, out.int64(repeats)])
+        out.replace(node, inputs=[data, out.int64([*before, int(known.scalar), *after])])
         return
-    count = out.cast(tiles, "int64")
-    count = reshape(count, (1,), out)
-    parts = [out.int64([1] * axis), count, out.int64([1] * (rank - axis - 1))]
+    count = reshape(out.cast(tiles, "int64"), (1,), out)
+    parts = [out.int64(before), count, out.int64(after)]
     out.replace(node, inputs=[data, out.emit("Concat", parts, axis=0)])
 
 
@@ -48,6 +44,5 @@ def tile_one_axis_at_a_time(node: Node, out: Rewriter) -> None:
     for axis, count in repeated:
         outputs: Sequence[str] | int = node.outputs if axis == repeated[-1][0] else 1
         # All inputs of Tile-1 have the element type of the data.
-        data = out.emit(
-            "Tile", [data, out.constant(count, element_type), out.constant(axis, element_type)], outputs
-        )
+        numbers = [out.constant(number, element_type) for number in (count, axis)]
+        data = out.emit("Tile", [data, *numbers], outputs)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import operator
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
 from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
 from opshift.model.element_types import BY_NUMBER
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of elements of a mask to emit as a constant; larger masks are computed at run time."""
@@ -25,8 +22,8 @@ def mask_triangle(node: Node, out: Rewriter) -> None:
     if element_type == "bool":
         out.emit("And", [data, out.emit("Not", [outside])], node.outputs)
         return
-    zero = out.constant(_zero(element_type), element_type)
-    out.emit("Where", [outside, zero, data], node.outputs, opset=16)
+    zero = b"" if element_type == "string" else 0 if "int" in element_type else 0.0
+    out.emit("Where", [outside, out.constant(zero, element_type), data], node.outputs, opset=16)
 
 
 def _outside_mask(node: Node, out: Rewriter) -> str:
@@ -54,17 +51,11 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     return cast(distance, "float", out)
 
 
-def _zero(element_type: str) -> int | float | bytes:
-    if element_type == "string":
-        return b""
-    return 0 if "int" in element_type else 0.0
-
-
 @adapter("EyeLike", 9, 8)
 def replace_eye_like_with_constant(node: Node, out: Rewriter) -> None:
     """Emit the matrix as a constant; the shape of the input must be known."""
-    shape = out.shape(node.inputs[0])
-    if shape is None or None in shape:
+    shape = out.known_shape(node.inputs[0])
+    if shape is None:
         raise CannotConvert(
             f"the shape of {node.inputs[0]!r} is unknown",
             remedy="add a value_info with its shape, or convert to opset 9 or later",
@@ -72,7 +63,7 @@ def replace_eye_like_with_constant(node: Node, out: Rewriter) -> None:
     rows, columns = shape
     number, k = node.attribute("dtype"), node.attribute("k", 0)
     element_type = BY_NUMBER[number].name if number else out.element_type(node.inputs[0])
-    values = [column - row == k for row in range(rows or 0) for column in range(columns or 0)]
+    values = [column - row == k for row in range(rows) for column in range(columns)]
     number_type = bool if element_type == "bool" else int if "int" in element_type else float
-    matrix = Tensor(element_type, (rows or 0, columns or 0), tuple(map(number_type, values)))
+    matrix = Tensor(element_type, shape, tuple(map(number_type, values)))
     out.replace(node, op_type="Identity", inputs=[out.tensor(matrix)], attributes={})

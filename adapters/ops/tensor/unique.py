@@ -2,29 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.emit.cast import FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node
 
 COMPARISON_OPSET = 9
 """Opset of the emitted comparisons: the first that compares integers."""
-
-
-class UniqueTable(NamedTuple):
-    """Names of two square matrices of ones and zeros that compare the row element with the column element.
-
-    Attributes:
-        less: 1 where the row element is less than the column element.
-        same: 1 where the two are equal.
-    """
-
-    less: str
-    same: str
 
 
 @adapter("Unique", 11, 10)
@@ -33,29 +16,29 @@ def compare_all_pairs(node: Node, out: Rewriter) -> None:
     axis = node.attribute("axis")
     rows = _rows(node.inputs[0], axis, out)
     numbers = index_range(computed_dimension(rows, 0, out), out)
-    table = _compare(rows, axis is not None, out)
-    earliest = out.emit("ArgMax", [table.same], axis=0, keepdims=0)
+    less, same = _compare(rows, axis is not None, out)
+    earliest = out.emit("ArgMax", [same], axis=0, keepdims=0)
     is_first = out.emit("Equal", [earliest, numbers])
     firsts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
-    precedes = table.less if node.attribute("sorted", 1) else _is_earlier(numbers, earliest, out)
+    precedes = less if node.attribute("sorted", 1) else _is_earlier(numbers, earliest, out)
     # The output position of an element is the number of distinct elements that precede it.
     firsts_before = out.emit("Gather", [precedes, firsts], axis=0)
     positions = cast(out.emit("ReduceSum", [firsts_before], axes=[0], keepdims=0), "int64", out)
     indices = _in_output_order(firsts, positions, out)
-    _gather_values(node.inputs[0], indices, axis, node.output(0), out)
-    _emit_output(indices, node.output(1), out)
-    _emit_output(positions, node.output(2), out)
+    if node.output(0):
+        data = node.inputs[0]
+        values, axis = (reshape(data, (-1,), out), 0) if axis is None else (data, axis % out.rank(data))
+        out.emit("Gather", [values, indices], [node.output(0)], axis=axis)
+    for value, name in ((indices, node.output(1)), (positions, node.output(2))):
+        if name:
+            out.emit("Identity", [value], [name])
     if node.output(3):
-        counts = cast(out.emit("ReduceSum", [table.same], axes=[0], keepdims=0), "int64", out)
+        counts = cast(out.emit("ReduceSum", [same], axes=[0], keepdims=0), "int64", out)
         out.emit("Gather", [counts, indices], [node.output(3)], axis=0)
 
 
 def _rows(data: str, axis: int | None, out: Rewriter) -> str:
-    """Return a matrix with one row for each element, or for each slice along the axis.
-
-    Raises:
-        CannotConvert: No operator compares the element type.
-    """
+    """Return a matrix with one row for each element, or for each slice along the axis."""
     element_type = out.element_type(data)
     if element_type not in FLOAT_TYPES and "int" not in element_type:
         raise CannotConvert(
@@ -68,8 +51,11 @@ def _rows(data: str, axis: int | None, out: Rewriter) -> str:
     return out.emit("Flatten", [out.emit("Transpose", [data], perm=order)], axis=1)
 
 
-def _compare(rows: str, has_columns: bool, out: Rewriter) -> UniqueTable:
-    """Compare each row with every other; rows of several elements compare by their first difference."""
+def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
+    """Return two square matrices: 1 where a row is less than the row of the column, and where both are equal.
+
+    Rows of several elements compare by their first difference.
+    """
     sides = [out.emit("Unsqueeze", [rows], axes=[axis]) for axis in (1, 0)]
     below, above = (
         cast(out.emit(op, sides, opset=COMPARISON_OPSET), "float", out) for op in ("Less", "Greater")
@@ -83,7 +69,7 @@ def _compare(rows: str, has_columns: bool, out: Rewriter) -> UniqueTable:
         sign = out.emit("Mul", [sign, is_first])
     order = out.emit("ReduceSum", [sign], axes=[2], keepdims=0)
     differs = out.emit("Abs", [order])
-    return UniqueTable(out.emit("Relu", [order]), out.emit("Sub", [out.constant(1.0, "float"), differs]))
+    return out.emit("Relu", [order]), out.emit("Sub", [out.constant(1.0, "float"), differs])
 
 
 def _is_earlier(numbers: str, earliest: str, out: Rewriter) -> str:
@@ -98,15 +84,3 @@ def _in_output_order(firsts: str, positions: str, out: Rewriter) -> str:
     is_here = out.emit("Equal", [column, out.emit("Gather", [positions, firsts], axis=0)])
     order = out.emit("ArgMax", [cast(is_here, "float", out)], axis=1, keepdims=0)
     return out.emit("Gather", [firsts, order], axis=0)
-
-
-def _gather_values(data: str, indices: str, axis: int | None, name: str, out: Rewriter) -> None:
-    if name:
-        source = reshape(data, (-1,), out) if axis is None else data
-        rank = 1 if axis is None else out.rank(data)
-        out.emit("Gather", [source, indices], [name], axis=(axis or 0) % rank)
-
-
-def _emit_output(value: str, name: str, out: Rewriter) -> None:
-    if name:
-        out.emit("Identity", [value], [name])

@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import math
 
-from opshift.adapters.core.adapter_table import adapter
-from opshift.adapters.core.rewriter import Rewriter
+from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
 from opshift.adapters.emit.shapes import broadcast_shape, index_range, reshape
-from opshift.model.errors import CannotConvert
-from opshift.model.node import Node, Tensor
 
 MAX_CONSTANT_ELEMENTS = 1 << 22
 """Largest number of indices to emit as a constant; more are computed at run time."""
