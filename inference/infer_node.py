@@ -12,6 +12,7 @@ from opshift.model.element_types import BY_NAME, BY_NUMBER
 from opshift.model.node import Graph, Node, Tensor, Value
 from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.shape_context import ShapeContext
 
 CONTAINER_PREFIXES = ("seq(", "optional(")
 """Prefixes of the type strings of sequences and optionals."""
@@ -146,8 +147,8 @@ def _container_type(types: Sequence[str], node: Node, scope: InferenceScope) -> 
     return next((_without_tensor(each) for each in (source_type, element) if each in types), None)
 
 
-class _Context:
-    """`ShapeContext` of a node; cacheable if the rule reads only shapes and attributes."""
+class _Context(ShapeContext):
+    """Context of a node for its shape rule; cacheable if the rule reads only shapes and attributes."""
 
     def __init__(
         self,
@@ -159,7 +160,6 @@ class _Context:
         self.is_cacheable = True
         self.version = operator
         self.inputs = [shape_of(name) if name else None for name in node.inputs]
-        self.input_count = len(node.inputs)
         self.output_count = len(node.outputs)
         self._node = node
         self._scope = scope

@@ -10,12 +10,13 @@ from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.analysis.verification.runtimes import CannotRun
 from opshift.model.messages import ModelProto
+from opshift.model.types import Shape
 from opshift.proposals.evidence.cases import Arrays, Case
 from opshift.proposals.evidence.node_models import feeds_of
 from opshift.proposals.evidence.run import ProposedOperator, run_model
-from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import Registry
-from opshift.registry.shapes.rule_table import SHAPE_RULES, Shape
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.rule_table import SHAPE_RULES
 
 Verdict = Literal["agrees", "differs", "refused", "not run"]
 """Whether outputs agree; `refused`: by the converter, `not run`: no installed runtime supports the model."""
@@ -69,18 +70,14 @@ def run_and_compare(
     return compare_outputs(case, expected, found)
 
 
-class _CaseContext:
+class _CaseContext(ShapeContext):
     """Context of a shape rule for a case; every input counts as a constant."""
 
     def __init__(self, case: Case, output_count: int) -> None:
         self.inputs = [None if each is None else tuple(each.shape) for each in case.inputs]
-        self.input_count = len(case.inputs)
+        self.version = case.version
         self.output_count = output_count
         self._case = case
-
-    @property
-    def version(self) -> OperatorVersion:
-        return self._case.version
 
     def attribute(self, name: str) -> object:
         declared = self.version.attributes.get(name)
@@ -90,7 +87,7 @@ class _CaseContext:
         return tuple(value) if isinstance(value, list) else value
 
     def constant(self, position: int) -> tuple[object, ...] | None:
-        array = self._case.inputs[position] if position < self.input_count else None
+        array = self._case.inputs[position] if position < len(self.inputs) else None
         return None if array is None else tuple(array.ravel().tolist())
 
     def body_output_shape(self, attribute: str, position: int) -> Shape | None:

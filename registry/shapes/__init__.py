@@ -5,16 +5,6 @@ A rule returns certain facts only: an output of unknown rank is `None`, and so i
 
 from __future__ import annotations
 
-from opshift.registry.shapes.rule_table import (
-    KEEPS_RANK,
-    SHAPE_RULES,
-    TABLE,
-    Shape,
-    ShapeContext,
-    ShapeRule,
-    rule,
-)
+from opshift.registry.shapes.rule_table import TABLE
 
 TABLE.load()
-
-__all__ = ["KEEPS_RANK", "SHAPE_RULES", "Shape", "ShapeContext", "ShapeRule", "rule"]

@@ -2,88 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from opshift.registry.shapes.dims import common_shape, normalize_axis, unify, unknown
-from opshift.registry.shapes.node_reading import input_shape, integer_attribute, integers_attribute
-from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.model.types import Shape
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.dims import common_shape, dim_at, normalize_axis, unify, unify_dims, unknown
+from opshift.registry.shapes.rule_table import Shapes, rule
 
 
 @rule("if")
-def if_(node: ShapeContext) -> Sequence[Shape | None]:
+def if_(node: ShapeContext) -> Shapes:
     """Infer the dimensions that both branches agree on."""
-    return [
-        common_shape(
-            node.body_output_shape("then_branch", position), node.body_output_shape("else_branch", position)
-        )
+    branches = (
+        [node.body_output_shape(branch, position) for branch in ("then_branch", "else_branch")]
         for position in range(node.output_count)
-    ]
+    )
+    return [common_shape(then_shape, else_shape) for then_shape, else_shape in branches]
 
 
 @rule("loop")
-def loop(node: ShapeContext) -> Sequence[Shape | None]:
+def loop(node: ShapeContext) -> Shapes:
     """Infer the outputs of Loop.
 
     The final state is the initial value if there are no iterations, otherwise an output of the body. Scan
     outputs get a leading dimension for the iterations, which is unknown.
     """
-    states = max(node.input_count - 2, 0)
-    shapes: list[Shape | None] = []
-    for position in range(node.output_count):
-        body = node.body_output_shape("body", position + 1)
-        if position < states:
-            shapes.append(common_shape(input_shape(node, position + 2), body))
-        else:
-            shapes.append(None if body is None else (None, *body))
-    return shapes
+    states = max(len(node.inputs) - 2, 0)
+    bodies = [node.body_output_shape("body", position + 1) for position in range(node.output_count)]
+    return [
+        *(common_shape(node.shape(2 + position), body) for position, body in enumerate(bodies[:states])),
+        *(None if body is None else (None, *body) for body in bodies[states:]),
+    ]
 
 
 @rule("scan")
-def scan(node: ShapeContext) -> Sequence[Shape | None]:
+def scan(node: ShapeContext) -> Shapes:
     """Infer states with unchanged shapes, and scan outputs with the sequence length at their axis."""
-    scanned = integer_attribute(node, "num_scan_inputs")
-    if scanned is None or not 0 < scanned <= node.input_count:
+    scanned = node.integer("num_scan_inputs")
+    if scanned is None or not 0 < scanned <= len(node.inputs):
         return []
-    states = node.input_count - scanned
+    states = len(node.inputs) - scanned
     length = _sequence_length(node, states, scanned)
-    shapes: list[Shape | None] = []
-    for position in range(node.output_count):
-        body = node.body_output_shape("body", position)
-        if position < states:
-            shapes.append(unify(input_shape(node, position), body))
-        else:
-            shapes.append(_stacked(body, length, _axis(node, "scan_output_axes", position - states)))
-    return shapes
+    bodies = [node.body_output_shape("body", position) for position in range(node.output_count)]
+    return [
+        *(unify(node.shape(position), body) for position, body in enumerate(bodies[:states])),
+        *(
+            _stacked(body, length, _axis(node, "scan_output_axes", position))
+            for position, body in enumerate(bodies[states:])
+        ),
+    ]
 
 
 @rule("batched_scan")
-def batched_scan(node: ShapeContext) -> Sequence[Shape | None]:
+def batched_scan(node: ShapeContext) -> Shapes:
     """Infer outputs with a leading batch dimension, followed by the sequence length for scan outputs."""
-    scanned = integer_attribute(node, "num_scan_inputs")
-    if scanned is None or not 0 < scanned < node.input_count:
+    scanned = node.integer("num_scan_inputs")
+    if scanned is None or not 0 < scanned < len(node.inputs):
         return []
-    states = node.input_count - scanned - 1
-    data = input_shape(node, node.input_count - 1)
+    states = len(node.inputs) - scanned - 1
+    data = node.inputs[-1]
     batch, length = data[:2] if data is not None and len(data) >= 2 else (None, None)
-    shapes: list[Shape | None] = []
-    for position in range(node.output_count):
-        body = node.body_output_shape("body", position)
-        if position < states:
-            shapes.append(unify(input_shape(node, position + 1), None if body is None else (batch, *body)))
-        else:
-            shapes.append(None if body is None else (batch, length, *body))
-    return shapes
+    bodies = [node.body_output_shape("body", position) for position in range(node.output_count)]
+    batched = [None if body is None else (batch, *body) for body in bodies[:states]]
+    return [
+        *(unify(node.shape(position), body) for position, body in enumerate(batched, 1)),
+        *(None if body is None else (batch, length, *body) for body in bodies[states:]),
+    ]
 
 
 def _sequence_length(node: ShapeContext, states: int, scanned: int) -> int | None:
-    length: Shape | None = (None,)
-    for index in range(scanned):
-        shape = input_shape(node, states + index)
+    length = None
+    for index, shape in enumerate(node.inputs[states : states + scanned]):
         declared = _axis(node, "scan_input_axes", index)
         axis = None if shape is None else normalize_axis(declared, len(shape))
-        if shape is not None and axis is not None:
-            length = unify(length, (shape[axis],))
-    return length[0] if length else None
+        length = length if axis is None else unify_dims(length, dim_at(shape, axis))
+    return length
 
 
 def _stacked(body: Shape | None, length: int | None, axis: int | None) -> Shape | None:
@@ -94,7 +85,4 @@ def _stacked(body: Shape | None, length: int | None, axis: int | None) -> Shape 
 
 
 def _axis(node: ShapeContext, name: str, index: int) -> int | None:
-    if node.attribute(name) is None:
-        return 0
-    axes = integers_attribute(node, name)
-    return axes[index] if axes is not None and index < len(axes) else None
+    return 0 if node.attribute(name) is None else dim_at(node.integers(name), index)

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 
-from opshift.registry.shapes.rule_table import Shape
+from opshift.model.types import Shape
 
 
 def unknown(rank: int) -> Shape:
     """Return a shape with unknown dimensions."""
     return (None,) * rank
+
+
+def of_rank(shape: Shape | None, rank: int) -> Shape:
+    """Return the shape, or unknown dimensions if its rank is unknown or different."""
+    return shape if shape is not None and len(shape) == rank else unknown(rank)
+
+
+def dim_at(shape: Shape | None, axis: int) -> int | None:
+    """Return a dimension, or `None` if the shape is unknown or has too few dimensions."""
+    return shape[axis] if shape is not None and axis < len(shape) else None
+
+
+def with_dims(shape: Shape, dims: Mapping[int, int | None]) -> Shape:
+    """Return the shape with some dimensions replaced, which are given by axis."""
+    return tuple(dims.get(axis, dim) for axis, dim in enumerate(shape))
+
+
+def without_axes(shape: Shape, axes: Iterable[int]) -> Shape:
+    """Return the shape without some of its dimensions."""
+    return tuple(dim for axis, dim in enumerate(shape) if axis not in axes)
 
 
 def plus(*sizes: int | None) -> int | None:
@@ -31,21 +51,12 @@ def product(dims: Iterable[int | None]) -> int | None:
 
 def exact_quotient(size: int | None, by: int | None) -> int | None:
     """Return the quotient, or `None` if the division is not exact or an operand is unknown."""
-    if size is None or not by or size % by:
-        return None
-    return size // by
-
-
-def with_dim(shape: Shape, axis: int, dim: int | None) -> Shape:
-    """Return the shape with one dimension changed."""
-    return (*shape[:axis], dim, *shape[axis + 1 :])
+    return None if size is None or not by or size % by else size // by
 
 
 def normalize_axis(axis: int | None, rank: int | None) -> int | None:
     """Return the axis as a non-negative index, or `None` if it is unknown or out of range."""
-    if axis is None or rank is None or not -rank <= axis < rank:
-        return None
-    return axis % rank
+    return None if axis is None or rank is None or not -rank <= axis < rank else axis % rank
 
 
 def normalize_axes(axes: Sequence[int | None] | None, rank: int | None) -> tuple[int, ...] | None:
@@ -71,7 +82,14 @@ def unify(first: Shape | None, second: Shape | None) -> Shape | None:
         return second if first is None else first
     if len(first) != len(second):
         return None
-    return tuple(_unify(a, b) for a, b in zip(first, second, strict=True))
+    return tuple(unify_dims(a, b) for a, b in zip(first, second, strict=True))
+
+
+def unify_dims(first: int | None, second: int | None) -> int | None:
+    """Return the combined knowledge of two dimensions; `None` if they contradict each other."""
+    if first is None or second is None:
+        return second if first is None else first
+    return first if first == second else None
 
 
 def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
@@ -91,9 +109,3 @@ def _broadcast_dim(column: Sequence[int | None]) -> int | None:
     if len(sizes) == 1:
         return sizes.pop()
     return 1 if all(dim == 1 for dim in column) else None
-
-
-def _unify(first: int | None, second: int | None) -> int | None:
-    if first is None or second is None:
-        return second if first is None else first
-    return first if first == second else None

@@ -6,112 +6,99 @@ import math
 import struct
 from collections.abc import Sequence
 
-from opshift.registry.shapes.dims import exact_quotient, normalize_axes, product, unknown
-from opshift.registry.shapes.node_reading import (
-    constant_integers,
-    input_length,
-    input_shape,
-    integer_attribute,
-    integers_attribute,
-    string_attribute,
+from opshift.model.types import Shape
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.dims import (
+    dim_at,
+    exact_quotient,
+    normalize_axes,
+    of_rank,
+    product,
+    unknown,
+    with_dims,
 )
-from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
 @rule("depth_to_space", keeps_rank=True)
-def depth_to_space(node: ShapeContext) -> Sequence[Shape | None]:
+def depth_to_space(node: ShapeContext) -> Shapes:
     """Move blocks of channels into height and width."""
-    data, block = _image(node), integer_attribute(node, "blocksize")
-    if data is None or block is None or block < 1:
+    block = node.integer("blocksize")
+    if block is None or block < 1:
         return [unknown(4)]
-    batch, channels, height, width = data
-    return [
-        (batch, exact_quotient(channels, block * block), product((height, block)), product((width, block)))
-    ]
+    batch, channels, height, width = of_rank(node.shape(0), 4)
+    depth = exact_quotient(channels, block * block)
+    return [(batch, depth, product((height, block)), product((width, block)))]
 
 
 @rule("space_to_depth", keeps_rank=True)
-def space_to_depth(node: ShapeContext) -> Sequence[Shape | None]:
+def space_to_depth(node: ShapeContext) -> Shapes:
     """Move blocks of height and width into the channels."""
-    data, block = _image(node), integer_attribute(node, "blocksize")
-    if data is None or block is None or block < 1:
+    block = node.integer("blocksize")
+    if block is None or block < 1:
         return [unknown(4)]
-    batch, channels, height, width = data
-    return [
-        (
-            batch,
-            product((channels, block * block)),
-            exact_quotient(height, block),
-            exact_quotient(width, block),
-        )
-    ]
+    batch, channels, height, width = of_rank(node.shape(0), 4)
+    depth = product((channels, block * block))
+    return [(batch, depth, exact_quotient(height, block), exact_quotient(width, block))]
 
 
 @rule("column_to_image")
-def column_to_image(node: ShapeContext) -> Sequence[Shape | None]:
+def column_to_image(node: ShapeContext) -> Shapes:
     """Infer an image of the given size; each column contains the channels of one block."""
-    data, size, block = input_shape(node, 0), constant_integers(node, 1), constant_integers(node, 2)
-    counts = {count for count in (input_length(node, 1), input_length(node, 2)) if count is not None}
+    size, block = node.constant_integers(1), node.constant_integers(2)
+    counts = {count for count in (node.input_length(1), node.input_length(2)) if count is not None}
     if len(counts) != 1:
         return [None]
-    batch, columns = data[:2] if data is not None and len(data) == 3 else (None, None)
+    batch, columns, _ = of_rank(node.shape(0), 3)
     channels = None if block is None else exact_quotient(columns, product(block))
     return [(batch, channels, *(unknown(counts.pop()) if size is None else size))]
 
 
 @rule("grid_sample")
-def grid_sample(node: ShapeContext) -> Sequence[Shape | None]:
+def grid_sample(node: ShapeContext) -> Shapes:
     """Infer batch and channels of the image, and spatial dimensions of the grid."""
-    data, grid = input_shape(node, 0), input_shape(node, 1)
+    data, grid = node.shape(0), node.shape(1)
     ranks = {len(shape) for shape in (data, grid) if shape is not None}
     if len(ranks) != 1 or min(ranks) < 3:
         return [None]
-    rank = ranks.pop()
-    batch, channels = data[:2] if data is not None else (grid[0] if grid else None, None)
-    return [(batch, channels, *(unknown(rank - 2) if grid is None else grid[1:-1]))]
+    batch = dim_at(grid if data is None else data, 0)
+    return [(batch, dim_at(data, 1), *(unknown(ranks.pop() - 2) if grid is None else grid[1:-1]))]
 
 
 @rule("affine_grid")
-def affine_grid(node: ShapeContext) -> Sequence[Shape | None]:
+def affine_grid(node: ShapeContext) -> Shapes:
     """Infer the given size without its channels, and one coordinate per spatial axis as last dimension."""
-    theta, size, rank = input_shape(node, 0), constant_integers(node, 1), input_length(node, 1)
-    if rank is None and theta is not None and len(theta) == 3 and theta[1] is not None:
-        rank = theta[1] + 2
+    theta, size, rank = node.shape(0), node.constant_integers(1), node.input_length(1)
+    rows = of_rank(theta, 3)[1]
+    if rank is None and rows is not None:
+        rank = rows + 2
     if rank not in (4, 5):
         return [None]
-    batch = theta[0] if theta else None
-    return [(batch, *unknown(rank - 2), rank - 2) if size is None else (size[0], *size[2:], rank - 2)]
+    batch, *spatial_shape = (dim_at(theta, 0), *unknown(rank - 2)) if size is None else (size[0], *size[2:])
+    return [(batch, *spatial_shape, rank - 2)]
 
 
 @rule("decoded_image")
-def decoded_image(node: ShapeContext) -> Sequence[Shape | None]:
+def decoded_image(node: ShapeContext) -> Shapes:
     """Infer an unknown height and width, and the number of channels of the pixel format."""
-    return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(string_attribute(node, "pixel_format")))]
+    return [(None, None, {"RGB": 3, "BGR": 3, "Grayscale": 1}.get(node.string("pixel_format")))]
 
 
-@rule("center_crop_pad", keeps_rank=True)
-def center_crop_pad(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("center_crop_pad", keeps_rank=True)
+def center_crop_pad(node: ShapeContext, data: Shape) -> Shapes:
     """Replace the sizes of the given axes, or of all axes."""
-    data, sizes, axes = input_shape(node, 0), constant_integers(node, 1), node.attribute("axes")
-    if data is None:
-        return [None]
-    selected = (
-        tuple(range(len(data)))
-        if axes is None
-        else normalize_axes(integers_attribute(node, "axes"), len(data))
-    )
-    if selected is None:
+    axes = _selected_axes(node, len(data))
+    if axes is None:
         return [unknown(len(data))]
-    new_sizes = sizes if sizes is not None and len(sizes) == len(selected) else unknown(len(selected))
-    size_by_axis = dict(zip(selected, new_sizes, strict=True))
-    return [tuple(size_by_axis.get(position, dim) for position, dim in enumerate(data))]
+    sizes = of_rank(node.constant_integers(1), len(axes))
+    return [with_dims(data, dict(zip(axes, sizes, strict=True)))]
 
 
 @rule("crop", keeps_rank=True)
-def crop(node: ShapeContext) -> Sequence[Shape | None]:
+def crop(node: ShapeContext) -> Shapes:
     """Set height and width to `scale`, or subtract `border` (left, top, right, bottom) from them."""
-    data, border, size = _image(node), integers_attribute(node, "border"), integers_attribute(node, "scale")
-    batch, channels, height, width = data if data is not None else unknown(4)
+    border, size = node.integers("border"), node.integers("scale")
+    batch, channels, height, width = of_rank(node.shape(0), 4)
     if size is not None:
         return [(batch, channels, *(size if len(size) == 2 and min(size) >= 0 else unknown(2)))]
     if border is None or len(border) != 4:
@@ -124,43 +111,33 @@ def _cropped_size(size: int | None, cut: int) -> int | None:
     return None if size is None or not 0 <= cut <= size else size - cut
 
 
-def _image(node: ShapeContext) -> Shape | None:
-    data = input_shape(node, 0)
-    return data if data is not None and len(data) == 4 else None
-
-
-@rule("resize", keeps_rank=True)
-def resize(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("resize", keeps_rank=True)
+def resize(node: ShapeContext, data: Shape) -> Shapes:
     """Replace the given axes, or all axes, by the sizes, or scale them and round down."""
-    data = input_shape(node, 0)
-    if data is None:
-        return [None]
-    has_axes = node.attribute("axes") is not None
-    axes = (
-        normalize_axes(integers_attribute(node, "axes"), len(data)) if has_axes else tuple(range(len(data)))
-    )
+    axes = _selected_axes(node, len(data))
     if axes is None:
         return [unknown(len(data))]
-    size_by_axis = dict(
-        zip(axes, _sizes(node) or _scaled(node, [data[position] for position in axes]), strict=False)
-    )
-    if len(size_by_axis) != len(axes):
-        size_by_axis = dict.fromkeys(axes)
-    return [tuple(size_by_axis.get(position, dim) for position, dim in enumerate(data))]
+    sizes = _sizes(node) or _scaled(node, [data[axis] for axis in axes])
+    return [with_dims(data, dict(zip(axes, of_rank(sizes, len(axes)), strict=True)))]
+
+
+def _selected_axes(node: ShapeContext, rank: int) -> tuple[int, ...] | None:
+    """Return the axes that the attribute lists, or all axes; `None` if they are invalid."""
+    return normalize_axes(range(rank) if node.attribute("axes") is None else node.integers("axes"), rank)
 
 
 def _sizes(node: ShapeContext) -> Shape | None:
     parameter = node.version.input_named("sizes")
-    sizes = constant_integers(node, parameter[0]) if parameter else None
-    if sizes is None or string_attribute(node, "keep_aspect_ratio_policy") in ("", "stretch"):
+    sizes = node.constant_integers(parameter[0]) if parameter else None
+    if sizes is None or node.string("keep_aspect_ratio_policy") in ("", "stretch"):
         return sizes
     return unknown(len(sizes))
 
 
-def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape:
+def _scaled(node: ShapeContext, dims: Sequence[int | None]) -> Shape | None:
     scales = _scales(node)
     if scales is None or len(scales) != len(dims):
-        return ()
+        return None
     return tuple(_scaled_dim(dim, scale) for dim, scale in zip(dims, scales, strict=True))
 
 

@@ -1,59 +1,18 @@
-"""Interface between shape rules and the inference that calls them."""
+"""Table of shape rules, and the decorators that register functions as rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Protocol
 
 from opshift.model.rule_table import RuleTable
-from opshift.registry.models import OperatorVersion
+from opshift.model.types import Shape
+from opshift.registry.shape_context import ShapeContext
 
-Shape = tuple[int | None, ...]
-"""A shape of known rank; an unknown dimension is `None`."""
+Shapes = Sequence[Shape | None]
+"""The output shapes by position; missing trailing entries are unknown."""
 
-
-class ShapeContext(Protocol):
-    """The facts about a node that a shape rule may use."""
-
-    @property
-    def version(self) -> OperatorVersion:
-        """The operator version of the node."""
-        ...
-
-    @property
-    def inputs(self) -> Sequence[Shape | None]:
-        """Input shapes; `None` for an unknown rank, an omitted input, or a value that is not a tensor."""
-        ...
-
-    @property
-    def input_count(self) -> int:
-        """The number of inputs that the node lists, including omitted ones."""
-        ...
-
-    @property
-    def output_count(self) -> int:
-        """The number of outputs that the node lists, including omitted ones."""
-        ...
-
-    def attribute(self, name: str) -> object:
-        """Return the value of an attribute, or its default.
-
-        Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
-        """
-        ...
-
-    def constant(self, position: int) -> tuple[object, ...] | None:
-        """Return the elements of a constant input in row-major order; unknown elements are `None`."""
-        ...
-
-    def body_output_shape(self, attribute: str, position: int) -> Shape | None:
-        """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
-        ...
-
-
-ShapeRule = Callable[[ShapeContext], Sequence[Shape | None]]
-"""Returns the output shapes by position; missing trailing entries are unknown."""
+ShapeRule = Callable[[ShapeContext], Shapes]
 
 TABLE: RuleTable[ShapeRule] = RuleTable("opshift.registry.shapes")
 
@@ -64,7 +23,7 @@ KEEPS_RANK: set[str] = set()
 
 
 def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeRule]:
-    """Register a function as the shape rule `name`.
+    """Register a function as the shape rule that definitions call `name`.
 
     The result is limited to the outputs of the node, and negative dimensions become unknown.
 
@@ -78,13 +37,29 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeR
 
     def register(function: ShapeRule) -> ShapeRule:
         @wraps(function)
-        def checked_rule(node: ShapeContext) -> Sequence[Shape | None]:
+        def checked_rule(node: ShapeContext) -> Shapes:
             return [_without_negative_dims(shape) for shape in function(node)][: node.output_count]
 
         TABLE.add(name, checked_rule, function)
         if keeps_rank:
             KEEPS_RANK.add(name)
         return checked_rule
+
+    return register
+
+
+def data_rule(
+    name: str, *, keeps_rank: bool = False
+) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
+    """Register a function of the node and the shape of its first input, without which nothing is known."""
+
+    def register(function: Callable[[ShapeContext, Shape], Shapes]) -> ShapeRule:
+        @wraps(function)
+        def infer(node: ShapeContext) -> Shapes:
+            data = node.shape(0)
+            return [] if data is None else function(node, data)
+
+        return rule(name, keeps_rank=keeps_rank)(infer)
 
     return register
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from functools import reduce
 
+from opshift.model.types import Shape
+from opshift.registry.shape_context import ShapeContext
 from opshift.registry.shapes.dims import (
     broadcast,
     exact_quotient,
@@ -13,22 +15,16 @@ from opshift.registry.shapes.dims import (
     product,
     unify,
     unknown,
+    with_dims,
+    without_axes,
 )
-from opshift.registry.shapes.node_reading import (
-    axis_attribute,
-    constant_integers,
-    input_shape,
-    integer_attribute,
-    integers_attribute,
-    setting,
-)
-from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
 @rule("transpose", keeps_rank=True)
-def transpose(node: ShapeContext) -> Sequence[Shape | None]:
+def transpose(node: ShapeContext) -> Shapes:
     """Reorder the dimensions by `perm`, or reverse them."""
-    data, order = input_shape(node, 0), integers_attribute(node, "perm")
+    data, order = node.shape(0), node.integers("perm")
     if order is None:
         return [None if data is None else data[::-1]]
     axes = normalize_axes(order, len(order))
@@ -38,9 +34,9 @@ def transpose(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 @rule("flatten")
-def flatten(node: ShapeContext) -> Sequence[Shape | None]:
+def flatten(node: ShapeContext) -> Shapes:
     """Infer a matrix of the dimensions before the axis and the remaining ones."""
-    data, axis = input_shape(node, 0), integer_attribute(node, "axis", 1)
+    data, axis = node.shape(0), node.integer("axis", 1)
     if data is None or axis is None or not -len(data) <= axis <= len(data):
         return [(None, None)]
     split = axis if axis >= 0 else axis + len(data)
@@ -48,41 +44,38 @@ def flatten(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 @rule("reshape")
-def reshape(node: ShapeContext) -> Sequence[Shape | None]:
+def reshape(node: ShapeContext) -> Shapes:
     """Infer the given shape; 0 copies a dimension unless `allowzero` is set, and -1 is computed."""
-    data, target_shape = input_shape(node, 0), setting(node, "shape")
-    if target_shape.values is None:
+    data, target_shape = node.shape(0), node.setting("shape")
+    dims = target_shape.values
+    if dims is None:
         return [None if target_shape.length is None else unknown(target_shape.length)]
-    copies = not integer_attribute(node, "allowzero", 0)
-    copied = {position for position, dim in enumerate(target_shape.values) if dim == 0 and copies}
-    known = data if data is not None else unknown(len(target_shape.values))
+    copies = not node.integer("allowzero", 0)
+    copied = {position for position, dim in enumerate(dims) if dim == 0 and copies}
+    known = unknown(len(dims)) if data is None else data
     if any(position >= len(known) for position in copied):
-        return [unknown(len(target_shape.values))]
-    target = tuple(
-        known[position] if position in copied else dim for position, dim in enumerate(target_shape.values)
-    )
+        return [unknown(len(dims))]
+    target = with_dims(dims, {position: known[position] for position in copied})
     return [tuple(_inferred_dim(data, target, copied) if dim == -1 else dim for dim in target)]
 
 
-@rule("squeeze")
-def squeeze(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("squeeze")
+def squeeze(node: ShapeContext, data: Shape) -> Shapes:
     """Remove the axes, or every dimension of 1 if there are no axes."""
-    data, axes = input_shape(node, 0), setting(node, "axes")
-    if data is None:
-        return [None]
+    axes = node.setting("axes")
     if axes.absent:
         return [None if None in data else tuple(dim for dim in data if dim != 1)]
     indices = normalize_axes(axes.values, len(data))
-    if indices and all(data[position] in (1, None) for position in indices):
-        return [tuple(dim for position, dim in enumerate(data) if position not in indices)]
+    if indices and all(data[axis] in (1, None) for axis in indices):
+        return [without_axes(data, indices)]
     return [unknown(len(data) - 1) if axes.values is None and axes.length == 1 and data else None]
 
 
-@rule("unsqueeze")
-def unsqueeze(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("unsqueeze")
+def unsqueeze(node: ShapeContext, data: Shape) -> Shapes:
     """Insert dimensions of 1 at the axes, which refer to the output."""
-    data, axes = input_shape(node, 0), setting(node, "axes")
-    if data is None or axes.length is None:
+    axes = node.setting("axes")
+    if axes.length is None:
         return [None]
     rank = len(data) + axes.length
     indices = normalize_axes(axes.values, rank)
@@ -96,63 +89,57 @@ def _inferred_dim(data: Shape | None, target: Shape, copied: set[int]) -> int | 
     """Return the dimension for -1; copied dimensions cancel out, even if they are unknown."""
     if data is None or target.count(-1) != 1:
         return None
-    others = product(dim for position, dim in enumerate(target) if dim != -1 and position not in copied)
     if 0 in (data[position] for position in copied):
         return None
-    return exact_quotient(product(dim for position, dim in enumerate(data) if position not in copied), others)
+    others = product(dim for dim in without_axes(target, copied) if dim != -1)
+    return exact_quotient(product(without_axes(data, copied)), others)
 
 
 @rule("concat", keeps_rank=True)
-def concat(node: ShapeContext) -> Sequence[Shape | None]:
+def concat(node: ShapeContext) -> Shapes:
     """Add up the axis; on other axes the inputs have the same sizes.
 
     The default axis of version 1 is unspecified.
     """
-    shapes = [input_shape(node, index) for index in range(node.input_count)]
-    known = [shape for shape in shapes if shape is not None]
+    known = [shape for shape in node.inputs if shape is not None]
     if not known or len({len(shape) for shape in known}) != 1:
         return [None]
-    rank = len(known[0])
-    position = axis_attribute(node, rank)
-    if position is None:
-        return [unknown(rank) if rank and integer_attribute(node, "axis") is None else None]
-    merged: Shape | None = unknown(rank)
-    for shape in known:
-        merged = unify(merged, shape)
+    rank, declared = len(known[0]), node.integer("axis")
+    axis = normalize_axis(declared, rank)
+    if axis is None:
+        return [unknown(rank) if rank and declared is None else None]
+    merged = reduce(unify, known, None)
     assert merged is not None
-    total = plus(*(None if shape is None else shape[position] for shape in shapes))
-    return [(*merged[:position], total, *merged[position + 1 :])]
+    total = plus(*(None if shape is None else shape[axis] for shape in node.inputs))
+    return [with_dims(merged, {axis: total})]
 
 
-@rule("split", keeps_rank=True)
-def split(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("split", keeps_rank=True)
+def split(node: ShapeContext, data: Shape) -> Shapes:
     """Infer the given lengths, or equal lengths; with `num_outputs`, the last one may be shorter."""
-    data = input_shape(node, 0)
-    if data is None:
-        return []
-    position = axis_attribute(node, len(data))
-    if position is None:
-        return [unknown(len(data))] * node.output_count if integer_attribute(node, "axis") is None else []
-    lengths = _lengths(node, data[position])
-    return [(*data[:position], length, *data[position + 1 :]) for length in lengths]
+    declared = node.integer("axis")
+    axis = normalize_axis(declared, len(data))
+    if axis is None:
+        return [unknown(len(data))] * node.output_count if declared is None else []
+    return [with_dims(data, {axis: length}) for length in _lengths(node, data[axis])]
 
 
 @rule("expand")
-def expand(node: ShapeContext) -> Sequence[Shape | None]:
+def expand(node: ShapeContext) -> Shapes:
     """Broadcast the input and the given shape."""
-    target = setting(node, "shape")
+    target = node.setting("shape")
     if target.length is None:
         return [None]
-    return [broadcast([input_shape(node, 0), target.values or unknown(target.length)])]
+    return [broadcast([node.shape(0), target.values or unknown(target.length)])]
 
 
 @rule("tile", keeps_rank=True)
-def tile(node: ShapeContext) -> Sequence[Shape | None]:
+def tile(node: ShapeContext) -> Shapes:
     """Multiply each dimension by its repeats; version 1 repeats a single axis."""
-    data = input_shape(node, 0)
+    data = node.shape(0)
     if node.version.input_named("tiles"):
         return [None if data is None else _repeated_axis(node, data)]
-    repeats = setting(node, "repeats")
+    repeats = node.setting("repeats")
     if data is None:
         return [None if repeats.length is None else unknown(repeats.length)]
     if repeats.values is None or len(repeats.values) != len(data):
@@ -161,27 +148,25 @@ def tile(node: ShapeContext) -> Sequence[Shape | None]:
 
 
 @rule("pad", keeps_rank=True)
-def pad(node: ShapeContext) -> Sequence[Shape | None]:
+def pad(node: ShapeContext) -> Shapes:
     """Add the padding at both ends of each axis, or of the given axes."""
-    data = input_shape(node, 0)
-    pads = setting(node, "paddings" if "paddings" in node.version.attributes else "pads")
-    axes = setting(node, "axes")
+    data, axes = node.shape(0), node.setting("axes")
+    pads = node.setting("paddings" if "paddings" in node.version.attributes else "pads")
     if data is None:
         return [unknown(pads.length // 2) if axes.absent and pads.length is not None else None]
-    selected = tuple(range(len(data))) if axes.absent else normalize_axes(axes.values, len(data))
+    selected = normalize_axes(range(len(data)) if axes.absent else axes.values, len(data))
     if selected is None or pads.values is None or len(pads.values) != 2 * len(selected):
         return [unknown(len(data))]
-    pads_by_axis = dict(
-        zip(selected, zip(pads.values, pads.values[len(selected) :], strict=False), strict=True)
-    )
-    return [tuple(plus(dim, *pads_by_axis.get(position, (0,))) for position, dim in enumerate(data))]
+    begins, ends = pads.values[: len(selected)], pads.values[len(selected) :]
+    rows = zip(selected, begins, ends, strict=True)
+    return [with_dims(data, {axis: plus(data[axis], begin, end) for axis, begin, end in rows})]
 
 
 def _lengths(node: ShapeContext, size: int | None) -> Shape:
-    declared, count = setting(node, "split"), node.output_count
+    declared, count = node.setting("split"), node.output_count
     if not declared.absent:
         return declared.values if declared.values and len(declared.values) == count else unknown(count)
-    parts = integer_attribute(node, "num_outputs", count)
+    parts = node.integer("num_outputs", count)
     if size is None or not count or parts != count:
         return unknown(count)
     part = -(-size // count)
@@ -191,9 +176,7 @@ def _lengths(node: ShapeContext, size: int | None) -> Shape:
 
 
 def _repeated_axis(node: ShapeContext, data: Shape) -> Shape:
-    tiles, axes = constant_integers(node, 1), constant_integers(node, 2)
-    position = normalize_axis(axes[0], len(data)) if axes is not None and len(axes) == 1 else None
-    if position is None:
+    axis = normalize_axis(node.constant_integer(2), len(data))
+    if axis is None:
         return unknown(len(data))
-    times = tiles[0] if tiles is not None and len(tiles) == 1 else None
-    return (*data[:position], product((data[position], times)), *data[position + 1 :])
+    return with_dims(data, {axis: product((data[axis], node.constant_integer(1)))})

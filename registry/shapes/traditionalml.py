@@ -2,83 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from opshift.registry.shapes.dims import product
-from opshift.registry.shapes.node_reading import (
-    input_shape,
-    integer_attribute,
-    integers_attribute,
-    list_attribute_length,
-)
-from opshift.registry.shapes.rule_table import Shape, ShapeContext, rule
+from opshift.model.types import Shape
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.dims import of_rank, product
+from opshift.registry.shapes.rule_table import Shapes, data_rule, rule
 
 
 @rule("classifier")
-def classifier(node: ShapeContext) -> Sequence[Shape | None]:
+def classifier(node: ShapeContext) -> Shapes:
     """Infer one class per sample, and a matrix of scores."""
-    samples = _samples(node)
+    samples, _ = of_rank(node.shape(0), 2)
     return [(samples,), (samples, None)]
 
 
 @rule("regressor")
-def regressor(node: ShapeContext) -> Sequence[Shape | None]:
+def regressor(node: ShapeContext) -> Shapes:
     """Infer one row per sample and one column per target, if the number of targets is declared."""
     targets = next((name for name in ("targets", "n_targets") if name in node.version.attributes), "")
-    return [(_samples(node), integer_attribute(node, targets) if targets else None)]
+    return [(of_rank(node.shape(0), 2)[0], node.integer(targets) if targets else None)]
 
 
-@rule("one_hot_encoder")
-def one_hot_encoder(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("one_hot_encoder")
+def one_hot_encoder(node: ShapeContext, data: Shape) -> Shapes:
     """Append a dimension with one element per category."""
-    data = input_shape(node, 0)
-    sizes = [list_attribute_length(node.attribute(name)) for name in ("cats_int64s", "cats_strings")]
-    return [None if data is None else (*data, max(sizes) or None)]
+    return [(*data, max(node.list_length("cats_int64s"), node.list_length("cats_strings")) or None)]
 
 
-@rule("array_feature_extractor")
-def array_feature_extractor(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("array_feature_extractor")
+def array_feature_extractor(node: ShapeContext, data: Shape) -> Shapes:
     """Infer the input's shape with the number of selected features as last dimension."""
-    data, selected = input_shape(node, 0), input_shape(node, 1)
-    if data is None or len(data) < 2:
-        return [None]
-    return [(*data[:-1], None if selected is None else product(selected))]
+    selected = node.shape(1)
+    features = None if selected is None else product(selected)
+    return [(*data[:-1], features) if len(data) >= 2 else None]
 
 
 @rule("joined_features")
-def joined_features(node: ShapeContext) -> Sequence[Shape | None]:
+def joined_features(node: ShapeContext) -> Shapes:
     """Infer one row per sample and the sum of the declared input widths.
 
     A 1-D input is one sample.
     """
-    data, widths = input_shape(node, 0), integers_attribute(node, "inputdimensions")
-    rows = None if data is None or not data else data[0] if len(data) > 1 else 1
+    data, widths = node.shape(0), node.integers("inputdimensions")
+    rows = None if not data else data[0] if len(data) > 1 else 1
     return [(rows, None if widths is None or min(widths, default=-1) < 0 else sum(widths))]
 
 
-def _samples(node: ShapeContext) -> int | None:
-    data = input_shape(node, 0)
-    return data[0] if data is not None and len(data) == 2 else None
-
-
-@rule("string_split")
-def string_split(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("string_split")
+def string_split(node: ShapeContext, data: Shape) -> Shapes:
     """Append a dimension for the parts; the second output has the number of parts per string."""
-    data = input_shape(node, 0)
-    return [None if data is None else (*data, None), data]
+    return [(*data, None), data]
 
 
-@rule("string_normalizer")
-def string_normalizer(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("string_normalizer")
+def string_normalizer(node: ShapeContext, data: Shape) -> Shapes:
     """Infer an unknown last dimension, because stop words are removed."""
-    data = input_shape(node, 0)
     return [(*data[:-1], None) if data else None]
 
 
-@rule("n_grams")
-def n_grams(node: ShapeContext) -> Sequence[Shape | None]:
+@data_rule("n_grams")
+def n_grams(node: ShapeContext, data: Shape) -> Shapes:
     """Infer a last dimension with one element per index in `ngram_indexes`."""
-    data, indexes = input_shape(node, 0), integers_attribute(node, "ngram_indexes")
-    if not data or len(data) > 2:
-        return [None]
-    return [(*data[:-1], max(indexes) + 1 if indexes else None)]
+    indexes = node.integers("ngram_indexes")
+    return [(*data[:-1], max(indexes) + 1 if indexes else None) if len(data) in (1, 2) else None]

@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,9 +13,11 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 from onnx.backend.test.case.node import collect_testcases
 
 from opshift.model.errors import OpshiftError
+from opshift.model.types import Shape
 from opshift.registry.models import OperatorVersion
 from opshift.registry.registry import default_registry
-from opshift.registry.shapes.rule_table import SHAPE_RULES, Shape, rule
+from opshift.registry.shape_context import ShapeContext
+from opshift.registry.shapes.rule_table import SHAPE_RULES, rule
 
 REGISTRY = default_registry()
 VERSIONS = REGISTRY.get_all_schemas_with_history()
@@ -27,21 +29,17 @@ INCONSISTENT_IN_ONNX = {"test_stft", "test_stft_with_window"}
 
 
 @dataclass(frozen=True)
-class NodeView:
+class NodeView(ShapeContext):
     """View of a NodeProto for shape rules."""
 
     node: NodeProto
     version: OperatorVersion
     inputs: Shapes
     constants: Mapping[int, tuple[Any, ...]]
+    output_count: int = field(init=False)
 
-    @property
-    def input_count(self) -> int:
-        return len(self.node.input)
-
-    @property
-    def output_count(self) -> int:
-        return len(self.node.output)
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "output_count", len(self.node.output))
 
     @cached_property
     def _attributes(self) -> dict[str, AttributeProto]:

@@ -1,0 +1,101 @@
+"""Facts about a node that shape rules read."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from opshift.model.types import Shape
+from opshift.registry.models import OperatorVersion
+
+
+class Setting(NamedTuple):
+    """A list that is an attribute or an input, depending on the operator version."""
+
+    values: Shape | None = None
+    """The integers; `None` if they are unknown."""
+    length: int | None = None
+    absent: bool = False
+    """Whether the list is known to be omitted."""
+
+
+class ShapeContext(ABC):
+    """The facts about a node that a shape rule may use; a value of an unexpected type counts as unknown."""
+
+    version: OperatorVersion
+    inputs: Sequence[Shape | None]
+    """Shapes of the listed inputs; `None` if the rank is unknown, or the input is omitted or no tensor."""
+    output_count: int
+    """The number of outputs that the node lists, including omitted ones."""
+
+    @abstractmethod
+    def attribute(self, name: str) -> object:
+        """Return the value of an attribute, or its default.
+
+        Strings are bytes, lists are tuples, and tensors, graphs and types are messages.
+        """
+
+    @abstractmethod
+    def constant(self, position: int) -> tuple[object, ...] | None:
+        """Return the elements of a constant input in row-major order; unknown elements are `None`."""
+
+    @abstractmethod
+    def body_output_shape(self, attribute: str, position: int) -> Shape | None:
+        """Return the shape of a subgraph output, inferred from input shapes that every iteration has."""
+
+    def shape(self, position: int) -> Shape | None:
+        """Return the shape of an input; `None` if it is unknown or the input does not exist."""
+        return self.inputs[position] if 0 <= position < len(self.inputs) else None
+
+    def integer(self, name: str, default: int | None = None) -> int | None:
+        """Return an integer attribute."""
+        value = self.attribute(name)
+        return value if isinstance(value, int) else default
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """Return an attribute that is a list of integers."""
+        value = self.attribute(name)
+        if not isinstance(value, tuple | list):
+            return None
+        integers = tuple(item for item in value if isinstance(item, int))
+        return integers if len(integers) == len(value) else None
+
+    def string(self, name: str) -> str:
+        """Return a string attribute, or an empty string if it is absent."""
+        value = self.attribute(name)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        return value if isinstance(value, str) else ""
+
+    def list_length(self, name: str) -> int:
+        """Return the number of elements in a list attribute, or 0 if it is absent."""
+        value = self.attribute(name)
+        return len(value) if isinstance(value, Sequence) and not isinstance(value, bytes | str) else 0
+
+    def constant_integers(self, position: int) -> Shape | None:
+        """Return the elements of a constant input; elements that are not integers are `None`."""
+        values = self.constant(position)
+        return None if values is None else tuple(each if isinstance(each, int) else None for each in values)
+
+    def constant_integer(self, position: int) -> int | None:
+        """Return the only element of a constant input."""
+        values = self.constant_integers(position)
+        return values[0] if values is not None and len(values) == 1 else None
+
+    def input_length(self, position: int) -> int | None:
+        """Return the number of elements of a 1-D input."""
+        values, shape = self.constant(position), self.shape(position)
+        if values is not None:
+            return len(values)
+        return shape[0] if shape is not None and len(shape) == 1 else None
+
+    def setting(self, name: str) -> Setting:
+        """Return the list called `name`, which is an attribute or an input of the operator version."""
+        values = self.integers(name) if name in self.version.attributes else None
+        if values is not None:
+            return Setting(values, len(values))
+        position, _ = self.version.input_named(name) or (len(self.inputs), None)
+        if position >= len(self.inputs):
+            return Setting(absent=True)
+        return Setting(self.constant_integers(position), self.input_length(position))

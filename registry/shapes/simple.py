@@ -1,0 +1,33 @@
+"""Shape rules that consist of one expression."""
+
+from __future__ import annotations
+
+from opshift.registry.shapes.dims import dim_at
+from opshift.registry.shapes.rule_table import ShapeRule, rule
+
+KEEPING_RANK: dict[str, ShapeRule] = {
+    "same_as_first": lambda node: [node.shape(0)],
+    "all_same_as_first": lambda node: [node.shape(0)] * node.output_count,
+    "pairwise": lambda node: [node.shape(position) for position in range(node.output_count)],
+}
+
+OTHERS: dict[str, ShapeRule] = {
+    "same_as_second": lambda node: [node.shape(1)],
+    "scalar": lambda node: [()],
+    "stated": lambda node: [node.integers("shape")],
+    # A scalar scale and a scalar zero point.
+    "dynamic_quantize": lambda node: [node.shape(0), (), ()],
+    "window": lambda node: [(node.constant_integer(0),)],
+    "multinomial": lambda node: [(dim_at(node.shape(0), 0), node.integer("sample_size", 1))],
+    # One row per dimension, and one column per non-zero element.
+    "non_zero": lambda node: [(len(node.shape(0) or ()) or None, None)],
+    # The indices of batch, class and box of each selected box.
+    "non_max_suppression": lambda node: [(None, 3)],
+    # One loss per label without a reduction; log-probabilities have the shape of the scores.
+    "loss": lambda node: [node.shape(1) if node.string("reduction") == "none" else (), node.shape(0)],
+}
+
+for _name, _infer in KEEPING_RANK.items():
+    rule(_name, keeps_rank=True)(_infer)
+for _name, _infer in OTHERS.items():
+    rule(_name)(_infer)
