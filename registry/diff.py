@@ -7,19 +7,6 @@ from typing import Any, NamedTuple
 
 from opshift.registry.models import Attribute, OperatorVersion, Parameter
 
-CHANGE_KINDS = (
-    *(f"attribute_{what}" for what in ("added", "removed", "type", "default", "required", "values")),
-    *(
-        f"{side}_{what}"
-        for side in ("input", "output")
-        for what in ("added", "removed", "option", "name", "types")
-    ),
-    "determinism",
-    "status",
-    "deprecation",
-)
-"""All kinds of change."""
-
 
 class Change(NamedTuple):
     """One difference: its kind, the attribute or parameter concerned, and the values on both sides."""
@@ -30,12 +17,10 @@ class Change(NamedTuple):
     new: Any
 
     def __str__(self) -> str:
-        kind_text = self.kind.replace("_", " ")
-        return (
-            f"{kind_text}: {self.subject}"
-            if self.old is None and self.new is None
-            else (f"{kind_text}: {self.subject}: {_format_value(self.old)} -> {_format_value(self.new)}")
-        )
+        text = f"{self.kind.replace('_', ' ')}: {self.subject}"
+        if self.old is None and self.new is None:
+            return text
+        return f"{text}: {_format_value(self.old)} -> {_format_value(self.new)}"
 
 
 def diff(old: OperatorVersion, new: OperatorVersion) -> tuple[Change, ...]:
@@ -60,25 +45,28 @@ def _attribute_changes(old: dict[str, Attribute], new: dict[str, Attribute]) -> 
 
 
 def _changes_of_attribute(name: str, old: Attribute, new: Attribute) -> Iterator[Change]:
-    if old.type != new.type:
-        yield Change("attribute_type", name, old.type, new.type)
-    if old.default != new.default:
-        yield Change("attribute_default", name, old.default, new.default)
-    if old.required != new.required:
-        yield Change("attribute_required", name, old.required, new.required)
+    yield from field_changes(name, old, new, ("type", "default", "required"), "attribute_")
     if (old.values, old.minimum, old.maximum) != (new.values, new.minimum, new.maximum):
         yield Change("attribute_values", name, _format_allowed_values(old), _format_allowed_values(new))
+
+
+def field_changes(
+    subject: str, old: object, new: object, fields: tuple[str, ...], prefix: str = ""
+) -> Iterator[Change]:
+    """Yield one change for each of the fields that differs; its kind is the field's name after a prefix."""
+    for field in fields:
+        before, after = getattr(old, field), getattr(new, field)
+        if before != after:
+            yield Change(f"{prefix}{field}", subject, before, after)
 
 
 def _format_allowed_values(attribute: Attribute) -> str:
     if attribute.values is not None:
         return ", ".join(map(str, attribute.values))
     low, high = attribute.minimum, attribute.maximum
-    return (
-        "any"
-        if low is None and high is None
-        else f"{'' if low is None else low}..{'' if high is None else high}"
-    )
+    if low is None and high is None:
+        return "any"
+    return f"{'' if low is None else low}..{'' if high is None else high}"
 
 
 def _parameter_changes(
@@ -89,8 +77,7 @@ def _parameter_changes(
     new: tuple[Parameter, ...],
 ) -> Iterator[Change]:
     for before, after in zip(old, new, strict=False):
-        if before.name != after.name:
-            yield Change(f"{side}_name", after.name, before.name, after.name)
+        yield from field_changes(after.name, before, after, ("name",), f"{side}_")
         if _arity(before) != _arity(after):
             yield Change(f"{side}_option", after.name, _arity(before), _arity(after))
         types = frozenset(old_version.types_of(before)), frozenset(new_version.types_of(after))
@@ -107,10 +94,7 @@ def _arity(parameter: Parameter) -> tuple[str, int, bool]:
 
 
 def _version_changes(old: OperatorVersion, new: OperatorVersion) -> Iterator[Change]:
-    if old.determinism != new.determinism:
-        yield Change("determinism", old.name, old.determinism, new.determinism)
-    if old.status != new.status:
-        yield Change("status", old.name, old.status, new.status)
+    yield from field_changes(old.name, old, new, ("determinism", "status"))
     if old.deprecated != new.deprecated:
         yield Change("deprecation", old.name, old.deprecated, new.deprecated)
 

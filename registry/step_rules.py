@@ -15,8 +15,8 @@ from opshift.registry.models import OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,
+    AttributeInputVerb,
     AttributeToInput,
-    InputToAttribute,
     RenameOp,
     RenameValue,
     RequireNoInput,
@@ -155,7 +155,7 @@ def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> s
         return None
     if isinstance(verb, AddAttribute):
         return None if verb.attribute in new.attributes else f"{new.id} has no attribute {verb.attribute!r}"
-    if isinstance(verb, AttributeToInput | InputToAttribute):
+    if isinstance(verb, AttributeInputVerb):
         return _conversion_problem(verb, old, new)
     if isinstance(verb, RequireNoInput):
         return None if old.input_named(verb.input) else f"{old.id} has no input {verb.input!r}"
@@ -166,18 +166,11 @@ def verb_problem(verb: AnyVerb, old: OperatorVersion, new: OperatorVersion) -> s
     return None if verb.attribute in old.attributes else f"{old.id} has no attribute {verb.attribute!r}"
 
 
-def _conversion_problem(
-    verb: AttributeToInput | InputToAttribute, old: OperatorVersion, new: OperatorVersion
-) -> str | None:
-    up = isinstance(verb, AttributeToInput)
-    attribute, name = (
-        (verb.attribute, verb.input_name)
-        if isinstance(verb, AttributeToInput)
-        else (verb.attribute_name, verb.input)
-    )
-    with_attribute, with_input = (old, new) if up else (new, old)
-    if attribute not in with_attribute.attributes:
-        return f"{with_attribute.id} has no attribute {attribute!r}"
+def _conversion_problem(verb: AttributeInputVerb, old: OperatorVersion, new: OperatorVersion) -> str | None:
+    with_attribute, with_input = (old, new) if isinstance(verb, AttributeToInput) else (new, old)
+    if verb.attribute_name not in with_attribute.attributes:
+        return f"{with_attribute.id} has no attribute {verb.attribute_name!r}"
+    name = verb.input_name
     return None if with_input.input_named(name) else f"{with_input.id} has no input {name!r}"
 
 
@@ -194,11 +187,9 @@ def _rename_value_problem(verb: RenameValue, old: OperatorVersion, new: Operator
 
 def _handled_names(verb: AnyVerb) -> tuple[str, ...]:
     """Return the attributes and parameters that a verb handles."""
+    if isinstance(verb, AttributeInputVerb):
+        return (verb.attribute_name, verb.input_name)
     fields = vars(verb)
-    if isinstance(verb, AttributeToInput):
-        return (verb.attribute, verb.input_name)
-    if isinstance(verb, InputToAttribute):
-        return (verb.input, verb.attribute_name)
     return tuple(str(fields[key]) for key in ("attribute", "to", "input", "output") if key in fields)
 
 

@@ -11,7 +11,7 @@ A direction that is not declared is derived from the two definitions if they dif
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, get_args
 
 from opshift.registry.record import Checked, Record, from_plain_data
 
@@ -65,8 +65,25 @@ class RenameAttribute(Verb):
     to: str
 
 
+class AttributeInputVerb(Verb):
+    """Base of the verbs that exchange an attribute and an input, which have the same name by default."""
+
+    attribute: str
+    input: str
+
+    @property
+    def attribute_name(self) -> str:
+        """The name of the attribute."""
+        return self.attribute or self.input
+
+    @property
+    def input_name(self) -> str:
+        """The name of the input."""
+        return self.input or self.attribute
+
+
 @dataclass(frozen=True, kw_only=True)
-class AttributeToInput(Verb):
+class AttributeToInput(AttributeInputVerb):
     """Turn an attribute into a constant for `input` (by default the input with the same name).
 
     The constant has the element type of the input; a number becomes a scalar, or a list with one element if
@@ -78,25 +95,15 @@ class AttributeToInput(Verb):
     input: str = ""
     rank: Literal[0, 1] | None = None
 
-    @property
-    def input_name(self) -> str:
-        """The name of the input."""
-        return self.input or self.attribute
-
 
 @dataclass(frozen=True, kw_only=True)
-class InputToAttribute(Verb):
+class InputToAttribute(AttributeInputVerb):
     """Turn a constant input into `attribute`; refuse if the input is not constant."""
 
     name = "input_to_attribute"
     shorthand = "input"
     input: str
     attribute: str = ""
-
-    @property
-    def attribute_name(self) -> str:
-        """The name of the attribute."""
-        return self.attribute or self.input
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +165,7 @@ AnyVerb = (
     | RenameOp
 )
 
-VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in Verb.__subclasses__()}
+VERBS: dict[str, type[Verb]] = {verb.name: verb for verb in get_args(AnyVerb)}
 
 
 @dataclass(frozen=True, kw_only=True)

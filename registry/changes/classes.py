@@ -19,11 +19,6 @@ class ChangeClass(StrEnum):
     REMOVAL = "removal"
 
     @property
-    def severity(self) -> int:
-        """The index in the list, from 0; higher is more severe."""
-        return list(ChangeClass).index(self)
-
-    @property
     def meaning(self) -> str:
         """A sentence that describes the class."""
         return MEANINGS[self]
@@ -48,8 +43,3 @@ BACKWARD: Final = frozenset(
 
 FORWARD: Final = frozenset({ChangeClass.DOCUMENTATION, ChangeClass.NARROWS})
 """Classes under which a model of the new version is valid unchanged in the old version."""
-
-
-def most_severe(classes: list[ChangeClass]) -> ChangeClass:
-    """Return the most severe class, or `documentation` for an empty list."""
-    return max(classes, key=lambda each: each.severity, default=ChangeClass.DOCUMENTATION)

@@ -11,7 +11,8 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 
 from opshift.model.errors import Place
 from opshift.model.plain_data import Json
-from opshift.registry.changes.classify import ClassifiedChange, change_rules
+from opshift.registry.changes.classify import ClassifiedChange
+from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.frozen import Frozen
 from opshift.registry.yaml_files import line_of, load_yaml
@@ -29,7 +30,7 @@ class Waiver(Frozen):
     @field_validator("rule")
     @classmethod
     def _check_rule(cls, rule: str) -> str:
-        if rule not in change_rules():
+        if rule not in CHANGE_RULES:
             raise ValueError(f"unknown rule {rule!r}")
         return rule
 

@@ -51,7 +51,7 @@ def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeR
 def data_rule(
     name: str, *, keeps_rank: bool = False
 ) -> Callable[[Callable[[ShapeContext, Shape], Shapes]], ShapeRule]:
-    """Register a function of the node and the shape of its first input, without which nothing is known."""
+    """Register a function of the node and the shape of its first input, which has to be known."""
 
     def register(function: Callable[[ShapeContext, Shape], Shapes]) -> ShapeRule:
         @wraps(function)

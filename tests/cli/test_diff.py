@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import Result
 
-from opshift.registry.changes.classify import change_rules
 from opshift.registry.changes.policies import POLICIES
+from opshift.registry.changes.rules import CHANGE_RULES
 
 Run = Callable[..., Result]
 
@@ -114,18 +114,18 @@ def test_refuses_invalid_arguments(run: Run, arguments: list[str], message: str,
 
 def test_lists_rules(run: Run) -> None:
     data = json.loads(run("diff", "--rules", "--format", "json").stdout)
-    assert [each["rule"] for each in data["rules"]] == list(change_rules())
+    assert [each["rule"] for each in data["rules"]] == list(CHANGE_RULES)
     assert set(data["policies"]) == set(POLICIES)
     text = run("diff", "--rules").stdout
-    assert all(rule in text for rule in change_rules())
+    assert all(rule in text for rule in CHANGE_RULES)
 
 
-@pytest.mark.parametrize("rule", list(change_rules()))
+@pytest.mark.parametrize("rule", list(CHANGE_RULES))
 def test_explains_rule(run: Run, rule: str) -> None:
     text = run("diff", "--explain", rule).stdout
-    assert text.splitlines()[:2] == [rule, change_rules()[rule].purpose]
+    assert text.splitlines()[:2] == [rule, CHANGE_RULES[rule].purpose]
     data = json.loads(run("diff", "--explain", rule, "--format", "json").stdout)
-    assert data["class"] == str(change_rules()[rule].change_class)
+    assert data["class"] == str(CHANGE_RULES[rule].change_class)
 
 
 def test_compares_definitions_of_folder(run: Run, acme: Path) -> None:

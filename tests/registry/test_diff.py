@@ -4,10 +4,23 @@ from typing import Any
 
 import pytest
 
-from opshift.registry.diff import CHANGE_KINDS, Change, diff
+from opshift.registry.diff import Change, diff
 from opshift.registry.models import OperatorVersion
 from opshift.registry.record import from_plain_data
 from opshift.registry.registry import default_registry
+
+CHANGE_KINDS = (
+    *(f"attribute_{what}" for what in ("added", "removed", "type", "default", "required", "values")),
+    *(
+        f"{side}_{what}"
+        for side in ("input", "output")
+        for what in ("added", "removed", "option", "name", "types")
+    ),
+    "determinism",
+    "status",
+    "deprecation",
+)
+"""All kinds of change that `diff` reports."""
 
 X = {"name": "X", "type": "tensor(float)"}
 Y = {"name": "Y", "type": "tensor(float)"}

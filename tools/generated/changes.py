@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from opshift.registry.changes.classes import BACKWARD, FORWARD, ChangeClass
-from opshift.registry.changes.classify import change_rules
 from opshift.registry.changes.history import HistoryStep, history_steps
 from opshift.registry.changes.policies import POLICIES
+from opshift.registry.changes.rules import CHANGE_RULES
 from opshift.registry.registry import default_registry
 
 PAGE: Final = Path("docs", "changes.md")
@@ -69,7 +69,7 @@ def _rules(steps: Iterable[HistoryStep]) -> str:
     lines = ["## Rules", "", "| rule | class | steps | description |", "|---|---|---:|---|"]
     rows = (
         f"| {rule.id} | {rule.change_class} | {counts[rule.id]} | {rule.purpose} |"
-        for rule in change_rules().values()
+        for rule in CHANGE_RULES.values()
     )
     return "\n".join([*lines, *rows])
 

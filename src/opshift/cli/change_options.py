@@ -44,12 +44,12 @@ def policy_named(policy: str) -> Policy:
 
 def list_rules(form: Format, explain: str | None) -> None:
     """Print all rules and policies, or explain one rule."""
-    from opshift.registry.changes.classify import change_rules
+    from opshift.registry.changes.rules import CHANGE_RULES
 
     if explain is not None:
         _explain(form, explain)
         return
-    rows = [(rule.id, rule.change_class, rule.purpose) for rule in change_rules().values()]
+    rows = [(rule.id, rule.change_class, rule.purpose) for rule in CHANGE_RULES.values()]
     rules = [dict(zip(("rule", "class", "purpose"), row, strict=True)) for row in rows]
     policies = {each.name: each.purpose for each in POLICIES.values()}
 
@@ -62,9 +62,9 @@ def list_rules(form: Format, explain: str | None) -> None:
 
 
 def _explain(form: Format, name: str) -> None:
-    from opshift.registry.changes.classify import change_rules
+    from opshift.registry.changes.rules import CHANGE_RULES
 
-    rule = change_rules().get(name)
+    rule = CHANGE_RULES.get(name)
     if rule is None:
         raise UsageError(f"unknown rule {name!r}", remedy="list the rules with --rules")
     allowing = [each.name for each in POLICIES.values() if each.allows_rule(rule.id, rule.change_class)]

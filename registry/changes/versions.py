@@ -1,0 +1,79 @@
+"""The information that the classification of a change reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from opshift.registry.models import OperatorVersion
+from opshift.registry.steps import (
+    AddAttribute,
+    AnyVerb,
+    AttributeInputVerb,
+    IgnoreAttribute,
+    Refuse,
+    RenameAttribute,
+    RenameValue,
+    Step,
+    StepAction,
+)
+
+
+@dataclass(frozen=True)
+class Versions:
+    """The two versions of a change, and the step between them if one is declared."""
+
+    old: OperatorVersion
+    new: OperatorVersion
+    step: Step | None
+
+    @property
+    def _verbs(self) -> tuple[AnyVerb, ...]:
+        return self.step.up if self.step and isinstance(self.step.up, tuple) else ()
+
+    def answer(self, way: Literal["up", "down"]) -> StepAction:
+        """Return the step's conversion in a direction; an undeclared direction counts as `compatible`."""
+        answer = getattr(self.step, way, None)
+        return "compatible" if answer is None else answer
+
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the step rewrites nodes on upgrade and does not refuse a downgrade."""
+        up = self.answer("up")
+        return (up == "adapter" or isinstance(up, tuple)) and not isinstance(self.answer("down"), Refuse)
+
+    def attributes_of(self, kind: type[IgnoreAttribute | AddAttribute | RenameValue]) -> frozenset[str]:
+        """Return the attributes that verbs of some kind name."""
+        return frozenset(verb.attribute for verb in self._verbs if isinstance(verb, kind))
+
+    @property
+    def renamed(self) -> frozenset[str]:
+        """Renamed attributes, under both names."""
+        verbs = [verb for verb in self._verbs if isinstance(verb, RenameAttribute)]
+        return frozenset(name for verb in verbs for name in (verb.attribute, verb.to))
+
+    @cached_property
+    def converted_attributes(self) -> frozenset[str]:
+        """Names, in both versions, of attributes that become inputs and of inputs that become attributes."""
+        verbs = [verb for verb in self._verbs if isinstance(verb, AttributeInputVerb)]
+        declared = {name for verb in verbs for name in (verb.attribute_name, verb.input_name)}
+        return frozenset(declared | _matching_names(self.old, self.new) | _matching_names(self.new, self.old))
+
+
+def _matching_names(old: OperatorVersion, new: OperatorVersion) -> set[str]:
+    """Return the names of attributes of `old` that are inputs of `new`, and the names of these inputs."""
+    inputs = {each.name for each in old.inputs}
+    pairs = [
+        (attribute, parameter.name)
+        for attribute in old.attributes.keys() - new.attributes.keys()
+        for parameter in new.inputs
+        if parameter.name not in inputs and _is_same_name(attribute, parameter.name)
+    ]
+    return {name for pair in pairs for name in pair}
+
+
+def _is_same_name(attribute: str, parameter: str) -> bool:
+    """Return whether the names match: `axes` and `axes`, `k` and `K`, `value` and `constant_value`."""
+    one, other = attribute.lower(), parameter.lower()
+    return one == other or other.endswith(f"_{one}") or one.endswith(f"_{other}")
