@@ -8,7 +8,7 @@ from typing import NamedTuple
 from opshift.checker.checked_nodes import CheckedNode
 from opshift.checker.containers import CheckedModel
 from opshift.checker.findings import Problem
-from opshift.checker.ir_features.contents import contents_of
+from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.registry.ir_versions import ir_versions
@@ -25,7 +25,7 @@ class NewerFeatures:
         self.uses: list[Use] = []
         if model.ir_version >= 1:
             newest = ir_versions().newest
-            contents = contents_of(model.proto, model.registry, newest, oldest=model.ir_version)
+            contents = Contents(model.proto, model.registry, newest, oldest=model.ir_version)
             self.uses = list(find_uses(contents))
 
     def problems(self, feature: str, meaning: str) -> Iterator[Problem]:

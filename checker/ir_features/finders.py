@@ -25,16 +25,14 @@ from opshift.model.messages import (
 from opshift.model.operator_ids import LocalFunction, called_function, function_id
 from opshift.registry.ir_versions import ir_versions
 
-ATTRIBUTE_DEFAULTS_OBSTACLE = (
-    "the default applies only to those calls of the enclosing function that omit its attribute"
-)
+DEFAULTS_OBSTACLE = "the default applies only to calls of the enclosing function that omit its attribute"
 
-ATTRIBUTE_DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
+DEFAULTS_REMEDY = "set the attribute in all calls of the enclosing function"
 
 Defaults = Mapping[LocalFunction, Mapping[str, AttributeProto]]
 
 
-def find_attribute_defaults(contents: Contents) -> Iterator[Use]:
+def _find_attribute_defaults(contents: Contents) -> Iterator[Use]:
     """Yield functions with defaults, and calls that pass on an attribute that may be absent."""
     for path, function in contents.functions:
         if getattr(function, "attribute_proto", ()):
@@ -46,9 +44,7 @@ def find_attribute_defaults(contents: Contents) -> Iterator[Use]:
             # The path of a call in a subgraph begins with the function that contains it.
             may_be_absent = attribute.ref_attr_name in without_default.get(call.path.partition(" / ")[0], ())
             if may_be_absent and attribute.name in defaults.get(called_function(call.proto), ()):
-                yield Use(
-                    "attribute_defaults", call.place, ATTRIBUTE_DEFAULTS_OBSTACLE, ATTRIBUTE_DEFAULTS_REMEDY
-                )
+                yield Use("attribute_defaults", call.place, DEFAULTS_OBSTACLE, DEFAULTS_REMEDY)
 
 
 def attribute_defaults(contents: Contents) -> Defaults:
@@ -60,27 +56,24 @@ def attribute_defaults(contents: Contents) -> Defaults:
     }
 
 
-def find_functions(contents: Contents) -> Iterator[Use]:
-    """Yield a use for each function."""
+def _find_functions(contents: Contents) -> Iterator[Use]:
     yield from (Use("functions", path) for path, _ in contents.functions)
 
 
-def find_function_value_info(contents: Contents) -> Iterator[Use]:
-    """Yield the functions with declared types of values."""
+def _find_function_value_info(contents: Contents) -> Iterator[Use]:
     for path, function in contents.functions:
         if getattr(function, "value_info", ()):
             yield Use("function_values", path)
 
 
-def find_overloads(contents: Contents) -> Iterator[Use]:
-    """Yield functions and calls with an overload."""
+def _find_overloads(contents: Contents) -> Iterator[Use]:
     for path, function in contents.functions:
         if function_id(function).overload:
             yield Use("overloads", path)
     yield from (Use("overloads", node.place) for node in contents.with_overload)
 
 
-def find_metadata(contents: Contents) -> Iterator[Use]:
+def _find_metadata(contents: Contents) -> Iterator[Use]:
     """Yield the first message with metadata: all metadata can be moved, so that one place is enough."""
     yield from (Use("metadata", place) for place, _ in islice(described_messages(contents), 1))
 
@@ -95,51 +88,35 @@ def described_messages(contents: Contents) -> Iterator[tuple[str, DescribedMessa
     # Message classes of an older `onnx` have no such field.
     if not hasattr(contents.model.graph, "metadata_props"):
         return
-    for path, graph in contents.graphs:
-        if graph.metadata_props:
-            yield path, graph
-    for path, function in contents.functions:
-        if function.metadata_props:
-            yield path, function
-    for path, value in contents.values:
-        if value.metadata_props:
-            yield f"{path}, value {value.name!r}", value
+    containers: list[tuple[str, DescribedMessage]] = [*contents.graphs, *contents.functions]
+    for path, container in containers:
+        if container.metadata_props:
+            yield path, container
+    for value in contents.values:
+        if value.proto.metadata_props:
+            yield value.place, value.proto
     for holder, tensor in contents.tensors:
         if tensor.metadata_props:
             yield holder.place, tensor
 
 
-def find_quantization_annotations(contents: Contents) -> Iterator[Use]:
-    """Yield the graphs with annotations."""
-    yield from (
-        Use("quantization_annotations", path)
-        for path, graph in contents.graphs
-        if graph.quantization_annotation
-    )
+def _find_quantization_annotations(contents: Contents) -> Iterator[Use]:
+    for path, graph in contents.graphs:
+        if graph.quantization_annotation:
+            yield Use("quantization_annotations", path)
 
 
-DEVICES_OBSTACLE = "they would be lost"
-
-DEVICES_REMEDY = "drop them with allow='drop-devices': they are hints that do not affect results"
-
-
-def find_device_configurations(contents: Contents) -> Iterator[Use]:
-    """Yield the model's configurations and the nodes that refer to them."""
-    if getattr(contents.model, "configuration", None):
-        yield Use("device_configurations", "model", DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
-    for node in contents.with_devices:
-        yield Use("device_configurations", node.place, DEVICES_OBSTACLE, DEVICES_REMEDY, "drop-devices")
+def _find_device_configurations(contents: Contents) -> Iterator[Use]:
+    places = ["model"] if getattr(contents.model, "configuration", None) else []
+    remedy = "drop them with allow='drop-devices': they are hints that do not affect results"
+    for place in (*places, *(node.place for node in contents.with_devices)):
+        yield Use("device_configurations", place, "they would be lost", remedy, "drop-devices")
 
 
-TRAINING_OBSTACLE = "it would be lost"
-
-TRAINING_REMEDY = "drop it with allow='drop-training': inference does not use it"
-
-
-def find_training_info(contents: Contents) -> Iterator[Use]:
-    """Yield every TrainingInfoProto."""
+def _find_training_info(contents: Contents) -> Iterator[Use]:
+    remedy = "drop it with allow='drop-training': inference does not use it"
     for index in range(len(contents.model.training_info)):
-        yield Use("training", f"training_info[{index}]", TRAINING_OBSTACLE, TRAINING_REMEDY, "drop-training")
+        yield Use("training", f"training_info[{index}]", "it would be lost", remedy, "drop-training")
 
 
 Finder = Callable[[Contents], Iterator[Use]]
@@ -147,16 +124,16 @@ Finder = Callable[[Contents], Iterator[Use]]
 ModelRewrite = Callable[[Contents], None]
 
 FINDERS: dict[Finder, tuple[str, ...]] = {
-    find_device_configurations: ("device_configurations",),
-    find_metadata: ("metadata",),
-    find_overloads: ("overloads",),
-    find_function_value_info: ("function_values",),
-    find_attribute_defaults: ("attribute_defaults",),
-    find_functions: ("functions",),
-    find_training_info: ("training",),
+    _find_device_configurations: ("device_configurations",),
+    _find_metadata: ("metadata",),
+    _find_overloads: ("overloads",),
+    _find_function_value_info: ("function_values",),
+    _find_attribute_defaults: ("attribute_defaults",),
+    _find_functions: ("functions",),
+    _find_training_info: ("training",),
     find_sparse_initializers: ("sparse_initializers",),
     find_sparse_attributes: ("sparse_attributes",),
-    find_quantization_annotations: ("quantization_annotations",),
+    _find_quantization_annotations: ("quantization_annotations",),
     find_standalone_initializers: (STANDALONE,),
     find_external_data: ("external_data",),
     find_types: (

@@ -13,7 +13,7 @@ import struct
 from collections.abc import Iterator
 from itertools import accumulate
 
-from opshift.checker.ir_features.contents import Contents, LocatedInitializer
+from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.use import STANDALONE, Use
 from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
@@ -21,25 +21,22 @@ from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.tensors import read_tensor
 
-EXTERNAL_DATA_OBSTACLE = "they must be stored in the model"
-
-EXTERNAL_DATA_REMEDY = "store the weights in the model: load it with onnx.load, and save it with onnx.save"
-
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
     """Yield the first initializer that is not a graph input."""
     for path, graph in contents.graphs:
-        first = next(standalone_initializers(graph), None)
-        if first is not None:
-            yield Use(STANDALONE, LocatedInitializer(path, first).place)
+        for tensor in standalone_initializers(graph):
+            yield Use(STANDALONE, f"{path}, initializer {tensor.name!r}")
             return  # all initializers can be rewritten, so that one place is enough
 
 
 def find_external_data(contents: Contents) -> Iterator[Use]:
     """Yield the tensors with external data."""
+    obstacle = "they must be stored in the model"
+    remedy = "store the weights in the model: load it with onnx.load, and save it with onnx.save"
     for holder, tensor in contents.tensors:
         if tensor.data_location == EXTERNAL:
-            yield Use("external_data", holder.place, EXTERNAL_DATA_OBSTACLE, EXTERNAL_DATA_REMEDY)
+            yield Use("external_data", holder.place, obstacle, remedy)
 
 
 def standalone_initializers(graph: GraphProto) -> Iterator[TensorProto]:
@@ -51,14 +48,6 @@ def standalone_initializers(graph: GraphProto) -> Iterator[TensorProto]:
 MAX_DENSE_BYTES = 64 * 2**20
 """Maximum size of a dense tensor that replaces a sparse one, because a few values can have a huge shape."""
 
-TOO_LARGE = f"as a dense tensor it would have more than {MAX_DENSE_BYTES // 2**20} MiB"
-
-INCONSISTENT = "its values and indices do not fit its shape"
-
-UNREADABLE = "its values or indices have an unsupported type or are external data"
-
-ONLY_CONSTANTS = "the attribute accepts only sparse tensors"
-
 SPARSE_REMEDY = "replace it by a dense tensor"
 
 
@@ -66,16 +55,16 @@ def find_sparse_initializers(contents: Contents) -> Iterator[Use]:
     """Yield the sparse initializers."""
     for path, graph in contents.graphs:
         for sparse in graph.sparse_initializer:
-            place = LocatedInitializer(path, sparse.values).place
+            place = f"{path}, initializer {sparse.values.name!r}"
             yield Use("sparse_initializers", place, _obstacle(sparse), SPARSE_REMEDY)
 
 
 def find_sparse_attributes(contents: Contents) -> Iterator[Use]:
     """Yield the attributes with sparse tensors; only that of Constant has a dense equivalent."""
     for held in contents.attributes:
-        for sparse in sparse_tensors_in(held.attribute):
-            is_constant = held.node is not None and held.attribute.name == "sparse_value"
-            obstacle = _obstacle(sparse) if is_constant else ONLY_CONSTANTS
+        for sparse in sparse_tensors_in(held.proto):
+            is_constant = held.node is not None and held.proto.name == "sparse_value"
+            obstacle = _obstacle(sparse) if is_constant else "the attribute accepts only sparse tensors"
             yield Use("sparse_attributes", held.place, obstacle, SPARSE_REMEDY)
 
 
@@ -83,13 +72,14 @@ def _obstacle(sparse: SparseTensorProto) -> str:
     kind = BY_NUMBER.get(sparse.values.data_type)
     values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
     if kind is None or not kind.code or values is None or indices is None:
-        return UNREADABLE
+        return "its values or indices have an unsupported type or are external data"
     count = math.prod(sparse.dims)
     if count * struct.calcsize(f"<{kind.code}") > MAX_DENSE_BYTES:
-        return TOO_LARGE
+        return f"as a dense tensor it would have more than {MAX_DENSE_BYTES // 2**20} MiB"
     rank = 1 if len(indices.dims) == 1 else len(sparse.dims)
     is_complete = len(indices.values) == len(values.values) * rank
-    return "" if is_complete and all(0 <= each < count for each in sparse_positions(sparse)) else INCONSISTENT
+    is_consistent = is_complete and all(0 <= each < count for each in sparse_positions(sparse))
+    return "" if is_consistent else "its values and indices do not fit its shape"
 
 
 def sparse_positions(sparse: SparseTensorProto) -> Iterator[int]:

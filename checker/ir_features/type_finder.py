@@ -22,47 +22,46 @@ TYPE_FEATURES = {
 }
 """Feature of each kind of TypeProto that an IR version added."""
 
-NO_EQUIVALENT = "it has no equivalent"
-
-TYPE_REMEDY = "use another type in the framework that exports the model"
-
 
 def find_types(contents: Contents) -> Iterator[Use]:
     """Yield every use of a newer type by a value, a tensor or an attribute."""
     newer = _newer()
-    for path, value in contents.values:
-        yield from _uses_in_type(value.type, f"{path}, value {value.name!r}", newer)
+    for value in contents.values:
+        yield from _uses_in_type(value.proto.type, value.place, newer)
     for holder, tensor in contents.tensors:
         if tensor.data_type in newer:
-            yield _element_type(newer[tensor.data_type], holder.place)
+            yield _use(newer[tensor.data_type], holder.place)
     for held in contents.attributes:
-        if held.attribute.type == INT and held.attribute.i in newer:
-            yield _element_type(newer[held.attribute.i], held.place)
-        for declared in types_in(held.attribute):
-            yield Use("type_attributes", held.place, NO_EQUIVALENT, TYPE_REMEDY)
+        if held.proto.type == INT and held.proto.i in newer:
+            yield _use(newer[held.proto.i], held.place)
+        for declared in types_in(held.proto):
+            yield _use("type_attributes", held.place)
             yield from _uses_in_type(declared, held.place, newer)
 
 
 @cache
 def _newer() -> dict[int, str]:
     """Return the names of element types that the oldest IR version lacks, by number."""
-    return {
-        number: kind.name for number, kind in BY_NUMBER.items() if kind.name in ir_versions().element_types
-    }
+    newer = ir_versions().element_types
+    return {number: kind.name for number, kind in BY_NUMBER.items() if kind.name in newer}
 
 
 def _uses_in_type(declared: TypeProto, place: str, newer: dict[int, str]) -> Iterator[Use]:
     """Yield the uses of newer types by a TypeProto and the types nested in it."""
     kind = declared.WhichOneof("value")
+    if kind is None:
+        return
+    content = getattr(declared, kind)
     if kind in TYPE_FEATURES:
-        yield Use(TYPE_FEATURES[kind], place, NO_EQUIVALENT, TYPE_REMEDY)
-    if kind in ("tensor_type", "sparse_tensor_type") and getattr(declared, kind).elem_type in newer:
-        yield _element_type(newer[getattr(declared, kind).elem_type], place)
+        yield _use(TYPE_FEATURES[kind], place)
+    if kind in ("tensor_type", "sparse_tensor_type") and content.elem_type in newer:
+        yield _use(newer[content.elem_type], place)
     elif kind in ("sequence_type", "optional_type"):
-        yield from _uses_in_type(getattr(declared, kind).elem_type, place, newer)
+        yield from _uses_in_type(content.elem_type, place, newer)
     elif kind == "map_type":
-        yield from _uses_in_type(declared.map_type.value_type, place, newer)
+        yield from _uses_in_type(content.value_type, place, newer)
 
 
-def _element_type(name: str, place: str) -> Use:
-    return Use(name, place, NO_EQUIVALENT, TYPE_REMEDY)
+def _use(feature: str, place: str) -> Use:
+    remedy = "use another type in the framework that exports the model"
+    return Use(feature, place, "it has no equivalent", remedy)

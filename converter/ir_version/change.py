@@ -50,14 +50,14 @@ class IrChange:
         )
         if not features:
             return
-        from opshift.checker.ir_features.contents import contents_of
+        from opshift.checker.ir_features.contents import Contents
         from opshift.converter.ir_version.lowerings import LOWERINGS
 
-        contents = contents_of(model, registry, self.before)
+        contents = Contents(model, registry, self.before)
         for lowering in (each for each in LOWERINGS if each.feature in features):
             rewrite = lowering.drop if lowering.feature in self.dropped else lowering.apply
             assert rewrite is not None
             rewrite(contents)
             if lowering.moves_nodes:
                 # The contents refer to nodes that no longer exist.
-                contents = contents_of(model, registry, self.before)
+                contents = Contents(model, registry, self.before)

@@ -88,7 +88,7 @@ def rename_overloads(contents: Contents) -> None:
 
 
 def _new_names(contents: Contents) -> dict[LocalFunction, str]:
-    functions = [function_id(function.proto) for function in contents.functions]
+    functions = [function_id(function) for _, function in contents.functions]
     used = {(function.domain, function.name) for function in functions}
     new_names: dict[LocalFunction, str] = {}
     for function in functions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from opshift.checker.ir_features.contents import contents_of
+from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.finders import find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.errors import Refusal
@@ -41,7 +41,7 @@ def plan_lowering(
         )
         refusal = Refusal("model", f"IR version {before}", reason, UNKNOWN_VERSION_REMEDY)
         return IrChange(before, least, refusals=(refusal,)) if is_strict else IrChange(before, before)
-    contents = contents_of(
+    contents = Contents(
         model,
         options.registry,
         before,
@@ -76,7 +76,7 @@ def _remaining(uses: Sequence[Use], version: int) -> list[Use]:
 def required_ir_version(model: ModelProto, registry: Registry) -> int:
     """Return the oldest IR version with all features and element types that a model uses."""
     versions = ir_versions()
-    uses = find_uses(contents_of(model, registry, versions.newest))
+    uses = find_uses(Contents(model, registry, versions.newest))
     return max((since(use.feature) for use in uses), default=versions.oldest)
 
 

@@ -62,4 +62,4 @@ def drop_device_configurations(contents: Contents) -> None:
 def drop_training_info(contents: Contents) -> None:
     """Remove all training information, also from the contents that later rewrites read."""
     contents.model.ClearField("training_info")
-    contents.graphs = [graph for graph in contents.graphs if not graph.path.startswith("training_info[")]
+    contents.graphs = [each for each in contents.graphs if not each[0].startswith("training_info[")]

@@ -99,10 +99,10 @@ def densify_initializers(contents: Contents) -> None:
 def densify_attributes(contents: Contents) -> None:
     """Replace the `sparse_value` of every Constant by a dense `value`."""
     for held in contents.attributes:
-        if held.attribute.HasField("sparse_tensor"):
-            _write_dense(held.attribute.sparse_tensor, held.attribute.t)
-            held.attribute.ClearField("sparse_tensor")
-            held.attribute.name, held.attribute.type = "value", TENSOR
+        if held.proto.HasField("sparse_tensor"):
+            _write_dense(held.proto.sparse_tensor, held.proto.t)
+            held.proto.ClearField("sparse_tensor")
+            held.proto.name, held.proto.type = "value", TENSOR
 
 
 def _write_dense(sparse: SparseTensorProto, dense: TensorProto) -> None:
