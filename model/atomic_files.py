@@ -6,17 +6,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import NamedTuple
 
 from opshift.model.errors import CannotWrite, UsageError
-
-
-class PendingFile(NamedTuple):
-    """Temporary file, and the path that it will replace."""
-
-    temporary: Path
-    place: Path
 
 
 class AtomicFiles:
@@ -27,20 +18,19 @@ class AtomicFiles:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[PendingFile] = []
+        self._waiting: list[tuple[Path, Path]] = []
+        """Temporary files, each with the path that it will replace."""
         self._undo: list[Path] = []
         """Created folders and newly created paths, to be removed after an error."""
 
     def __enter__(self) -> AtomicFiles:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         try:
             # in reverse order: external data, which is created after the model, is in place before it
             while error is None and self._waiting:
-                self._move_into_place(self._waiting[-1])
+                self._move_into_place(*self._waiting[-1])
                 self._waiting.pop()
         except BaseException:
             self._discard()
@@ -50,14 +40,9 @@ class AtomicFiles:
 
     @contextmanager
     def new(self, place: Path, *, is_safe: bool = False) -> Iterator[tuple[int, Path]]:
-        """Create a temporary file, and yield its descriptor and path.
+        """Create a temporary file for the path `place`, and yield its descriptor and path.
 
-        Files are moved into place in the reverse order of their creation.
-
-        Args:
-            place: the final path.
-            is_safe: wait until the data is on the disk; otherwise a system crash may lose the old and the new
-                file.
+        With `is_safe`, wait until the data is on the disk: else a system crash may lose old and new file.
 
         Raises:
             OSError: the file cannot be created.
@@ -81,22 +66,19 @@ class AtomicFiles:
         os.link(existing.resolve(), self._reserve(place))
 
     def _reserve(self, place: Path) -> Path:
-        self._create_folder(place.parent)
+        missing = [each for each in place.parents if not each.exists()]
+        place.parent.mkdir(parents=True, exist_ok=True)
+        self._undo += missing[::-1]
         temporary = place.parent / f".opshift-{os.urandom(8).hex()}.tmp"
-        self._waiting.append(PendingFile(temporary, place))
+        self._waiting.append((temporary, place))
         return temporary
 
-    def _create_folder(self, folder: Path) -> None:
-        missing = [each for each in (folder, *folder.parents) if not each.exists()]
-        folder.mkdir(parents=True, exist_ok=True)
-        self._undo += missing[::-1]
-
-    def _move_into_place(self, waiting: PendingFile) -> None:
-        is_new = not os.path.lexists(waiting.place)
-        with raising_cannot_write(waiting.place):
-            os.replace(*waiting)
+    def _move_into_place(self, temporary: Path, place: Path) -> None:
+        is_new = not os.path.lexists(place)
+        with raising_cannot_write(place):
+            os.replace(temporary, place)
         if is_new:
-            self._undo.append(waiting.place)
+            self._undo.append(place)
 
     def _discard(self) -> None:
         for temporary, _ in self._waiting:
@@ -144,11 +126,8 @@ def write_destination(path: str | os.PathLike[str]) -> Path:
         if resolved.is_symlink() or (resolved.exists() and not resolved.is_file()):
             raise UsageError("is not a regular file", place=str(path), remedy="choose a file to write")
         if not resolved.parent.is_dir():
-            raise UsageError(
-                "is in a folder that does not exist",
-                place=str(path),
-                remedy=f"create {resolved.parent} first",
-            )
+            remedy = f"create {resolved.parent} first"
+            raise UsageError("is in a folder that does not exist", place=str(path), remedy=remedy)
         return resolved
 
 

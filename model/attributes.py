@@ -12,21 +12,14 @@ if TYPE_CHECKING:
 
 
 class AttributeType(NamedTuple):
-    """Type of an attribute.
-
-    Attributes:
-        name: its name in operator definitions.
-        number: its value of `AttributeProto.type`.
-        field: the field of AttributeProto that holds the value.
-        is_repeated: whether the value is a list.
-        is_plain: whether the value consists of numbers or strings, not of messages.
-    """
+    """Type of an attribute: its name in definitions, and its value and field of AttributeProto."""
 
     name: str
     number: int
     field: str
     is_repeated: bool
     is_plain: bool
+    """Whether the value consists of numbers or strings, not of messages."""
 
 
 _TYPES = (

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 EXTERNAL = 1
 """`TensorProto.data_location` of a tensor with elements in a separate file."""
 
-
 MAX_DIGITS = 18
 """Longer numbers may not fit into 64 bits, and Python refuses to parse very long ones."""
 
@@ -21,11 +20,8 @@ MAX_DIGITS = 18
 class ExternalData(NamedTuple):
     """Values of the entries in `external_data`; a missing entry has an empty value.
 
-    Attributes:
-        location: the file, relative to the model's folder.
-        offset: first byte of the elements in the file, as a decimal number.
-        length: number of bytes, as a decimal number.
-        checksum: SHA1 digest of the file.
+    The location is relative to the model's folder. Offset and length are decimal numbers of bytes. The
+    checksum is the SHA1 digest of the file.
     """
 
     location: str = ""

@@ -25,12 +25,10 @@ class ModelMessage(Protocol):
     @property
     def graph(self) -> object:
         """The main graph."""
-        ...
 
     @property
     def opset_import(self) -> object:
         """The opset imports."""
-        ...
 
 
 Model = TypeVar("Model", bound=ModelMessage)
@@ -65,11 +63,7 @@ CONVERT_FILE_REMEDY = "convert it from file to file, without loading all of it: 
 
 
 def read_bytes(data: bytes, place: str = "") -> ModelProto:
-    """Parse a serialized model.
-
-    Args:
-        data: the serialized model.
-        place: path of the file, for messages.
+    """Parse a serialized model; messages name the file `place`.
 
     Raises:
         InvalidModel: the bytes are empty, truncated, larger than 2 GiB, or not a model.
@@ -109,11 +103,7 @@ def read_model(path: str | os.PathLike[str]) -> ModelProto:
 
 
 def serialize_model(model: ModelProto, place: str = "") -> bytes:
-    """Serialize a model.
-
-    Args:
-        model: the model.
-        place: path of the file to write, for messages.
+    """Serialize a model, to be written to the file `place`.
 
     Raises:
         CannotWrite: the model is larger than 2 GiB.
@@ -121,9 +111,8 @@ def serialize_model(model: ModelProto, place: str = "") -> bytes:
     try:
         return model.SerializeToString()
     except EncodeError as error:
-        raise CannotWrite(
-            "the serialized model is larger than 2 GiB", place=place, remedy=CONVERT_FILE_REMEDY
-        ) from error
+        reason = "the serialized model is larger than 2 GiB"
+        raise CannotWrite(reason, place=place, remedy=CONVERT_FILE_REMEDY) from error
 
 
 def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
@@ -142,7 +131,6 @@ def write_model(model: ModelProto, path: str | os.PathLike[str]) -> None:
 
 
 Parameters = ParamSpec("Parameters")
-
 Result = TypeVar("Result")
 
 

@@ -136,12 +136,8 @@ class Container:
     @cached_property
     def _producing_records(self) -> dict[str, tuple[NodeRecord, int]]:
         """Producing node of each value, with the position of the value among its outputs."""
-        return {
-            name: (record, position)
-            for record in self.node_records
-            for position, name in enumerate(record[4])
-            if name
-        }
+        records = self.node_records
+        return {name: (each, i) for each in records for i, name in enumerate(each[4]) if name}
 
     @cached_property
     def declared_positions(self) -> Mapping[str, int]:
@@ -201,13 +197,7 @@ def nested_nodes(*roots: ContainerProto) -> Iterator[NodeProto]:
 
 
 class TrainingGraph(NamedTuple):
-    """Graph of a TrainingInfoProto.
-
-    Attributes:
-        position: position in `training_info`.
-        part: its field: `initialization` or `algorithm`.
-        graph: the GraphProto.
-    """
+    """Graph in the field `part` (`initialization` or `algorithm`) of a TrainingInfoProto."""
 
     position: int
     part: str

@@ -20,14 +20,8 @@ from google.protobuf.message_factory import GetMessageClass
 
 from opshift.opsets import OPSETS
 
-
-def _pool() -> DescriptorPool:
-    pool = DescriptorPool()
-    pool.AddSerializedFile((OPSETS / "onnx.binpb").read_bytes())
-    return pool
-
-
-_POOL: Final = _pool()
+_POOL: Final = DescriptorPool()
+_POOL.AddSerializedFile((OPSETS / "onnx.binpb").read_bytes())
 
 
 def _message(name: str) -> type[Message]:
@@ -35,53 +29,30 @@ def _message(name: str) -> type[Message]:
 
 
 AttributeProto = _message("AttributeProto")
-
 DeviceConfigurationProto = _message("DeviceConfigurationProto")
-
 FunctionProto = _message("FunctionProto")
-
 GraphProto = _message("GraphProto")
-
 IntIntListEntryProto = _message("IntIntListEntryProto")
-
 ModelProto = _message("ModelProto")
-
 NodeDeviceConfigurationProto = _message("NodeDeviceConfigurationProto")
-
 NodeProto = _message("NodeProto")
-
 OperatorProto = _message("OperatorProto")
-
 OperatorSetIdProto = _message("OperatorSetIdProto")
-
 OperatorSetProto = _message("OperatorSetProto")
-
 ShardedDimProto = _message("ShardedDimProto")
-
 ShardingSpecProto = _message("ShardingSpecProto")
-
 SimpleShardedDimProto = _message("SimpleShardedDimProto")
-
 SparseTensorProto = _message("SparseTensorProto")
-
 StringStringEntryProto = _message("StringStringEntryProto")
-
 TensorAnnotation = _message("TensorAnnotation")
-
 TensorProto = _message("TensorProto")
-
 TensorShapeProto = _message("TensorShapeProto")
-
 TrainingInfoProto = _message("TrainingInfoProto")
-
 TypeProto = _message("TypeProto")
-
 ValueInfoProto = _message("ValueInfoProto")
 
 OperatorStatus = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.OperatorStatus"))
-
 Version = EnumTypeWrapper(_POOL.FindEnumTypeByName("onnx.Version"))
-
 IR_VERSION: Final = Version.Value("IR_VERSION")
 
 

@@ -41,10 +41,7 @@ MAX_ONE_BYTE_LENGTH, MAX_TWO_BYTE_LENGTH = 0x7F, 0x3FFF
 def operator_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> OperatorKey:
     """Return the op_type, domain and attributes of a node in comparable form.
 
-    Args:
-        record: record of the node.
-        proto: its NodeProto.
-        names: names of its inputs, then of its outputs.
+    `names` holds the names of its inputs, then of its outputs.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
@@ -56,11 +53,6 @@ def operator_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]
 
 def node_key_of(record: NodeRecord, proto: NodeProto, names: tuple[str, ...]) -> NodeKey:
     """Return the key of a node: nodes with equal keys differ only in names.
-
-    Args:
-        record: record of the node.
-        proto: its NodeProto.
-        names: names of its inputs, then of its outputs.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.
@@ -78,12 +70,10 @@ def is_small_key(outline: NodeKey) -> bool:
 def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> OperatorKey:
     _, domain, op_type, _, _ = record
     result: OperatorKey = (op_type, domain, *serialized_attributes(proto))
-    if (
-        remainder
-        and len(remainder) <= MAX_KEY_BYTES
-        and not _has_text(proto)
-        and _is_complete(remainder, proto, result)
-    ):
+    # A doc string or metadata are probably unique and not worth caching.
+    has_text = bool(proto.doc_string or getattr(proto, "metadata_props", ()))
+    is_cacheable = remainder and len(remainder) <= MAX_KEY_BYTES and not has_text
+    if remainder and is_cacheable and _is_complete(remainder, proto, result):
         if len(_CACHE) >= MAX_KEYS:
             _CACHE.clear()
         _CACHE[remainder] = result
@@ -92,10 +82,6 @@ def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> 
 
 def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes | None:
     """Serialize a NodeProto without its own name and the names of its inputs and outputs.
-
-    Args:
-        proto: the NodeProto.
-        names: names of its inputs, then of its outputs.
 
     Returns:
         `None` if the end of the names cannot be computed cheaply: names are long or contain non-ASCII
@@ -133,11 +119,6 @@ def require_utf8_names(names: Iterable[str]) -> str:
         return "".join(names)
     except TypeError as error:
         raise InvalidModel("a name in the model is not UTF-8 text") from error
-
-
-def _has_text(proto: NodeProto) -> bool:
-    """Whether a node has a doc string or metadata, which are probably unique and not worth caching."""
-    return bool(proto.doc_string or getattr(proto, "metadata_props", ()))
 
 
 def _is_complete(remainder: bytes, proto: NodeProto, operator_key: OperatorKey) -> bool:

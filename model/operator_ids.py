@@ -42,8 +42,7 @@ def called_function(node: NamesOperator) -> LocalFunction:
 def overload_of(owner: object) -> str:
     """Return the overload of a function or call; empty where its class has none."""
     # Messages of older `onnx` releases, and emitted nodes, have no overload.
-    overload: str = getattr(owner, "overload", "")
-    return overload
+    return str(getattr(owner, "overload", ""))
 
 
 def function_label(function: FunctionProto) -> str:
@@ -80,18 +79,15 @@ class OperatorId(NamedTuple):
         qualified, _, version = text.rpartition(":")
         domain, _, op_type = qualified.rpartition(".")
         if not op_type or not version.isdecimal():
-            raise OpshiftError(
-                f"{text!r} is not an operator version", remedy="write it as ai.onnx.Softmax:13"
-            )
+            reason = f"{text!r} is not an operator version"
+            raise OpshiftError(reason, remedy="write it as ai.onnx.Softmax:13")
         return cls(canonical_domain(domain), op_type, int(version))
 
 
 def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) -> dict[str, int]:
     """Return opset imports as a mapping from canonical domain to version.
 
-    Args:
-        imports: OperatorSetIdProtos of a model or function.
-        ir_version: IR version of the model; below 3, a model without imports uses opset 1.
+    In a model with an IR version below 3, missing imports mean opset 1.
 
     Raises:
         InvalidModel: a domain is imported with two versions, or required imports are missing.
@@ -104,11 +100,7 @@ def opset_imports(imports: Iterable[OperatorSetIdProto], ir_version: int = 3) ->
                 f"domain {domain} is imported twice, as opset {found[domain]} and {each.version}",
                 remedy="keep the opset that the nodes are written for",
             )
-    if found:
-        return found
-    if ir_version >= 3:
-        raise InvalidModel(
-            "the model has no opset import",
-            remedy="add one for each domain in use, such as ai.onnx 17",
-        )
-    return {DEFAULT_DOMAIN: 1}
+    if not found and ir_version >= 3:
+        remedy = "add one for each domain in use, such as ai.onnx 17"
+        raise InvalidModel("the model has no opset import", remedy=remedy)
+    return found or {DEFAULT_DOMAIN: 1}

@@ -21,17 +21,14 @@ class DuplicateRule(OpshiftError):
 
 
 class RuleTable(Generic[AnyRule]):
-    """Rules by name.
-
-    Attributes:
-        registered: the rules of the modules that have been imported so far.
-    """
+    """Rules by name."""
 
     def __init__(self, package: str) -> None:
         self._package = package
         self._rules: dict[str, AnyRule] = {}
         self._functions: dict[str, Function] = {}
         self.registered: Mapping[str, AnyRule] = MappingProxyType(self._rules)
+        """The rules of the modules that have been imported so far."""
 
     def add(self, name: str, rule: AnyRule, function: Function) -> None:
         """Add the rule that a function implements.
@@ -52,13 +49,7 @@ class RuleTable(Generic[AnyRule]):
 
 
 class Description(NamedTuple):
-    """Description of a rule, read from its function.
-
-    Attributes:
-        title: first line of the docstring.
-        rationale: rest of the docstring, as one line.
-        target_types: classes that the annotation of the first parameter names.
-    """
+    """Description of a rule, read from its function."""
 
     title: str
     rationale: str
@@ -66,7 +57,7 @@ class Description(NamedTuple):
 
 
 def describe(function: Function) -> Description:
-    """Return the description of the rule that a function implements."""
+    """Return first line and rest of a function's docstring, and the classes of its first parameter."""
     title, _, rationale = inspect.cleandoc(function.__doc__ or "").partition("\n")
     hint = next(iter(get_type_hints(function).values()))
     target_types = get_args(hint) if isinstance(hint, UnionType) else (hint,)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from opshift.model.messages import AttributeProto, ModelProto, TensorProto
@@ -13,15 +12,13 @@ MODEL, TENSOR, ATTRIBUTE = "ModelProto", "TensorProto", "AttributeProto"
 
 RAW_DATA: int = TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 
-PAYLOAD_WIDTHS: Mapping[int, int] = MappingProxyType(
-    {
-        TensorProto.DESCRIPTOR.fields_by_name[name].number: width
-        for name, width in {
-            "raw_data": 1, "float_data": 4, "double_data": 8, "string_data": 1,
-            "int32_data": 0, "int64_data": 0, "uint64_data": 0,
-        }.items()
-    }
-)  # fmt: skip
+_WIDTHS = {
+    "raw_data": 1, "float_data": 4, "double_data": 8, "string_data": 1,
+    "int32_data": 0, "int64_data": 0, "uint64_data": 0,
+}  # fmt: skip
+PAYLOAD_WIDTHS: Mapping[int, int] = {
+    TensorProto.DESCRIPTOR.fields_by_name[name].number: width for name, width in _WIDTHS.items()
+}
 """Width in bytes of the elements in each payload field of TensorProto; 0 if it varies."""
 
 SCALAR_LIST_FIELDS = frozenset(
@@ -32,12 +29,7 @@ no tensor."""
 
 
 class Part(NamedTuple):
-    """Message field that is a tensor or may contain tensors.
-
-    Attributes:
-        message: name of the message type.
-        is_repeated: whether the field is repeated.
-    """
+    """Field with messages of the type `message`, which are tensors or may contain tensors."""
 
     message: str
     is_repeated: bool
@@ -47,22 +39,19 @@ class Part(NamedTuple):
 def tensor_fields() -> Mapping[str, Mapping[int, Part]]:
     """Return the fields that may contain tensors, by message name and field number."""
     messages = _reachable(ModelProto.DESCRIPTOR)
-    with_tensors = {TENSOR}
+    with_tensors: set[str] = set()
+    found = {TENSOR}
     # messages refer to each other (a graph has nodes, an attribute has graphs): repeat until no name is new
-    while True:
+    while found - with_tensors:
+        with_tensors |= found
         found = {
             name for name, parts in messages.items() if any(p.message in with_tensors for p in parts.values())
         }
-        if found <= with_tensors:
-            break
-        with_tensors |= found
-    return MappingProxyType(
-        {
-            name: {number: part for number, part in parts.items() if part.message in with_tensors}
-            for name, parts in messages.items()
-            if name in with_tensors
-        }
-    )
+    return {
+        name: {number: part for number, part in parts.items() if part.message in with_tensors}
+        for name, parts in messages.items()
+        if name in with_tensors
+    }
 
 
 @cache
@@ -81,13 +70,10 @@ def _reachable(descriptor: Any) -> dict[str, dict[int, Part]]:
     waiting = [descriptor]
     while waiting:
         current = waiting.pop()
-        if current.name in found:
-            continue
         inner = [field for field in current.fields if field.message_type]
-        found[current.name] = {
-            each.number: Part(each.message_type.name, _is_repeated(each)) for each in inner
-        }
-        waiting += [each.message_type for each in inner]
+        parts = {each.number: Part(each.message_type.name, _is_repeated(each)) for each in inner}
+        found[current.name] = parts
+        waiting += [each.message_type for each in inner if each.message_type.name not in found]
     return found
 
 

@@ -6,7 +6,8 @@ import math
 import struct
 from collections.abc import Iterable, Sequence
 from functools import cache
-from itertools import chain
+from itertools import chain, zip_longest
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from opshift.model.element_types import BY_NAME, BY_NUMBER
@@ -57,9 +58,8 @@ def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, 
     if name == "string":
         return tuple(proto.string_data)
     if name == "bfloat16":
-        raw_bits = struct.unpack(
-            f"<{len(proto.raw_data) // 2}H", proto.raw_data[: len(proto.raw_data) // 2 * 2]
-        )
+        count = len(proto.raw_data) // 2
+        raw_bits = struct.unpack(f"<{count}H", proto.raw_data[: 2 * count])
         return tuple(map(_bfloat16_value, raw_bits or proto.int32_data))
     if not code:
         return None
@@ -105,9 +105,8 @@ def pack_tensor(tensor: Tensor) -> bytes | tuple[bytes, ...]:
         if kind and kind.name == "bfloat16":
             return b"".join(struct.pack("<H", _bfloat16_bits(value)) for value in tensor.values)
     except (struct.error, TypeError, OverflowError) as error:
-        raise CannotConvert(
-            f"a value of a constant does not fit the element type {tensor.element_type}"
-        ) from error
+        reason = f"a value of a constant does not fit the element type {tensor.element_type}"
+        raise CannotConvert(reason) from error
     raise CannotConvert(f"cannot write a constant with the element type {tensor.element_type}")
 
 
@@ -160,12 +159,10 @@ def pack_integers(values: Sequence[int], element_type: str) -> bytes:
     if not all(low <= value < low + modulus for value in values):
         raise OverflowError(f"a value is out of the range of {element_type}")
     shifts = range(0, 8, bits)
-    groups = [values[offset :: len(shifts)] for offset in range(len(shifts))]
-    payload = bytearray(len(groups[0]))
-    for group, shift in zip(groups, shifts, strict=True):
-        for index, value in enumerate(group):
-            payload[index] |= value % modulus << shift
-    return bytes(payload)
+    rows = zip_longest(*(values[offset :: len(shifts)] for offset in range(len(shifts))), fillvalue=0)
+    return bytes(
+        sum(value % modulus << shift for value, shift in zip(row, shifts, strict=True)) for row in rows
+    )
 
 
 # A table of 256 entries per element type: unpacking a byte becomes one lookup.
@@ -189,9 +186,8 @@ def require_tensor(message: TensorProto | Tensor) -> Tensor:
     """
     found = message if isinstance(message, Tensor) else read_tensor(message)
     if found is None:
-        raise CannotConvert(
-            "cannot read a tensor attribute: external or invalid data, or an unsupported element type"
-        )
+        problem = "external or invalid data, or an unsupported element type"
+        raise CannotConvert(f"cannot read a tensor attribute: {problem}")
     return found
 
 
@@ -219,11 +215,6 @@ def read_sparse_tensor(proto: SparseTensorProto) -> Tensor | None:
 def _flat_positions(indices: Tensor, dims: tuple[int, ...]) -> list[int]:
     """Convert coordinates, one row per value, to positions in row-major order."""
     rank = len(dims)
-    rows = [indices.values[start : start + rank] for start in range(0, len(indices.values), rank or 1)]
-    flat = []
-    for row in rows:
-        position = 0
-        for coordinate, size in zip(row, dims, strict=True):
-            position = position * size + coordinate
-        flat.append(position)
-    return flat
+    strides = [math.prod(dims[axis + 1 :]) for axis in range(rank)]
+    rows = (indices.values[start : start + rank] for start in range(0, len(indices.values), rank or 1))
+    return [sum(map(mul, row, strides)) for row in rows]

@@ -23,8 +23,7 @@ def element_type_of(proto: TypeProto) -> str | None:
     """
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
-        return element.name if element else None
+        return _element_name(getattr(proto, kind).elem_type)
     return type_to_string(proto)
 
 
@@ -35,28 +34,24 @@ def type_to_string(proto: TypeProto) -> str | None:
         `None` if the type is incomplete.
     """
     kind = proto.WhichOneof("value")
-    if kind == "tensor_type" or kind == "sparse_tensor_type":
-        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
-        return f"{kind.removesuffix('_type')}({element.name})" if element else None
-    if kind == "sequence_type":
-        return _container_text("seq", proto.sequence_type.elem_type)
-    if kind == "optional_type":
-        return _container_text("optional", proto.optional_type.elem_type)
-    if kind == "map_type":
-        key = BY_NUMBER.get(proto.map_type.key_type)
-        value = type_to_string(proto.map_type.value_type)
-        inner = (
-            value.removeprefix("tensor(").removesuffix(")")
-            if value and value.startswith("tensor(")
-            else value
-        )
-        return f"map({key.name}, {inner})" if key and inner else None
-    return None
+    inner = None
+    if kind in ("tensor_type", "sparse_tensor_type"):
+        inner = _element_name(getattr(proto, kind).elem_type)
+    elif kind in ("sequence_type", "optional_type"):
+        inner = type_to_string(getattr(proto, kind).elem_type)
+    elif kind == "map_type":
+        key, value = _element_name(proto.map_type.key_type), type_to_string(proto.map_type.value_type)
+        if value and value.startswith("tensor("):
+            value = value.removeprefix("tensor(").removesuffix(")")
+        inner = f"{key}, {value}" if key and value else None
+    if kind is None or inner is None:
+        return None
+    return f"seq({inner})" if kind == "sequence_type" else f"{kind.removesuffix('_type')}({inner})"
 
 
-def _container_text(constructor: str, inner: TypeProto) -> str | None:
-    text = type_to_string(inner)
-    return f"{constructor}({text})" if text else None
+def _element_name(number: int) -> str | None:
+    element = BY_NUMBER.get(number)
+    return element.name if element else None
 
 
 def shape_of(proto: TypeProto) -> Shape | None:

@@ -34,15 +34,7 @@ IS_LENGTH, IS_VARINT = (
 
 
 class Field(NamedTuple):
-    """Field of a message.
-
-    Attributes:
-        number: number of the field.
-        kind: wire type.
-        start: position of its tag.
-        value: position of its value.
-        end: position after its value.
-    """
+    """Number and wire type of a field, the positions of its tag and its value, and the position after it."""
 
     number: int
     kind: int
@@ -86,18 +78,9 @@ def fields(
 def _in_window(
     window: bytes, position: int, end: int, least: int, marks: Sequence[int], groups: list[int]
 ) -> Generator[Field, None, int]:
-    """Yield the fields with heads in a window.
+    """Yield the fields with heads in a window at a position, and return the offset after the last of them.
 
-    Args:
-        window: bytes from `position` onwards.
-        position: position of the window.
-        end: position after the message.
-        least: as for `fields`.
-        marks: as for `fields`.
-        groups: numbers of the open groups. Fields in a group are not fields of the message.
-
-    Returns:
-        The offset after the last of these fields.
+    `groups` holds the numbers of the open groups. Fields in a group are not fields of the message.
     """
     at, safe = 0, len(window) - MAX_HEAD_SIZE
     while at < safe:
