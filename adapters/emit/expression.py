@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Self
 
 from opshift.adapters import Rewriter
@@ -83,3 +83,14 @@ class Expression(Arithmetic):
 
     def _value(self, name: str) -> Self:
         return type(self)(name, self._element_type, self._out, self._rank)
+
+
+def fold(op_type: str, values: Iterable[str], out: Rewriter) -> str:
+    """Combine values from left to right with a binary operator; return `""` if there are no values.
+
+    A generator is consumed lazily, so each value can be emitted right before it is combined.
+    """
+    total = ""
+    for value in values:
+        total = out.emit(op_type, [total, value]) if total else value
+    return total

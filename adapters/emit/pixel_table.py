@@ -8,7 +8,7 @@ from itertools import product
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Rewriter, Tensor
-from opshift.adapters.emit.arithmetic import add, clip, fold, multiply
+from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import computed_dimension, index_range, reshape
 
 OPSET = 9
@@ -98,7 +98,7 @@ def _first_rows(data: str, batch: int | None, rows: int, out: Rewriter) -> str:
         return out.tensor(Tensor("int64", (batch, 1), tuple(1 + image * rows for image in range(batch))))
     images = index_range(computed_dimension(data, 0, out.for_opset(None)), out)
     column = reshape(images, (-1, 1), out)
-    return add(multiply(column, out.int64(rows), out), out.int64(1), out)
+    return out.emit("Add", [out.emit("Mul", [column, out.int64(rows)]), out.int64(1)])
 
 
 def weighted_sum(table: PixelTable, axes: Sequence[Sequence[PixelTap]], out: Rewriter) -> str:
@@ -110,7 +110,7 @@ def weighted_sum(table: PixelTable, axes: Sequence[Sequence[PixelTap]], out: Rew
 def _weighted_row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
     pixels = out.emit("Gather", [table.name, _row(table, taps, out)], axis=0)
     weight = fold("Mul", (tap.weight for tap in taps if tap.weight), out)
-    return multiply(pixels, out.emit("Unsqueeze", [weight], axes=[2]), out) if weight else pixels
+    return out.emit("Mul", [pixels, out.emit("Unsqueeze", [weight], axes=[2])]) if weight else pixels
 
 
 def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
@@ -121,10 +121,15 @@ def _row(table: PixelTable, taps: Sequence[PixelTap], out: Rewriter) -> str:
         stride //= size
         offset = tap.pixel
         if stride != 1:
-            offset = multiply(offset, out.int64(stride), out)
-        row = add(row, offset, out)
+            offset = out.emit("Mul", [offset, out.int64(stride)])
+        row = out.emit("Add", [row, offset])
     is_inside = fold("And", (tap.is_inside for tap in taps if tap.is_inside), out)
     return out.emit("Where", [is_inside, row, out.int64(0)]) if is_inside else row
+
+
+def clip(value: str, low: float, high: float, out: Rewriter) -> str:
+    """Emit a Clip of floating-point numbers to constant bounds, which are attributes in opset 6."""
+    return out.emit("Clip", [value], opset=6, min=low, max=high)
 
 
 def edge_tap(pixel: str, weight: str, size: int, out: Rewriter) -> PixelTap:

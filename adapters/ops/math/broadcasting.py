@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter, require_supported_types
-from opshift.adapters.emit.arithmetic import fold
+from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import broadcast_shape, reshape
 
 OPERATORS_SINCE_6 = ("Add", "Sub", "Mul", "Div")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import permutations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
-from opshift.adapters.emit.arithmetic import fold
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import fold
 
 MAX_MATRIX_SIZE = 4
 """Largest matrix that is expanded: the number of products is the factorial of the size."""

@@ -8,7 +8,7 @@ from math import prod
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.arithmetic import fold
+from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.shapes import index_range, reshape
 from opshift.adapters.emit.subgraphs import LoopBuilder
 

@@ -11,7 +11,7 @@ from math import prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.arithmetic import fold
+from opshift.adapters.emit.expression import fold
 from opshift.adapters.ops.nn.pooling_windows import (
     Placed,
     PoolWindow,

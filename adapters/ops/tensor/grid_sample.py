@@ -5,17 +5,17 @@ Before version 20 it supports 2-D images only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.arithmetic import clip
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.pixel_table import (
     COMPUTE_TYPES,
     OPSET,
     PixelTap,
+    clip,
     edge_tap,
     emit_pixel_table,
     require_image_shape,
@@ -29,11 +29,6 @@ NEW_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 CUBIC_COEFFICIENT = -0.75
 """Coefficient of the cubic convolution kernel (Keys), as in ONNX's definition."""
-
-_LINEAR: dict[int, Callable[[Expression], Expression]] = {
-    0: lambda fraction: 1.0 - fraction,
-    1: lambda fraction: fraction,
-}
 
 
 class Interpolation(NamedTuple):
@@ -118,11 +113,10 @@ def _taps(
     coordinate = _bound(coordinate, size, interpolation, out)
     lower = coordinate.apply("Floor")
     fraction = coordinate - lower
-    weights = _LINEAR if interpolation.mode == "linear" else _CUBIC
     taps = []
-    for offset, weight in weights.items():
+    for offset in (0, 1) if interpolation.mode == "linear" else (-1, 0, 1, 2):
         pixel = lower + offset if offset else lower
-        factor = _cast(weight(fraction).name, "float", element_type, out)
+        factor = _cast(_weight(fraction, offset, interpolation.mode).name, "float", element_type, out)
         taps.append(_tap(pixel, factor, size, interpolation, out))
     return taps
 
@@ -168,20 +162,15 @@ def _coordinate(
     return shifted / 2.0 * (size - 1) if interpolation.align_corners else (shifted * size - 1.0) / 2.0
 
 
-def _cubic_weight(offset: int) -> Callable[[Expression], Expression]:
-    """Return the weight function of the pixel at an offset from the lower pixel."""
+def _weight(fraction: Expression, offset: int, mode: str) -> Expression:
+    """Return the weight of the pixel at an offset from the lower pixel."""
+    if mode == "linear":
+        return fraction if offset else 1.0 - fraction
     a = CUBIC_COEFFICIENT
     is_inner = offset in (0, 1)
     first, *middle, last = (a + 2, -(a + 3), 0.0, 1.0) if is_inner else (a, -5 * a, 8 * a, -4 * a)
-
-    def weight(fraction: Expression) -> Expression:
-        distance = abs(fraction - offset if offset else fraction)
-        total = distance * first
-        for coefficient in middle:
-            total = (total + coefficient) * distance
-        return total + last
-
-    return weight
-
-
-_CUBIC = {offset: _cubic_weight(offset) for offset in (-1, 0, 1, 2)}
+    distance = abs(fraction - offset if offset else fraction)
+    total = distance * first
+    for coefficient in middle:
+        total = (total + coefficient) * distance
+    return total + last

@@ -7,8 +7,7 @@ from itertools import count
 import pytest
 
 from opshift.adapters.core.rewriter import Rewriter
-from opshift.adapters.emit.arithmetic import fold
-from opshift.adapters.emit.expression import Expression
+from opshift.adapters.emit.expression import Expression, fold
 from opshift.adapters.emit.shapes import broadcast_shape
 from opshift.adapters.emit.subgraphs import SubgraphBuilder
 from opshift.model.node import Tensor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor
 from opshift.adapters.core.rewriter import rename_output
-from opshift.adapters.emit.arithmetic import fold, multiply
+from opshift.adapters.emit.expression import fold
 from opshift.adapters.emit.pixel_table import COMPUTE_TYPES
 from opshift.adapters.ops.tensor.resize.request import (
     ResizeRequest,
@@ -63,7 +63,7 @@ def _weighted_sum(
         pixels = out.emit("Gather", [data, tap.pixel.as_int64(out)], axis=axis)
         if tap.weight.numbers == (1.0,):
             return pixels
-        return multiply(pixels, tap.weight.as_column(trailing, element_type, out), out)
+        return out.emit("Mul", [pixels, tap.weight.as_column(trailing, element_type, out)])
 
     # A tap with zero weight everywhere adds nothing; computed and empty weights have no known maximum.
     relevant = [tap for tap in taps if not tap.weight.numbers or any(tap.weight.numbers)]
