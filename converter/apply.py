@@ -23,11 +23,7 @@ FIRST_IR_WITH_OPSET_IMPORTS = 3
 
 
 def apply_plan(plan: Plan, model: ModelProto) -> None:
-    """Apply a plan to the planned model or to a copy of it, in place.
-
-    Raises:
-        ConversionRefused: the plan contains refusals; the model is unchanged.
-    """
+    """Apply a plan to a model in place, or raise ConversionRefused if the plan contains refusals."""
     plan.require_possible()
     if plan.ir.after != plan.ir.before:
         model.ir_version = plan.ir.after

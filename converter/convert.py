@@ -169,8 +169,10 @@ def convert_with(model: ModelLike, options: Options) -> tuple[ModelProto, Plan]:
     if not owned and (options.check or not options.inplace):
         result = deepcopy(source)
     apply_plan(plan, result)
-    # After the opsets: the IR rewrites expect converted nodes.
-    plan.ir.apply(result, options.registry)
+    if plan.ir.rewritten_features:
+        from opshift.converter.ir_version.lower import rewrite_features  # most conversions do not need it
+
+        rewrite_features(plan.ir, result, options.registry)
     if plan.record is not None:
         from opshift.converter.reversible.write_record import update_record
 

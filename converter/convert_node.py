@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -11,7 +11,7 @@ from opshift.converter.options import AllowLike, Options
 from opshift.converter.target import TargetLike, read_target
 from opshift.model.element_types import BY_NAME
 from opshift.model.errors import UsageError
-from opshift.model.graphs import graphs_of
+from opshift.model.graphs import captured_names, graphs_of
 from opshift.model.messages import IR_VERSION, GraphProto, ModelProto, TypeProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_imports
 from opshift.registry.registry import Registry, default_registry
@@ -116,9 +116,8 @@ def _of_domain(opset: TargetLike, domain: str) -> TargetLike:
 def _add_values(graph: GraphProto, known: Mapping[str, Known], taken: Iterable[str]) -> None:
     """Add graph inputs or initializers for the values that the node reads, and its outputs as outputs."""
     node = graph.node[0]
-    read = dict.fromkeys(
-        (*filter(None, node.input), *(name for each in graphs_of(node) for name in _captured_names(each)))
-    )
+    captured = (name for graph in graphs_of(node) for name in captured_names(graph))
+    read = dict.fromkeys((*filter(None, node.input), *captured))
     for name in known:
         if name not in read:
             raise UsageError(f"the node has no input {name!r}", remedy=f"its inputs are {', '.join(read)}")
@@ -164,16 +163,3 @@ def _set_tensor_type(
             added.dim_value = dim
         elif dim is not None:
             added.dim_param = dim
-
-
-def _captured_names(graph: GraphProto) -> Iterator[str]:
-    """Yield the names that a graph reads from its enclosing graphs."""
-    produced = {"", *(value.name for value in graph.input), *(tensor.name for tensor in graph.initializer)}
-    produced |= {tensor.values.name for tensor in graph.sparse_initializer}
-    for node in graph.node:
-        yield from (name for name in node.input if name not in produced)
-        yield from (
-            name for each in graphs_of(node) for name in _captured_names(each) if name not in produced
-        )
-        produced.update(node.output)
-    yield from (value.name for value in graph.output if value.name not in produced)

@@ -51,11 +51,7 @@ class Options:
         check: bool = False,
         reversible: bool = False,
     ) -> Options:
-        """Return the options for the arguments of `convert_version`.
-
-        Raises:
-            UsageError, UnknownOpset, UnknownDomain: an argument is invalid.
-        """
+        """Return the options for the arguments of `convert_version`, or raise its errors about them."""
         registry = registry or default_registry()
         wanted = read_target(target, registry, ir_version)
         return cls(wanted, registry, read_allow(allow), inplace, check, reversible)

@@ -33,11 +33,9 @@ class ChangedNode:
 
 @dataclass(frozen=True)
 class SpecialisedFunction:
-    """Function that could not be converted once for all calls.
+    """Function that could not be converted once for all calls, with the names of its copies.
 
-    Attributes:
-        function: label of the function.
-        copies: names of the copies that some of the calls use instead, in the same domain.
+    Some of the calls use the copies, which are in the same domain.
     """
 
     function: str

@@ -180,6 +180,17 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
         yield from graphs_in(attribute)
 
 
+def captured_names(graph: GraphProto) -> Iterator[str]:
+    """Yield the names that a graph and its subgraphs read from the enclosing graphs."""
+    defined = Container(graph).predefined_names()
+    for node in graph.node:
+        yield from (name for name in node.input if name not in defined)
+        nested = (name for each in graphs_of(node) for name in captured_names(each))
+        yield from (name for name in nested if name not in defined)
+        defined.update(node.output)
+    yield from (value.name for value in graph.output if value.name not in defined)
+
+
 def nested_containers(roots: Iterable[ContainerT]) -> Iterator[ContainerT | GraphProto]:
     """Yield graphs or functions and all their subgraphs, each before its own subgraphs."""
     pending: list[ContainerT | GraphProto] = [*roots]

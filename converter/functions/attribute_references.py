@@ -18,11 +18,8 @@ from opshift.registry.models import OperatorVersion
 def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite:
     """Return the rewrite of a node with references to attributes of the call restored.
 
-    The rewrite may be that of the node with the attributes that the calls provide.
-
-    Raises:
-        CannotConvert: only some calls provide an input or attribute of the node, or a new node would call a
-            function of the model by mistake.
+    CannotConvert is raised if only some calls provide an input or attribute of the node, or if a new node
+    would call a function of the model by mistake.
     """
     if isinstance(result, ComputedRewrite) and isinstance(result.original, ResolvedNode):
         result = _restore(result, result.original)

@@ -46,10 +46,7 @@ def build_function_versions(
     """Return the function versions to convert: every function in the order of the model, then the copies.
 
     `outer` are the calls from graphs, each with the position of the function. The second argument of `survey`
-    is a text for messages that names a caller of the copy.
-
-    Raises:
-        InvalidModel: a function calls itself, directly or through other functions.
+    is a text for messages that names a caller of the copy. Recursive functions raise InvalidModel.
     """
     base = [survey(index, "") for index in range(len(functions.protos))]
     copies: list[FunctionVersion] = []

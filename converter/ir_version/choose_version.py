@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from opshift.converter.ir_version.change import IrChange
 from opshift.converter.options import Allowances, Options
+from opshift.converter.plan.changes import IrChange
 from opshift.converter.target import KEEP, Target
 from opshift.model.messages import ModelProto
 from opshift.registry.releases import Releases

@@ -1,20 +1,81 @@
-"""Plan of the rewrites that an older IR version requires, and of the uses that prevent it."""
+"""Rewrites that an older IR version requires: their table, plan and application."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.finders import find_uses
+from opshift.checker.ir_features.finders import ModelRewrite, find_uses
 from opshift.checker.ir_features.use import Use, since
 from opshift.converter.errors import Refusal
-from opshift.converter.ir_version.change import IrChange
-from opshift.converter.ir_version.functions import with_inlining_obstacles
-from opshift.converter.ir_version.lowerings import FUNCTION_FEATURES, LOWERINGS, Lowering
+from opshift.converter.ir_version.functions import (
+    inline_all_functions,
+    move_function_value_info,
+    rename_overloads,
+    with_inlining_obstacles,
+    write_default_attributes,
+)
+from opshift.converter.ir_version.metadata import (
+    drop_device_configurations,
+    drop_metadata,
+    drop_quantization_annotations,
+    drop_training_info,
+    move_metadata_to_model,
+    move_quantization_annotations_to_model,
+)
+from opshift.converter.ir_version.tensors import (
+    add_initializers_as_inputs,
+    densify_attributes,
+    densify_initializers,
+)
 from opshift.converter.options import Allowances, Options
+from opshift.converter.plan.changes import IrChange
 from opshift.model.messages import ModelProto
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
+from opshift.registry.steps import Allow
+
+
+class Lowering(NamedTuple):
+    """Rewrite of a model without a feature of `ir_versions.yaml`.
+
+    A feature without `replacement` and `apply` can only be dropped, by `drop` if `allow` contains the
+    allowance. After a rewrite that moves nodes, the contents have to be collected again.
+    """
+
+    feature: str
+    replacement: str
+    apply: ModelRewrite | None
+    allowance: Allow | None = None
+    drop: ModelRewrite | None = None
+    moves_nodes: bool = False
+
+
+LOWERINGS: tuple[Lowering, ...] = (
+    Lowering("device_configurations", "", None, "drop-devices", drop_device_configurations),
+    Lowering("metadata", "metadata of the model", move_metadata_to_model, "drop-metadata", drop_metadata),
+    Lowering("functions", "inlined nodes", inline_all_functions, moves_nodes=True),
+    Lowering("overloads", "functions with unique names", rename_overloads),
+    Lowering("function_values", "value_info of the main graph", move_function_value_info),
+    Lowering("attribute_defaults", "attributes of the calls", write_default_attributes),
+    Lowering("training", "", None, "drop-training", drop_training_info),
+    Lowering("sparse_initializers", "dense initializers", densify_initializers),
+    Lowering("sparse_attributes", "dense tensors", densify_attributes),
+    Lowering(
+        "quantization_annotations",
+        "metadata of the model",
+        move_quantization_annotations_to_model,
+        "drop-metadata",
+        drop_quantization_annotations,
+    ),
+    Lowering("standalone_initializers", "graph inputs", add_initializers_as_inputs),
+)
+"""Rewrites in the order of their application: newest first, except that inlining precedes the rewrites of
+function features, which it makes unnecessary."""
+
+FUNCTION_FEATURES = frozenset({"overloads", "function_values", "attribute_defaults"})
+"""Features that a model without functions cannot have."""
 
 UNKNOWN_VERSION_REMEDY = "correct the IR version first, for example with opshift doctor --fix"
 
@@ -58,6 +119,18 @@ def plan_lowering(
     dropped = _dropped(lowerings, allowances)
     refusals = tuple(_refusal(use, after) for use in blocked) if is_strict else ()
     return IrChange(before, after, lowerings, dropped, refusals)
+
+
+def rewrite_features(change: IrChange, model: ModelProto, registry: Registry) -> None:
+    """Rewrite the features that the IR version lacks, in place, after the conversion of the opsets."""
+    contents, features = Contents(model, registry, change.before), change.rewritten_features
+    for lowering in (each for each in LOWERINGS if each.feature in features):
+        rewrite = lowering.drop if lowering.feature in change.dropped else lowering.apply
+        assert rewrite is not None
+        rewrite(contents)
+        if lowering.moves_nodes:
+            # The contents refer to nodes that no longer exist.
+            contents = Contents(model, registry, change.before)
 
 
 def _lowest_possible(least: int, blocked: Sequence[Use]) -> int:

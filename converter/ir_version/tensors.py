@@ -84,7 +84,7 @@ def _add_constants(graph: GraphProto, initializers: list[TensorProto]) -> None:
         attribute.t.ClearField("name")
     names = {initializer.name for initializer in initializers}
     remove_messages(graph.initializer, [tensor.name in names for tensor in graph.initializer])
-    # The new nodes go to the front, before the nodes that read them.
+    # The new nodes have to precede the nodes that read them.
     sort_by_keys(graph.node, [*range(count), *(-1 for _ in initializers)])
 
 

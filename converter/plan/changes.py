@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from opshift.checker.ir_features.use import STANDALONE, since
 from opshift.converter.errors import ConversionRefused, Refusal
-from opshift.converter.ir_version.change import IrChange
 from opshift.converter.rewrite.result import ComputedRewrite
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.model.graphs import NodeRecord, node_label
@@ -20,6 +20,7 @@ from opshift.model.node import Tensor
 from opshift.model.operator_ids import OperatorId
 
 if TYPE_CHECKING:
+    from opshift.converter.ir_version.lower import Lowering
     from opshift.converter.reversible.intact_groups import Group
     from opshift.converter.reversible.record import ConversionRecord, RecordEntry
 
@@ -72,11 +73,6 @@ class Restoration(NamedTuple):
     def is_whole(self) -> bool:
         """Whether the original is restored unchanged."""
         return len(self.result.nodes) == 1 and self.result.nodes[0].node is self.result.original
-
-    @property
-    def changes_nothing(self) -> bool:
-        """Whether the original already is in the graph and stays unchanged."""
-        return self.is_whole and self.group.is_original
 
 
 @dataclass
@@ -150,6 +146,42 @@ class FunctionCopy:
     function: str
     name: str
     container: ContainerPlan
+
+
+@dataclass(frozen=True)
+class IrChange:
+    """A model's IR version before and after a conversion, and the rewrites that the change requires.
+
+    The lowerings have the order of their application. The caller allows to drop the features in `dropped`.
+    """
+
+    before: int
+    after: int
+    lowerings: tuple[Lowering, ...] = ()
+    dropped: frozenset[str] = frozenset()
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def turns_initializers_into_inputs(self) -> bool:
+        """Whether initializers of the main graph become inputs, including those that the conversion adds."""
+        return self.after < self.before and self.before >= since(STANDALONE) > self.after
+
+    @property
+    def rewritten_features(self) -> set[str]:
+        """Features of the model that the rewrites remove."""
+        added = {STANDALONE} if self.turns_initializers_into_inputs else set()
+        return added | {each.feature for each in self.lowerings}
+
+    def steps(self) -> tuple[str, ...]:
+        """Return a description of each rewrite, in one sentence."""
+        return tuple(map(self._describe, self.lowerings))
+
+    def _describe(self, lowering: Lowering) -> str:
+        from opshift.registry.ir_versions import ir_versions
+
+        meaning = ir_versions().meaning(lowering.feature)
+        replacement = "" if lowering.feature in self.dropped else lowering.replacement
+        return f"{meaning} become {replacement}" if replacement else f"{meaning} are dropped"
 
 
 @dataclass(frozen=True)

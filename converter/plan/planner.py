@@ -56,11 +56,7 @@ class Planner:
         self._refused_scopes: list[Scope] = []
 
     def plan(self) -> Plan:
-        """Survey every node once, rewrite the affected nodes, and return the plan.
-
-        Raises:
-            InvalidModel: the structure of the model is invalid.
-        """
+        """Return the plan, or raise InvalidModel if the structure of the model is invalid."""
         model = self._model
         if not model.HasField("graph"):
             raise InvalidModel(

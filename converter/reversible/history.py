@@ -8,18 +8,23 @@ from functools import cached_property
 from itertools import chain
 
 from opshift.checker.ir_features.use import FIRST_IR_WITH_STANDALONE_INITIALIZERS, since
-from opshift.converter.ir_version.change import IrChange
 from opshift.converter.ir_version.lower import required_ir_version
 from opshift.converter.options import Options
-from opshift.converter.plan.changes import ContainerPlan, NodeChange, Restorations
-from opshift.converter.reversible.graph_paths import graph_at, top_level_graphs, value_index_of
+from opshift.converter.plan.changes import ContainerPlan, IrChange, NodeChange, Restorations
 from opshift.converter.reversible.intact_groups import intact_groups, read_original
 from opshift.converter.reversible.new_entries import added_entries, retained_entries
 from opshift.converter.reversible.plan_restorations import drop_unused_constants, plan_restorations
-from opshift.converter.reversible.record import ConversionRecord, Opset, RecordPart, read_record
+from opshift.converter.reversible.record import (
+    ConversionRecord,
+    GraphPath,
+    Opset,
+    RecordPart,
+    read_record,
+    top_level_graphs,
+)
 from opshift.converter.reversible.value_index import (
     ValueIndex,
-    first_output,
+    first_name,
     names_defined,
     names_read,
     names_read_by_emissions,
@@ -28,18 +33,14 @@ from opshift.converter.reversible.value_index import (
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.survey.survey import ContainerSurvey
-from opshift.converter.target import Target
 from opshift.model.graphs import ContainerProto, read_node_record, training_graphs
 from opshift.model.messages import ModelProto, NodeProto
 
 
 class History:
-    """Record of the earlier conversions of one model.
+    """Record of the earlier conversions of one model; InvalidModel is raised if it is damaged.
 
     `is_continued` states whether this conversion is recorded too.
-
-    Raises:
-        InvalidModel: the record in the model is damaged.
     """
 
     def __init__(self, model: ModelProto, is_continued: bool) -> None:
@@ -65,20 +66,15 @@ class History:
         if part is None:
             return
         scope, reversal = surveyed.scope, plan.reversal
-        value_index = value_index_of(scope.container, self._value_indexes)
+        value_index = self._value_index(scope.container)
         reversal.constants = [each for each in part.constants if value_index.has_constant(each)]
         groups = intact_groups(part, surveyed, value_index, self._used_outside(scope.container))
         plan_restorations(groups, reversal, value_index, workspace, router)
-        plan.changes += (
-            NodeChange(
-                read_node_record(position, each.group.original),
-                surveyed.path,
-                each.group.original.name,
-                each.result,
-            )
-            for position, each in reversal.restored.items()
-            if not each.changes_nothing
-        )
+        for position, each in reversal.restored.items():
+            original = each.group.original
+            if not (each.is_whole and each.group.is_original):
+                record = read_node_record(position, original)
+                plan.changes.append(NodeChange(record, surveyed.path, original.name, each.result))
 
     def add_entries(self, plan: ContainerPlan, surveyed: ContainerSurvey, router: Router) -> None:
         """Add the record entries of a graph or function to its plan, and drop newly unused constants."""
@@ -93,7 +89,7 @@ class History:
         if reversal.restored:
             container = surveyed.scope.container
             read.update(self._used_outside(container), self._names_needed_later(reversal, surveyed))
-            drop_unused_constants(reversal, value_index_of(container, self._value_indexes), read)
+            drop_unused_constants(reversal, self._value_index(container), read)
         # restorations precede conversions in the list, whatever their positions
         plan.changes.sort(key=lambda each: each.position)
         reversal.constants += plan.constants
@@ -113,8 +109,9 @@ class History:
         target = options.target
         if target.requested_ir_version is not None:
             return change
-        if self._record and self._restores_opsets(imports, target):
-            return self._restore_ir_version(change, options)
+        finals = {**imports, **target.opsets}
+        if self._record and all(finals.get(each.domain) == each.version for each in self._record.opsets):
+            return self._restored_ir_version(change, self._record, options)
         if self.is_continued and target.ir_version is None and not change.dropped:
             least = min(change.before, FIRST_IR_WITH_STANDALONE_INITIALIZERS)
             after = max([least, change.after, *(since(each.feature) for each in change.lowerings)])
@@ -127,15 +124,9 @@ class History:
         known = self._record or ConversionRecord(format=1, ir_version=(ir.before, ir.after), opsets=opsets)
         return known.model_copy(update={"ir_version": (known.ir_version[0], ir.after)})
 
-    def _restores_opsets(self, imports: Mapping[str, int], target: Target) -> bool:
-        assert self._record is not None
-        finals = {**imports, **target.opsets}
-        return all(finals.get(each.domain) == each.version for each in self._record.opsets)
-
-    def _restore_ir_version(self, change: IrChange, options: Options) -> IrChange:
+    def _restored_ir_version(self, change: IrChange, record: ConversionRecord, options: Options) -> IrChange:
         newest = options.target.ir_version
-        assert self._record is not None
-        before, after = self._record.ir_version
+        before, after = record.ir_version
         if change.before != after:  # the IR version was edited since: do not lower it
             before = max(before, change.before)
         if before < change.before:  # features that were added since may need a newer IR version
@@ -157,12 +148,11 @@ class History:
         """Yield the names that originals read which may be restored later, here or in subgraphs."""
         for group in reversal.kept_groups:
             yield from names_read(group.original)
-        waiting = [each[3] for each in surveyed.subgraphs if each[0] not in reversal.restored_positions]
-        while waiting:
-            current = waiting.pop()
-            for each in self._originals.get(id(current.scope.container), ()):
-                yield from names_read(each)
-            waiting += [subgraph[3] for subgraph in current.subgraphs]
+        positions = reversal.restored_positions
+        waiting = [inner for position, _, _, inner in surveyed.subgraphs if position not in positions]
+        for current in chain.from_iterable(each.walk() for each in waiting):
+            for original in self._originals.get(id(current.scope.container), ()):
+                yield from names_read(original)
 
     @cached_property
     def _parts(self) -> dict[int, RecordPart]:
@@ -170,19 +160,35 @@ class History:
         parts: dict[int, RecordPart] = {}
         top_level = dict(top_level_graphs(self._model))
         for part in self._record.parts if self._record else ():
-            container = graph_at(part.place, top_level, self._value_indexes)
+            container = self._container_at(part.place, top_level)
             if container is not None:
-                value_index_of(
-                    container, self._value_indexes
-                )  # keeps the message alive, so its id stays valid
+                self._value_index(container)  # keeps the message alive, so its id stays valid
                 parts[id(container)] = part
         return parts
 
+    def _container_at(
+        self, path: GraphPath, top_level: dict[GraphPath, ContainerProto]
+    ) -> ContainerProto | None:
+        # the paths of the main graph, training graphs and functions have 1, 3 and 4 elements
+        top = next((path[:size] for size in (1, 3, 4) if path[:size] in top_level), None)
+        # each nesting level adds an output of the holder, the attribute and the position in it
+        if top is None or (len(path) - len(top)) % 3:
+            return None
+        container: ContainerProto | None = top_level[top]
+        for index in range(len(top), len(path), 3):
+            if container is not None:
+                container = self._value_index(container).subgraph(*path[index : index + 3])
+        return container
+
+    def _value_index(self, container: ContainerProto) -> ValueIndex:
+        key = id(container)
+        if key not in self._value_indexes:
+            self._value_indexes[key] = ValueIndex(container)
+        return self._value_indexes[key]
+
     def _used_outside(self, container: ContainerProto) -> frozenset[str]:
         """Return the names of a graph's values that training uses from outside the graph."""
-        return (
-            self._training_reads | self._bound_names if container is self._model.graph else self._bound_names
-        )
+        return self._bound_names | (self._training_reads if container is self._model.graph else frozenset())
 
     @cached_property
     def _training_reads(self) -> frozenset[str]:
@@ -207,10 +213,10 @@ def _subgraph_holders(plan: ContainerPlan, surveyed: ContainerSurvey) -> dict[tu
     changes = {each.position: each.result.nodes for each in plan.changes}
     holders: dict[tuple[int, str], str] = {}
     for index, attribute, _, _ in surveyed.subgraphs:
-        emissions = changes.get(index)
-        if emissions is None:
-            holders[index, attribute] = first_output(nodes[index])
-            continue
-        holder = next((each for each in emissions if attribute in each.node.attributes), None)
-        holders[index, attribute] = next(filter(None, holder.node.outputs), "") if holder else ""
+        if index in changes:
+            emitted = (each.node for each in changes[index] if attribute in each.node.attributes)
+            holder = next(emitted, None)
+            holders[index, attribute] = first_name(holder.outputs) if holder else ""
+        else:
+            holders[index, attribute] = first_name(nodes[index].output)
     return holders

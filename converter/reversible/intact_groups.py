@@ -40,9 +40,6 @@ def intact_groups(
     """Return the unchanged groups whose originals can be restored.
 
     `outside` are the names of values that other graphs use.
-
-    Raises:
-        InvalidModel: an entry does not contain a serialized NodeProto.
     """
     constants = frozenset(part.constants)
     groups: list[Group] = []
@@ -78,10 +75,7 @@ def _find_group(entry: RecordEntry, value_index: ValueIndex, constants: Set[str]
 def read_original(entry: RecordEntry, node: NodeProto) -> NodeProto:
     """Return the original node of an entry, as a message of the class of `node`.
 
-    An entry without a serialized node describes `node` itself.
-
-    Raises:
-        InvalidModel: the entry does not contain a serialized NodeProto.
+    An entry without a serialized node describes `node` itself. InvalidModel is raised for damaged entries.
     """
     if not entry.original:
         return node
@@ -114,21 +108,12 @@ def _can_restore(group: Group, surveyed: ContainerSurvey, value_index: ValueInde
             return False
     new_outputs = [name for name in original.output if name and name not in value_index.producers]
     # value names are unique across a graph and its subgraphs (IR specification, "Names Within a Graph")
-    if any(
-        scope.is_visible(name) or name in names for name in new_outputs for names in _subgraph_names(surveyed)
-    ):
+    if any(map(scope.is_visible, new_outputs)):
+        return False
+    if not all(each.scope.defined_names.isdisjoint(new_outputs) for each in surveyed.walk()):
         return False
     read = frozenset[str]().union(*map(value_index.reads, group.positions))
-    return preconditions_hold(group.entry.inputs, preconditions_of(original, read, scope))
-
-
-def _subgraph_names(surveyed: ContainerSurvey) -> Iterator[Set[str]]:
-    yield frozenset()  # without subgraphs, the caller still has to check the scope itself
-    waiting = [each[3] for each in surveyed.subgraphs]
-    while waiting:
-        current = waiting.pop()
-        yield current.scope.defined_names
-        waiting += [each[3] for each in current.subgraphs]
+    return preconditions_hold(group.entry.inputs, tuple(preconditions_of(original, read, scope)))
 
 
 def _compatible(groups: list[Group]) -> Iterator[Group]:

@@ -11,20 +11,24 @@ from opshift.converter.rewrite.rewrite_node import INVALID_NODE_ERRORS
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import AttributeProto, NodeProto
-from opshift.model.node import Node
 from opshift.model.offloaded_tensors import serialize
 
 UNKNOWN_PRECONDITION = Precondition()
 
 
-def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> tuple[Precondition, ...]:
+def preconditions_of(original: NodeProto, read: Set[str], scope: Scope) -> Iterator[Precondition]:
     """Yield the precondition of each input of a node.
 
     If attributes of the node refer to attributes of calls, the last precondition is a digest of their values.
     `read` are the names that the group of nodes reads. The group does not depend on other constant inputs,
     because their values are part of it; a digest of these values is recorded instead.
     """
-    return tuple(_preconditions(original, read, scope))
+    for name in original.input:
+        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION
+    if any(each.ref_attr_name for each in original.attribute):
+        # sorted, because the order of attributes has no meaning
+        by_name = sorted(scope.node(original).attributes.items())
+        yield Precondition(value=_digest("".join(f"{name} {_text(value)}" for name, value in by_name)))
 
 
 def preconditions_hold(then: Sequence[Precondition], now: Sequence[Precondition]) -> bool:
@@ -41,13 +45,6 @@ def _agree(then: Precondition, now: Precondition) -> bool:
     return same_type and same_rank and then.value in ("", now.value)
 
 
-def _preconditions(original: NodeProto, read: Set[str], scope: Scope) -> Iterator[Precondition]:
-    for name in original.input:
-        yield _precondition_of(name, name not in read, scope) if name else UNKNOWN_PRECONDITION
-    if any(each.ref_attr_name for each in original.attribute):
-        yield Precondition(value=_attributes_digest(scope.node(original)))
-
-
 def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
     try:
         shape = scope.shape(name)
@@ -58,12 +55,6 @@ def _precondition_of(name: str, with_value: bool, scope: Scope) -> Precondition:
     except (CannotConvert, *INVALID_NODE_ERRORS):
         # inference failed because the model is invalid, so there are no facts about this value
         return UNKNOWN_PRECONDITION
-
-
-def _attributes_digest(node: Node) -> str:
-    # sorted, because the order of attributes has no meaning
-    by_name = sorted(node.attributes.items())
-    return _digest("".join(f"{name} {_text(value)}" for name, value in by_name))
 
 
 def _text(value: object) -> str:

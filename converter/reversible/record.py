@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import zlib
+from collections.abc import Iterator
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
@@ -14,7 +15,9 @@ from pydantic import BaseModel, ConfigDict, FailFast, StringConstraints
 from opshift.converter.plan.changes import METADATA_KEY
 from opshift.converter.repeated_fields import remove_messages
 from opshift.model.errors import InvalidModel
+from opshift.model.graphs import ContainerProto, training_graphs
 from opshift.model.messages import ModelProto
+from opshift.model.operator_ids import function_id
 
 UNPACKED_BASE, UNPACKED_RATIO = 1 << 20, 16
 """The unpacked size of a record is limited to a base, in bytes, plus a ratio times the size of its text."""
@@ -30,6 +33,19 @@ GraphPath = FailFastTuple[str]
 """Path of a graph or function: `graph`, `training_info` with index and part, or `function` with domain, name
 and overload. Each nesting level adds an output of the node that holds the subgraph, the attribute, and the
 position in the attribute."""
+
+
+MAIN_GRAPH: GraphPath = ("graph",)
+"""Path of the main graph."""
+
+
+def top_level_graphs(model: ModelProto) -> Iterator[tuple[GraphPath, ContainerProto]]:
+    """Yield the main graph, the training graphs and the functions, each with its path."""
+    yield MAIN_GRAPH, model.graph
+    for each in training_graphs(model):
+        yield ("training_info", str(each.position), each.part), each.graph
+    for function in model.functions:
+        yield ("function", *function_id(function)), function
 
 
 class RecordModel(BaseModel):
@@ -114,11 +130,7 @@ class ConversionRecord(RecordModel):
 
 
 def read_record(model: ModelProto) -> ConversionRecord | None:
-    """Return the record of a model, or `None` if there is no record.
-
-    Raises:
-        InvalidModel: the record is damaged, or there are several.
-    """
+    """Return the record of a model, if any; InvalidModel is raised for a damaged one, and for several."""
     texts = [each.value for each in model.metadata_props if each.key == METADATA_KEY]
     if not texts:
         return None

@@ -9,10 +9,9 @@ from typing import Any
 
 from opshift.converter.rewrite.result import Emission, EmittedGraph
 from opshift.model.attributes import graphs_in
-from opshift.model.graphs import ContainerProto, graphs_of
+from opshift.model.graphs import ContainerProto, captured_names, graphs_of, nested_containers
 from opshift.model.messages import GraphProto, Message, NodeProto, TensorProto
 from opshift.model.offloaded_tensors import serialize
-from opshift.model.operator_ids import canonical_domain
 
 OUTSIDE_NODES = -1
 """Position that represents consumers that are not nodes: graph inputs and outputs, annotations."""
@@ -51,6 +50,14 @@ class ValueIndex:
         if position not in self._reads:
             self._reads[position] = frozenset(names_read(self.nodes[position]))
         return self._reads[position]
+
+    def subgraph(self, output: str, attribute: str, position: str) -> GraphProto | None:
+        """Return the graph at a position in an attribute of the producer of a value."""
+        if output not in self.producers:
+            return None
+        attributes = self.nodes[self.producers[output]].attribute
+        graphs = (graph for each in attributes if each.name == attribute for graph in graphs_in(each))
+        return next((graph for index, graph in enumerate(graphs) if str(index) == position), None)
 
     def has_constant(self, name: str) -> bool:
         """Return whether the name belongs to an initializer or to the output of a Constant node."""
@@ -93,11 +100,10 @@ def names_read(node: NodeProto) -> Iterator[str]:
 def names_defined(node: NodeProto) -> Iterator[str]:
     """Yield the names that a NodeProto and its subgraphs define."""
     yield from node.output
-    for graph in graphs_of(node):
+    for graph in nested_containers(graphs_of(node)):
         yield from (each.name for each in graph.input)
         yield from (each.name for each in graph.initializer)
-        for inner in graph.node:
-            yield from names_defined(inner)
+        yield from (name for inner in graph.node for name in inner.output)
 
 
 def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
@@ -109,25 +115,13 @@ def names_read_in_graph(graph: GraphProto) -> Iterator[str]:
 
 def free_names(node: NodeProto) -> set[str]:
     """Return the names that a NodeProto or its subgraphs read and that are defined outside the node."""
-    names = set(node.input)
-    for graph in graphs_of(node):
-        defined = {each.name for each in graph.input} | {each.name for each in graph.initializer}
-        for inner in graph.node:
-            names |= free_names(inner) - defined
-            defined.update(inner.output)
-        names |= {value.name for value in graph.output} - defined
-    return names - {""}
+    captured = (name for graph in graphs_of(node) for name in captured_names(graph))
+    return {*node.input, *captured} - {""}
 
 
-def domains_of(node: NodeProto) -> set[str]:
-    """Return the domains of a NodeProto and of all nodes in its subgraphs."""
-    nested = (domains_of(inner) for graph in graphs_of(node) for inner in graph.node)
-    return {canonical_domain(node.domain)}.union(*nested)
-
-
-def first_output(node: NodeProto) -> str:
-    """Return the first named output of a NodeProto, which identifies the node; empty if there is none."""
-    return next(filter(None, node.output), "")
+def first_name(names: Iterable[str]) -> str:
+    """Return the first name of a node's outputs, which identifies it; empty if it has no named output."""
+    return next(filter(None, names), "")
 
 
 def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
@@ -136,11 +130,6 @@ def _names_outside_nodes(container: ContainerProto) -> Iterator[str]:
     for annotation in getattr(container, "quantization_annotation", ()):
         yield annotation.tensor_name
         yield from (each.value for each in annotation.quant_parameter_tensor_names)
-
-
-def first_outputs_of(emissions: Iterable[Emission]) -> tuple[str, ...]:
-    """Return the first named output of each node, empty for nodes without one."""
-    return tuple(next(filter(None, emission.node.outputs), "") for emission in emissions)
 
 
 def names_read_by_emissions(emissions: Iterable[Emission]) -> Iterator[str]:

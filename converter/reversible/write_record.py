@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 
 from opshift.converter.plan.changes import ContainerPlan, Plan
 from opshift.converter.repeated_fields import remove_messages
-from opshift.converter.reversible.graph_paths import (
-    MAIN_GRAPH,
-    attribute_graph,
-    function_path,
-    top_level_graphs,
-)
 from opshift.converter.reversible.record import (
+    MAIN_GRAPH,
     AddedImport,
     ConversionRecord,
     GraphPath,
     RecordedCopy,
     RecordPart,
+    top_level_graphs,
     write_record,
 )
 from opshift.converter.reversible.value_index import ValueIndex
 from opshift.model.graphs import ContainerProto, nested_nodes
 from opshift.model.messages import FunctionProto, ModelProto
 from opshift.model.offloaded_tensors import serialize
-from opshift.model.operator_ids import called_function, canonical_domain, opset_imports
+from opshift.model.operator_ids import called_function, canonical_domain, function_id, opset_imports
 
 
 def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is_continued: bool) -> None:
@@ -39,14 +35,15 @@ def update_record(record: ConversionRecord, plan: Plan, model: ModelProto, *, is
     planned = dict(_plans_by_path(plan, model))
     imports = dict.fromkeys((*record.imports, *_new_imports(planned)))
     # copies are removed first, because their nodes keep imports in use
-    copies = merge_copies((*record.copies, *_new_copies(plan, list(planned))), model)
-    converted = [(place, container) for place, container in top_level_graphs(model) if place in planned]
-    parts = [
-        part for place, container in converted for part in _part_records(planned[place], container, place)
-    ]
-    updated = record.model_copy(
-        update={"copies": copies, "imports": remove_unused_imports(imports, model), "parts": tuple(parts)}
+    copies = _merge_copies((*record.copies, *_new_copies(plan, list(planned))), model)
+    used = tuple(each for each in imports if not _remove_if_unused(each, model))
+    parts = tuple(
+        part
+        for place, container in top_level_graphs(model)
+        if place in planned
+        for part in _part_records(planned[place], container, place)
     )
+    updated = record.model_copy(update={"copies": copies, "imports": used, "parts": parts})
     opsets = opset_imports(model.opset_import, model.ir_version)
     is_restored = all(opsets.get(each.domain) == each.version for each in record.opsets)
     is_needed = updated.parts or (is_continued and not is_restored)
@@ -96,21 +93,19 @@ def _part_records(plan: ContainerPlan, container: ContainerProto, place: GraphPa
         if entries:
             yield RecordPart(place=place, entries=entries, constants=constants)
     for planned_position, attribute, position, inner in plan.subgraphs:
-        holder = plan.reversal.holders.get((planned_position, attribute), "")
-        if holder in value_index.producers:
-            graph = attribute_graph(
-                value_index.nodes[value_index.producers[holder]], attribute, str(position)
-            )
-            if graph is not None:
-                yield from _part_records(inner, graph, (*place, holder, attribute, str(position)))
+        steps = (plan.reversal.holders.get((planned_position, attribute), ""), attribute, str(position))
+        graph = value_index.subgraph(*steps)
+        if graph is not None:
+            yield from _part_records(inner, graph, (*place, *steps))
 
 
-def merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[RecordedCopy, ...]:
+def _merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[RecordedCopy, ...]:
     """Remove function copies that equal the original function again, and return the remaining copies.
 
     Calls of a removed copy call the original function instead.
     """
-    remaining = [each for each in copies if _find_function(each.place, model) is not None]
+    functions = _functions_by_path(model)
+    remaining = [each for each in copies if each.place in functions]
     count = len(remaining) + 1
     # removing one copy can make another copy that calls it equal to its original
     while len(remaining) < count:
@@ -120,45 +115,34 @@ def merge_copies(copies: Iterable[RecordedCopy], model: ModelProto) -> tuple[Rec
 
 
 def _merge(copy: RecordedCopy, model: ModelProto) -> bool:
-    function = _find_function(copy.place, model)
+    functions = _functions_by_path(model)
     kind, domain, _, overload = copy.place
-    original = _find_function((kind, domain, copy.name, overload), model)
-    if function is None or original is None:
+    function, original = functions[copy.place], functions.get((kind, domain, copy.name, overload))
+    if original is None:
         return False
     # the names of a copy and its original always differ, so compare both under one name
-    if _serialized_as(function, copy.name) != _serialized_as(original, copy.name):
+    renamed = deepcopy(function)
+    renamed.name = copy.name
+    if serialize(renamed) != serialize(original):
         return False
-    for _, container in top_level_graphs(model):
-        for node in nested_nodes(container):
-            if ("function", *called_function(node)) == copy.place:
-                node.op_type = copy.name
+    for node in nested_nodes(*dict(top_level_graphs(model)).values()):
+        if ("function", *called_function(node)) == copy.place:
+            node.op_type = copy.name
     model.functions.remove(function)
     return True
 
 
-def _find_function(place: GraphPath, model: ModelProto) -> FunctionProto | None:
-    return next((each for each in model.functions if function_path(each) == place), None)
-
-
-def _serialized_as(function: FunctionProto, name: str) -> bytes:
-    renamed = deepcopy(function)
-    renamed.name = name
-    return serialize(renamed)
-
-
-def remove_unused_imports(imports: Iterable[AddedImport], model: ModelProto) -> tuple[AddedImport, ...]:
-    """Remove added imports of domains that no node uses, and return the remaining ones."""
-    return tuple(each for each in imports if not _remove_if_unused(each, model))
+def _functions_by_path(model: ModelProto) -> dict[GraphPath, FunctionProto]:
+    return {("function", *function_id(each)): each for each in model.functions}
 
 
 def _remove_if_unused(added: AddedImport, model: ModelProto) -> bool:
     """Return whether the import is absent, after removing it if no node uses its domain."""
-    users: Sequence[ContainerProto]
     if added.place == MAIN_GRAPH:
         # functions without imports use the imports of the model
         imports, users = model.opset_import, [container for _, container in top_level_graphs(model)]
     else:
-        function = _find_function(added.place, model)
+        function = _functions_by_path(model).get(added.place)
         if function is None:
             return True
         imports, users = function.opset_import, [function]

@@ -107,11 +107,7 @@ class Router:
         return [find_step(definition, *pair, self._table) for pair in pairwise(path)]
 
     def _end(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> int:
-        """Return the opset at which other operators express one that the target opset lacks.
-
-        Raises:
-            ResolveError: the target opset lacks it, and no such expression is defined.
-        """
+        """Return the opset at which other operators express one that the target opset lacks."""
         if operator.removal and operator.removal.removed_in <= target_opset:
             return operator.removal.removed_in
         first = definition.versions[0]
@@ -176,11 +172,7 @@ def routes_text() -> str:
 
 
 def compile_routes(registry: Registry) -> CompiledRoutes:
-    """Return the routes of all operators and the module of each adapter.
-
-    Raises:
-        DefinitionError: a step is invalid, or an operator of an expression does not exist.
-    """
+    """Return the routes of all operators and the module of each adapter, see `build_version_graph`."""
     table = built_in_adapters()
     graph = build_version_graph(registry.operators(), table)
     check_expressions(graph)

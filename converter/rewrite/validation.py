@@ -88,11 +88,7 @@ def _holds(value: Any, kind: str) -> bool:
 
 
 def validate_emitted_attributes(node: Node, operator: OperatorVersion) -> None:
-    """Validate the attributes that steps set on a node.
-
-    Raises:
-        CannotConvert: the operator lacks an attribute, or its type cannot hold the value.
-    """
+    """Raise CannotConvert if an operator lacks an attribute of a node, or has a type that cannot hold it."""
     for name, value in node.attributes.items():
         declared = operator.attributes.get(name)
         if hasattr(value, "ref_attr_name") or (declared and _holds(value, declared.type)):

@@ -73,11 +73,7 @@ def build_version_graph(
 
 
 def check_expressions(graph: nx.DiGraph[OperatorId]) -> None:
-    """Check that every operator that replaces another or is part of a function body exists.
-
-    Raises:
-        DefinitionError: an operator does not exist at the opset at which it is named.
-    """
+    """Raise DefinitionError if a replacement, or an operator of a function body, does not exist."""
     for source, named in graph.edges:
         kind: StepKind | ExpressionKind = graph.edges[source, named]["kind"]
         if kind in ("replacement", "body") and "version" not in graph.nodes[named]:

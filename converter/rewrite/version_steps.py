@@ -30,16 +30,9 @@ StepKind = Literal["compatible", "guarded", "declared", "adapter", "refused"]
 class VersionStep:
     """Step of an operator from one version to another.
 
-    Attributes:
-        source: version that the step converts.
-        target: version that it converts to; `None` if the target opset lacks the operator.
-        opset: opset that the emitted nodes are written for.
-        kind: how the step is defined.
-        function: function that rewrites a node; `None` if nodes do not change.
-        change: description of the change.
-        reason: reason of a refusal.
-        affected_element_types: element types that the step affects; nodes without them do not change. `None`
-            if the step does not depend on types alone.
+    The emitted nodes are written for `opset`; `target` is `None` if it lacks the operator. `function` is
+    `None` if nodes do not change. Nodes without the affected element types do not change either; these are
+    `None` if the step does not depend on types alone.
     """
 
     source: OperatorVersion
@@ -109,7 +102,7 @@ def _build_step(declaration: _StepDeclaration, table: Mapping[StepKey, Adapter])
         adapter = table.get(pair)
         if adapter is None:
             raise DefinitionError(f"{pair}: the definition declares an adapter, but no adapter is registered")
-        # an adapter handles types itself, except for those that the bridge casts
+        # an adapter handles all types itself, except the types that the bridge casts
         return step("adapter", _guard_then(type_bridge(source, target) if target else None, adapter))
     if pair in table:
         raise DefinitionError(f"{pair}: an adapter is registered, but the definition does not declare it")

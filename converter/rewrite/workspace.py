@@ -50,8 +50,7 @@ ConstantKey = tuple[str, tuple[int, ...], bytes | tuple[bytes, ...]]
 def constant_key(tensor: Tensor) -> ConstantKey:
     """Return the key of a constant: constants with equal keys share one name.
 
-    Raises:
-        CannotConvert: the element type cannot represent the values.
+    CannotConvert is raised if the element type cannot represent the values.
     """
     # The packed bytes: as numbers, 0.0 equals -0.0 and NaN differs from itself.
     return tensor.element_type, tensor.dims, pack_tensor(tensor)
@@ -74,11 +73,7 @@ class Workspace:
         return self._names.fresh(hint)
 
     def add_constant(self, tensor: Tensor) -> str:
-        """Add a constant and return its name; identical constants share one name.
-
-        Raises:
-            CannotConvert: the element type cannot represent the values.
-        """
+        """Add a constant and return its name, see `constant_key`."""
         return self.add_keyed_constant(constant_key(tensor), tensor)
 
     def add_keyed_constant(self, key: ConstantKey, tensor: Tensor) -> str:

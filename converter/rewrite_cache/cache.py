@@ -72,9 +72,7 @@ class RewriteCache:
     def rewrite(self, line: NodeRecord, proto: NodeProto, source: int) -> NodeRewrite:
         """Return the cached rewrite of a node of the opset `source`, or rewrite it and cache the result.
 
-        Raises:
-            CannotConvert: the node is invalid, or a step refuses it.
-            ResolveError: a step emitted a node with an unknown operator.
+        Errors are those of `rewrite_node`.
         """
         # Outside of functions, cached rewrites need no view of the node.
         node = None if self._has_plain_nodes else self._scope.node_of(line)

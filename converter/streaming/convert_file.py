@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +16,6 @@ from opshift.converter.streaming.external_data import (
     ExternalHandling,
     external_files,
     files_to_transfer,
-    require_external_files,
-    require_not_overwritten,
     transfer_files,
 )
 from opshift.converter.streaming.pieces import Piece, Range
@@ -114,35 +112,18 @@ def converting(
             message = weights.message()
             model = read_bytes(message, str(path))
             located = external_files(message, str(path))
-            transferred = _files_to_transfer(located, path.parent, Path(out), destination, external, force)
+            folders = path.parent, Path(out).parent
+            transferred = files_to_transfer(located, *folders, destination, external, force)
             report = change(model)
             pieces = _pieces(report, message, model, weights, file)
             del message, model  # not needed while weights are copied
-            with (
-                raising_cannot_write(out),
-                files.new(destination, is_safe=_is_same_file(path, destination)) as (written, temporary),
-            ):
+            is_same = destination.exists() and path.samefile(destination)
+            with raising_cannot_write(out), files.new(destination, is_safe=is_same) as (written, temporary):
                 write_pieces(pieces, file, written)
                 size = os.fstat(written).st_size
             file.require_unchanged()
-            transfer_files(transferred, path.parent, Path(out).parent, external, files)
+            transfer_files(transferred, *folders, external, files)
         yield WrittenFile(temporary, report, (file.size, size), tuple(located))
-
-
-def _files_to_transfer(
-    located: Mapping[str, int],
-    folder: Path,
-    out: Path,
-    destination: Path,
-    external: ExternalHandling,
-    force: bool,
-) -> list[str]:
-    """Return the external data files to copy or link, after checking all of them."""
-    require_not_overwritten(located, folder, destination)
-    if external == "keep":
-        return []
-    require_external_files(located, folder)
-    return files_to_transfer(located, folder, out.parent, destination, force)
 
 
 def _pieces(
@@ -154,7 +135,3 @@ def _pieces(
     if not report.opsets and not report.changed and converted == serialize_model(read_bytes(message)):
         return [Range(0, file.size)]
     return weights.restore(converted)
-
-
-def _is_same_file(one: Path, other: Path) -> bool:
-    return other.exists() and one.samefile(other)

@@ -25,8 +25,8 @@ MIN_DIRECT_COPY = 1 << 16
 PAGE_SIZE = 1 << 12
 """Page size of common file systems, in bytes."""
 
-CopyFunction = Callable[[int, int, int, int], None]
-"""Function that appends a range of a file to another file, possibly only a part of it."""
+CopyFunction = Callable[[int, int, int, int], int]
+"""Function that appends bytes of a file, from a position, to another file, and returns their number."""
 
 
 def write_pieces(pieces: Iterable[Piece], source: SourceFile, target: int) -> None:
@@ -61,9 +61,14 @@ def copy_range(source: SourceFile, part: Range, target: int) -> None:
     """
     shift = _position(target) - part.start
     for copy in KERNEL_COPIES if shift % PAGE_SIZE == 0 else ():
+        # a failed method may have copied a part, so continue at the end of the target
+        start = _position(target) - shift
         with suppress(OSError):
-            # a failed call may have copied a part, so continue at the end of the target
-            copy(source.file, target, _position(target) - shift, part.end)
+            while start < part.end:
+                count = copy(source.file, target, start, min(part.end - start, MAX_KERNEL_COPY))
+                if not count:
+                    break
+                start += count
     start = _position(target) - shift
     while start < part.end:
         # blocks end at page boundaries of the target
@@ -78,20 +83,12 @@ def _position(file: int) -> int:
     return os.lseek(file, 0, os.SEEK_CUR)
 
 
-def _copy_in_file_system(source: int, target: int, start: int, end: int) -> None:
-    while start < end:
-        count = os.copy_file_range(source, target, min(end - start, MAX_KERNEL_COPY), offset_src=start)
-        if not count:
-            return
-        start += count
+def _copy_in_file_system(source: int, target: int, start: int, count: int) -> int:
+    return os.copy_file_range(source, target, count, offset_src=start)
 
 
-def _copy_in_kernel(source: int, target: int, start: int, end: int) -> None:
-    while start < end:
-        count = os.sendfile(target, source, start, min(end - start, MAX_KERNEL_COPY))
-        if not count:
-            return
-        start += count
+def _copy_in_kernel(source: int, target: int, start: int, count: int) -> int:
+    return os.sendfile(target, source, start, count)
 
 
 def _available(**methods: CopyFunction) -> tuple[CopyFunction, ...]:

@@ -34,10 +34,7 @@ LOCATION_KEY = re.compile(rb"location")
 def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """Return the external data files of a serialized model, with the least size of each in bytes.
 
-    `place` is the model's file, for messages.
-
-    Raises:
-        InvalidModel: a location is outside the model's folder, or an offset or length is not a number.
+    InvalidModel is raised if a location is outside the model's folder, or a number is malformed.
     """
     found: dict[str, int] = {}
     for tensor in _external_tensors(message):
@@ -48,17 +45,13 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
 
 
 def _external_tensors(message: bytes) -> Iterator[TensorProto]:
-    """Yield the tensors with external data."""
-    ranges: list[Range] = []
+    found: list[TensorProto] = []
 
     def collect(_: int, start: int, end: int) -> None:
-        ranges.append(Range(start, end))
+        found.append(TensorProto.FromString(message[start:end]))
 
     rewrite_tensors(message, MODEL, (each.start() for each in LOCATION_KEY.finditer(message)), collect)
-    for start, end in ranges:
-        tensor = TensorProto.FromString(message[start:end])
-        if tensor.data_location == EXTERNAL:
-            yield tensor
+    return (each for each in found if each.data_location == EXTERNAL)
 
 
 def _external_data(tensor: TensorProto, place: str) -> ExternalData:
@@ -82,12 +75,10 @@ def _end_of_elements(tensor: TensorProto, data: ExternalData, place: str) -> int
     """Return the end of the elements in their file; without a length, their number follows from the shape."""
     offset = _parse_number(data.offset, "offset", place)
     length = _parse_number(data.length, "length", place)
-    return (offset or 0) + (_byte_size(tensor) if length is None else length)
-
-
-def _byte_size(tensor: TensorProto) -> int:
-    kind, count = BY_NUMBER.get(tensor.data_type), element_count(tensor)
-    return byte_size(kind, count) if kind is not None and count else 0
+    if length is None:
+        kind, count = BY_NUMBER.get(tensor.data_type), element_count(tensor)
+        length = byte_size(kind, count) if kind is not None and count else 0
+    return (offset or 0) + length
 
 
 def _parse_number(text: str, key: str, place: str) -> int | None:
@@ -103,12 +94,46 @@ def _parse_number(text: str, key: str, place: str) -> int | None:
     return number
 
 
-def require_external_files(files: Mapping[str, int], folder: Path) -> None:
-    """Check that the external data files are regular files in the folder of the model and long enough.
+def require_not_overwritten(files: Iterable[str], source: Path, place: Path) -> None:
+    """Raise UsageError if the output file is one of the external data files."""
+    for location in files:
+        path = source / location
+        if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
+            raise UsageError(
+                "contains weights of the input model", place=str(place), remedy="choose another output file"
+            )
+
+
+def files_to_transfer(
+    files: Mapping[str, int],
+    source: Path,
+    target: Path,
+    destination: Path,
+    how: ExternalHandling,
+    force: bool,
+) -> list[str]:
+    """Return the external data files to copy or link from one folder to another, after checking all of them.
+
+    Existing files may be replaced with `force`, but not the output file `destination`.
 
     Raises:
-        InvalidModel: a file does not meet a condition.
+        InvalidModel: a file is not a regular file in the folder `source`, or too short.
+        UsageError: a different file has the name of an external data file.
+        CannotWrite: the folder of the output cannot be read.
     """
+    require_not_overwritten(files, source, destination)
+    if how == "keep":
+        return []
+    _require_files(files, source)
+    if source.resolve() == target.resolve():
+        return []
+    with raising_cannot_write(target):
+        return [
+            name for name in files if _is_missing(source / name, target / name, target, destination, force)
+        ]
+
+
+def _require_files(files: Mapping[str, int], folder: Path) -> None:
     resolved = folder.resolve()
     for location, least in files.items():
         path = folder / location
@@ -133,38 +158,7 @@ def _require_file(path: Path, resolved: Path, least: int) -> None:
         raise InvalidModel(reason, place=place, remedy="check that it was copied completely")
 
 
-def require_not_overwritten(files: Iterable[str], source: Path, place: Path) -> None:
-    """Raise UsageError if the output file is one of the external data files."""
-    for location in files:
-        path = source / location
-        if os.path.exists(place) and os.path.exists(path) and place.samefile(path):
-            raise UsageError(
-                "contains weights of the input model", place=str(place), remedy="choose another output file"
-            )
-
-
-def files_to_transfer(
-    files: Iterable[str], source: Path, target: Path, place: Path, force: bool
-) -> list[str]:
-    """Return the external data files that have to be copied or linked to the output's folder.
-
-    `place` is the output file. Existing files may be replaced with `force`.
-
-    Raises:
-        UsageError: a different file has the name of an external data file.
-        CannotWrite: the folder cannot be read.
-    """
-    if source.resolve() == target.resolve():
-        return []
-    with raising_cannot_write(target):
-        return [
-            each
-            for each in files
-            if _has_to_be_transferred(source / each, target / each, target, place, force)
-        ]
-
-
-def _has_to_be_transferred(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
+def _is_missing(old: Path, new: Path, target: Path, place: Path, force: bool) -> bool:
     resolved = new.resolve()
     if resolved == place:
         reason, remedy = "is the name of a file with weights of the model", "choose another output file"
@@ -200,10 +194,6 @@ def transfer_files(
             if how == "link":
                 files.link(source / location, new)
             else:
-                _copy_file(source / location, new, files)
-
-
-def _copy_file(old: Path, new: Path, files: AtomicFiles) -> None:
-    with SourceFile(old) as source, files.new(new) as (file, _):
-        copy_range(source, Range(0, source.size), file)
-        source.require_unchanged()
+                with SourceFile(source / location) as old, files.new(new) as (file, _):
+                    copy_range(old, Range(0, old.size), file)
+                    old.require_unchanged()

@@ -32,9 +32,6 @@ def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: Replac
     """Replace the tensors in a serialized message that contain marked positions, and update all lengths.
 
     `name` is that of the message type, such as `ModelProto`, and the marks are in ascending order.
-
-    Raises:
-        InvalidModel: the data is not a message.
     """
     remaining = [len(data), *reversed(tuple(marks))]
     return _Rewriter(data, remaining, change).inner(0, len(data), name) or [data]

@@ -6,7 +6,6 @@ import os
 import shutil
 import stat
 from pathlib import Path
-from types import TracebackType
 
 from opshift.model.errors import InvalidModel
 from opshift.model.wire_format import MAX_READ_SIZE
@@ -32,9 +31,7 @@ class SourceFile:
     def __enter__(self) -> SourceFile:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         os.close(self.file)
 
     def read(self, start: int, end: int) -> bytes:
@@ -42,12 +39,6 @@ class SourceFile:
         base, cached = self._last
         if base <= start and end <= base + len(cached):
             return cached[start - base : end - base]
-        found = self._read(start, end)
-        if len(found) <= MAX_READ_SIZE:  # do not keep tensors or whole files in memory
-            self._last = start, found
-        return found
-
-    def _read(self, start: int, end: int) -> bytes:
         try:
             os.lseek(self.file, start, os.SEEK_SET)  # not every system has pread
             found = os.read(self.file, end - start)
@@ -58,6 +49,8 @@ class SourceFile:
                 found += more
         except OSError as error:
             raise self._unreadable(error) from error
+        if len(found) <= MAX_READ_SIZE:  # do not keep tensors or whole files in memory
+            self._last = start, found
         return found
 
     def require_unchanged(self) -> None:

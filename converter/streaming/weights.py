@@ -27,7 +27,7 @@ from opshift.model.tensor_locations import (
     mergeable_messages,
     tensor_fields,
 )
-from opshift.model.wire_format import LENGTH, Field, ReadBytes, field_head, fields
+from opshift.model.wire_format import LENGTH, Field, field_head, fields
 
 MIN_STREAMED_FILE = 1 << 20
 """Smaller files, in bytes, are read as a whole."""
@@ -36,13 +36,27 @@ MIN_EXTRACTED_TENSOR = 1 << 10
 """Smaller tensors, in bytes, stay in the message."""
 
 
+MAX_MESSAGE_DEPTH = 100
+"""Nesting limit of messages, which is protobuf's own recursion limit."""
+
+PAYLOAD_INDEX = struct.Struct("<Q")
+"""Encoding of a payload's index in its placeholder."""
+
+PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
+
+PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
+
+
+class Payload(NamedTuple):
+    """Payload of a tensor: the number of its field in TensorProto, and its range in the file."""
+
+    number: int
+    elements: Range
+
+
 @contextmanager
 def open_without_weights(path: Path) -> Iterator[ModelProto]:
-    """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors.
-
-    Raises:
-        InvalidModel: the file cannot be read, is truncated, or is not a model.
-    """
+    """Yield the model in a file of any size, with placeholders instead of the payloads of large tensors."""
     with SourceFile(path) as source, Weights(source) as weights:
         yield read_bytes(weights.message(), str(path))
 
@@ -50,15 +64,18 @@ def open_without_weights(path: Path) -> Iterator[ModelProto]:
 class Weights:
     """Large tensors of one model file.
 
-    In the message, a placeholder in `raw_data` replaces the payload of each large tensor. It starts with a
-    random key, which does not occur in any model. `opshift.model.offloaded_tensors` provides access to the
-    payloads.
+    In the message, a placeholder in `raw_data` replaces the payload of each large tensor: a random key, which
+    does not occur in any model, and the index of the payload. `opshift.model.offloaded_tensors` provides
+    access to the payloads.
+
+    Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
+    fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
     """
 
     def __init__(self, source: SourceFile) -> None:
         self._source = source
         self._key = os.urandom(PLACEHOLDER_KEY_SIZE)
-        self._extractor = PayloadExtractor(source.read, self._key, MIN_EXTRACTED_TENSOR)
+        self._payloads: list[Payload] = []
 
     def __enter__(self) -> Weights:
         STORES[self._key] = self
@@ -70,9 +87,7 @@ class Weights:
     def message(self) -> bytes:
         """Return the serialized model with placeholders instead of large payloads.
 
-        Raises:
-            InvalidModel: the file is truncated or not a model, or the message is too large without its
-                weights.
+        InvalidModel is raised if the file is truncated, or the message is too large without its weights.
         """
         whole = self._source.size
         pieces = self._extract() if whole >= MIN_STREAMED_FILE else None
@@ -85,10 +100,69 @@ class Weights:
 
     def _extract(self) -> list[bytes] | None:
         try:
-            return self._extractor.message(0, self._source.size)
+            return self._reduced_message(0, self._source.size)
         except InvalidModel as error:
             error.place = Place(node=str(self._source.path))
             raise
+
+    def _reduced_message(self, start: int, end: int, name: str = MODEL, depth: int = 0) -> list[bytes] | None:
+        """Return the message between two positions with placeholders, or `None` if it stays unchanged."""
+        if depth > MAX_MESSAGE_DEPTH:
+            return None
+        pieces: list[bytes] = []
+        copied_up_to = start
+        seen: set[int] = set()
+        # repetitions of a single message have to be detected, whatever their size
+        for field in fields(
+            self._source.read, start, end, 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
+        ):
+            # such a list may be long, and an attribute that has one has no tensor
+            if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
+                return None
+            part = tensor_fields()[name].get(field.number)
+            if part is None:
+                continue
+            # protobuf merges repetitions of a single message, which placeholders cannot express
+            if not part.is_repeated and field.number in seen:
+                return None
+            seen.add(field.number)
+            inner = self._reduced_field(field, part, depth)
+            if inner is not None:
+                if copied_up_to < field.start:
+                    pieces.append(self._source.read(copied_up_to, field.start))
+                pieces += [field_head(field.number, sum(map(len, inner))), *inner]
+                copied_up_to = field.end
+        return [*pieces, self._source.read(copied_up_to, end)] if pieces else None
+
+    def _reduced_field(self, field: Field, part: Part, depth: int) -> list[bytes] | None:
+        if field.kind != LENGTH or field.end - field.value < MIN_EXTRACTED_TENSOR:
+            return None
+        if part.message == TENSOR:
+            return self._reduced_tensor(field.value, field.end)
+        return self._reduced_message(field.value, field.end, part.message, depth + 1)
+
+    def _reduced_tensor(self, start: int, end: int) -> list[bytes] | None:
+        payload = None
+        for field in fields(self._source.read, start, end):
+            if field.number in PAYLOAD_WIDTHS:
+                if payload is not None or not self._is_extractable(field):
+                    return None
+                payload = field
+        if payload is None:
+            return None
+        placeholder = (
+            field_head(RAW_DATA, PLACEHOLDER_SIZE) + self._key + PAYLOAD_INDEX.pack(len(self._payloads))
+        )
+        self._payloads.append(Payload(payload.number, Range(payload.value, payload.end)))
+        return [self._source.read(start, payload.start), placeholder, self._source.read(payload.end, end)]
+
+    def _is_extractable(self, field: Field) -> bool:
+        """Return whether a field is a large payload and contains complete elements only."""
+        length = field.end - field.value
+        if field.kind != LENGTH or length < MIN_EXTRACTED_TENSOR:
+            return False
+        width = PAYLOAD_WIDTHS[field.number]
+        return length % width == 0 if width else self._source.read(field.end - 1, field.end)[0] < 0x80
 
     def restore(self, message: bytes, name: str = MODEL) -> list[Piece]:
         """Return a serialized message as pieces, with ranges of the file instead of placeholders."""
@@ -111,7 +185,7 @@ class Weights:
     def _restored_tensor(self, message: bytes, mark: int, start: int, end: int) -> list[Piece]:
         """Return the pieces of a tensor with its payload, in protobuf's order of fields."""
         (index,) = PAYLOAD_INDEX.unpack_from(message, mark + PLACEHOLDER_KEY_SIZE)
-        number, elements = self._extractor.payloads[index]
+        number, elements = self._payloads[index]
         head = field_head(number, elements.end - elements.start)
         before, after = message[start : mark - PLACEHOLDER_HEAD_SIZE], message[mark + PLACEHOLDER_SIZE : end]
         if number != RAW_DATA:
@@ -125,99 +199,3 @@ def _split_fields(message: bytes, number: int) -> tuple[bytes, bytes]:
     found = fields(lambda start, end: message[start:end], 0, len(message))
     at = next((each.start for each in found if each.number > number), len(message))
     return message[:at], message[at:]
-
-
-MAX_MESSAGE_DEPTH = 100
-"""Nesting limit of messages, which is protobuf's own recursion limit."""
-
-PAYLOAD_INDEX = struct.Struct("<Q")
-"""Encoding of a payload's index in its placeholder."""
-
-PLACEHOLDER_SIZE = PLACEHOLDER_KEY_SIZE + PAYLOAD_INDEX.size
-
-PLACEHOLDER_HEAD_SIZE = len(field_head(RAW_DATA, PLACEHOLDER_SIZE))
-
-
-class Payload(NamedTuple):
-    """Payload of a tensor: the number of its field in TensorProto, and its range in the file."""
-
-    number: int
-    elements: Range
-
-
-class PayloadExtractor:
-    """Replacement of large tensor payloads with placeholders in `raw_data`.
-
-    Fields that protobuf's own libraries would serialize differently stay unchanged: a payload in several
-    fields, or a single message that occurs twice. The remaining message therefore means the same as the file.
-    A placeholder is the key followed by an index into `payloads`.
-    """
-
-    def __init__(self, read: ReadBytes, key: bytes, least: int) -> None:
-        self._read = read
-        self._key = key
-        self._least = least
-        self.payloads: list[Payload] = []
-
-    def message(self, start: int, end: int, name: str = MODEL, depth: int = 0) -> list[bytes] | None:
-        """Return the message between two positions with placeholders, or `None` if it stays unchanged.
-
-        `name` is that of the message type.
-
-        Raises:
-            InvalidModel: the message is truncated or malformed.
-        """
-        if depth > MAX_MESSAGE_DEPTH:
-            return None
-        pieces: list[bytes] = []
-        copied_up_to = start
-        seen: set[int] = set()
-        # repetitions of a single message have to be detected, whatever their size
-        for field in fields(self._read, start, end, 0 if name in mergeable_messages() else self._least):
-            # such a list may be long, and an attribute that has one has no tensor
-            if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
-                return None
-            part = tensor_fields()[name].get(field.number)
-            if part is None:
-                continue
-            # protobuf merges repetitions of a single message, which placeholders cannot express
-            if not part.is_repeated and field.number in seen:
-                return None
-            seen.add(field.number)
-            inner = self._reduced_field(field, part, depth)
-            if inner is not None:
-                if copied_up_to < field.start:
-                    pieces.append(self._read(copied_up_to, field.start))
-                pieces += [field_head(field.number, sum(map(len, inner))), *inner]
-                copied_up_to = field.end
-        return [*pieces, self._read(copied_up_to, end)] if pieces else None
-
-    def _reduced_field(self, field: Field, part: Part, depth: int) -> list[bytes] | None:
-        if field.kind != LENGTH or field.end - field.value < self._least:
-            return None
-        if part.message == TENSOR:
-            return self._reduced_tensor(field.value, field.end)
-        return self.message(field.value, field.end, part.message, depth + 1)
-
-    def _reduced_tensor(self, start: int, end: int) -> list[bytes] | None:
-        payload = None
-        for field in fields(self._read, start, end):
-            if field.number in PAYLOAD_WIDTHS:
-                if payload is not None or not self._is_extractable(field):
-                    return None
-                payload = field
-        if payload is None:
-            return None
-        placeholder = (
-            field_head(RAW_DATA, PLACEHOLDER_SIZE) + self._key + PAYLOAD_INDEX.pack(len(self.payloads))
-        )
-        self.payloads.append(Payload(payload.number, Range(payload.value, payload.end)))
-        return [self._read(start, payload.start), placeholder, self._read(payload.end, end)]
-
-    def _is_extractable(self, field: Field) -> bool:
-        """Return whether a field is a large payload and contains complete elements only."""
-        length = field.end - field.value
-        if field.kind != LENGTH or length < self._least:
-            return False
-        width = PAYLOAD_WIDTHS[field.number]
-        return length % width == 0 if width else self._read(field.end - 1, field.end)[0] < 0x80

@@ -61,11 +61,7 @@ class NodeAnalysis:
         return self._statuses.setdefault(frozenset(opsets.items()), {})
 
     def classify(self, proto: NodeProto, scope: Scope) -> OperatorStatus:
-        """Return the status of a node's operator; it is cached for operators of the default domain.
-
-        Raises:
-            InvalidModel: the node calls a function incorrectly.
-        """
+        """Return the status of a node's operator; it is cached for operators of the default domain."""
         self.operators.add((proto.domain, proto.op_type))
         if self._functions is not None and self._functions.has_name(proto.op_type, proto.domain):
             call = self._functions.find_call(proto, scope)

@@ -27,6 +27,12 @@ class ContainerSurvey:
     captured: set[str] = field(default_factory=set)
     """Names of values of enclosing graphs that this graph or a nested one reads."""
 
+    def walk(self) -> Iterator[ContainerSurvey]:
+        """Yield this survey and the surveys of all nested subgraphs."""
+        yield self
+        for *_, inner in self.subgraphs:
+            yield from inner.walk()
+
     def add_candidates(self, operators: Set[tuple[str, str]]) -> None:
         """Add all nodes of some operators, by domain and op_type, to the nodes that may need conversion."""
         found = {line[0]: line for line in self.candidates}

@@ -10,8 +10,7 @@ from support.running import assert_equal, run
 
 from opshift.converter.convert import convert, convert_version
 from opshift.converter.errors import ConversionRefused
-from opshift.converter.ir_version.lower import required_ir_version
-from opshift.converter.ir_version.lowerings import LOWERINGS
+from opshift.converter.ir_version.lower import LOWERINGS, required_ir_version
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import default_registry
 from opshift.registry.steps import Allow

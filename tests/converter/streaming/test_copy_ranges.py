@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -25,22 +26,23 @@ SIZE = 2 * MAX_MEMORY_COPY + 5 * MIN_DIRECT_COPY
 DATA = os.urandom(SIZE)
 
 
-def fail(*_: object) -> None:
+def fail(*_: object) -> NoReturn:
     raise OSError(95, "Operation not supported")
 
 
 def fail_after_some_bytes(copy: CopyFunction) -> CopyFunction:
     """Return a copy method that copies some bytes and then fails."""
 
-    def copy_some(source: int, target: int, start: int, end: int) -> None:
-        copy(source, target, start, min(start + 1000, end))
+    def copy_some(source: int, target: int, start: int, count: int) -> NoReturn:
+        copy(source, target, start, min(1000, count))
         fail()
 
     return copy_some
 
 
-def copy_nothing(*_: object) -> None:
+def copy_nothing(*_: object) -> int:
     """Copy nothing, as a system call does at the end of a file."""
+    return 0
 
 
 METHODS: dict[str, tuple[CopyFunction, ...]] = {
@@ -92,9 +94,9 @@ def test_uses_kernel_only_for_equal_page_offsets(
 ) -> None:
     calls = []
 
-    def record_call(*arguments: int) -> None:
+    def record_call(source: int, target: int, start: int, count: int) -> int:
         calls.append("kernel")
-        copying._copy_in_kernel(*arguments)
+        return copying._copy_in_kernel(source, target, start, count)
 
     monkeypatch.setattr(copying, "KERNEL_COPIES", (record_call,))
     write_target(tmp_path, [bytes(before), Range(0, SIZE)], source)
