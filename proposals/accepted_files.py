@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,8 +13,6 @@ from opshift.analysis.verification.numpy_types import Array, array_element_type
 from opshift.model.operator_ids import OperatorId
 from opshift.model.plain_data import Json
 from opshift.proposals.content.draft import DefinedDraft
-from opshift.proposals.content.folder import read_examples
-from opshift.proposals.content.models import Example
 from opshift.proposals.content.sign_off import valid_sign_offs
 from opshift.proposals.content.text_files import quote_yaml
 from opshift.proposals.evidence.cases import Case
@@ -74,9 +71,8 @@ def _changelog_entry(draft: DefinedDraft) -> str:
 def releases_with_opset(path: Path, registry: Registry, domain: str, opset: int) -> str | None:
     """Return the text of `releases.yaml` with the opset in an unreleased release.
 
-    Returns:
-        `None` if the file is to stay unchanged: it does not exist, a release already includes the opset, or
-        no release lists the domain, as for custom domains.
+    Return `None` if the file stays unchanged: it does not exist, a release already includes the opset, or no
+    release lists the domain, as for custom domains.
     """
     releases = registry.releases.onnx
     if not path.is_file() or not any(domain in each.opsets for each in releases.values()):
@@ -137,13 +133,6 @@ def recorded_examples_text(evidence: Evidence) -> str:
         if each.outputs and not each.case.retyped
     ]
     return "\n".join(["# Written by `opshift proposal accept`.", "examples:", *lines, ""])
-
-
-def read_recorded_examples(tree: Path) -> Iterator[tuple[str, str, Example]]:
-    """Yield domain, operator name and example from `cases/<domain>/<name>-<opset>.yaml` of a tree."""
-    for path in sorted((tree / "cases").glob("*/*.yaml")):
-        for example in read_examples(path):
-            yield path.parent.name, path.stem.rpartition("-")[0], example
 
 
 def _example_data(case: Case, outputs: tuple[Array | None, ...]) -> dict[str, object]:

@@ -16,19 +16,13 @@ from opshift.registry.registry import Registry
 
 @dataclass(frozen=True)
 class Status:
-    """Status of a proposal, determined without running its code.
-
-    Attributes:
-        proposal: content of `proposal.yaml`.
-        fingerprint: fingerprint of the content.
-        valid: valid sign-offs.
-        open: errors that block acceptance, from the rules that need no evidence.
-    """
+    """Status of a proposal, determined without running its code."""
 
     proposal: Proposal
     fingerprint: str
     valid: tuple[SignOff, ...]
     open: tuple[ProposalFinding, ...]
+    """Errors that block acceptance, from the rules that need no evidence."""
 
     @property
     def title(self) -> str:
@@ -38,22 +32,20 @@ class Status:
     @property
     def state(self) -> str:
         """State from the file, or `signed-off` once the content has enough valid sign-offs."""
-        is_signed = len(self.valid) >= REQUIRED_SIGN_OFFS and self.proposal.state not in (
-            "accepted",
-            "withdrawn",
-        )
-        return "signed-off" if is_signed else self.proposal.state
+        state = self.proposal.state
+        is_signed = len(self.valid) >= REQUIRED_SIGN_OFFS and state not in ("accepted", "withdrawn")
+        return "signed-off" if is_signed else state
 
     def facts(self) -> dict[str, str]:
         """Return the fields for text output."""
         invalid = len(self.proposal.sign_offs) - len(self.valid)
         names = ", ".join(each.name for each in self.valid) or "none"
+        count = f"{len(self.valid)} of {REQUIRED_SIGN_OFFS}: {names}"
         return {
             "kind": self.proposal.kind,
             "state": self.state,
             "author": self.proposal.author.name,
-            "sign-offs": f"{len(self.valid)} of {REQUIRED_SIGN_OFFS}: {names}"
-            + (f"; {invalid} invalid" if invalid else ""),
+            "sign-offs": f"{count}; {invalid} invalid" if invalid else count,
             "fingerprint": self.fingerprint,
         }
 

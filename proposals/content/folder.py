@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -21,7 +21,6 @@ from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
 
 PROPOSAL, OPERATOR, EXAMPLES = "proposal.yaml", "operator.yaml", "examples.yaml"
-
 REFERENCE, ADAPTERS = "reference.py", "adapters.py"
 
 PROPOSAL_FILES = (PROPOSAL, OPERATOR, EXAMPLES, REFERENCE, ADAPTERS)
@@ -89,32 +88,24 @@ class ProposalFolder:
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:
-    """Read a file of examples.
-
-    Raises:
-        DefinitionError: the file is invalid.
-    """
+    """Read a file of examples; raise a DefinitionError if it is invalid."""
     return _read(path, ExampleFile).examples
 
 
 def _read(path: Path, model: type[AnyModel]) -> AnyModel:
-    data: Any = load_yaml(path)
     try:
-        return model.model_validate(data)
+        return model.model_validate(load_yaml(path))
     except ValidationError as error:
         first = error.errors()[0]
         keys_text = ".".join(map(str, first["loc"]))
-        line = line_of(path, tuple(first["loc"]))
-        raise DefinitionError(f"{keys_text}: {first['msg']}", place=Place(str(path), line)) from error
+        place = Place(str(path), line_of(path, first["loc"]))
+        raise DefinitionError(f"{keys_text}: {first['msg']}", place=place) from error
 
 
 def fingerprint(folder: ProposalFolder) -> str:
-    """Return a digest of the reviewed content: every file, without the state and the sign-offs.
+    """Return 32 digits of a SHA-256 digest of the reviewed content: every file, without state and sign-offs.
 
     The layout and comments of `proposal.yaml` and the line endings of all files do not affect it.
-
-    Returns:
-        The first 32 hexadecimal digits of a SHA-256 digest.
     """
     digest = hashlib.sha256()
     answers = folder.proposal.model_dump(mode="json", exclude={"state", "sign_offs"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -11,9 +11,7 @@ from opshift.registry.models import Attribute
 
 Kind = Literal["new-operator", "new-function", "update", "deprecation", "removal", "promotion"]
 
-KINDS: tuple[Kind, ...] = (
-    "new-operator", "new-function", "update", "deprecation", "removal", "promotion"
-)  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 State = Literal["draft", "proposed", "in-review", "accepted", "withdrawn"]
 

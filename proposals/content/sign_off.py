@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import date
 
 from opshift.model.errors import UsageError
@@ -42,9 +41,8 @@ def sign(folder: ProposalFolder, name: str, day: date | None = None) -> SignOff:
     if is_same_person(name, proposal.author.name):
         raise UsageError(f"{name} is the author of the proposal", remedy="ask another person to sign off")
     if any(is_same_person(name, each.name) for each in valid_sign_offs(folder)):
-        raise UsageError(
-            f"{name} has already signed off this content", remedy="ask another person to sign off"
-        )
+        reason = f"{name} has already signed off this content"
+        raise UsageError(reason, remedy="ask another person to sign off")
     signed = SignOff(name=name.strip(), date=str(day or date.today()), fingerprint=fingerprint(folder))
     path = folder.file(PROPOSAL)
     write_files({path: _append_sign_off(path.read_text("utf-8"), proposal, signed, folder)})
@@ -63,13 +61,6 @@ def _append_sign_off(text: str, proposal: Proposal, signed: SignOff, folder: Pro
         return "\n".join([*lines, "sign_offs:", item, ""])
     start_line = folder.place(PROPOSAL, "sign_offs").line
     lines[start_line - 1] = "sign_offs:"  # an empty list may be written as `[]` on this line
-    end = next(_list_ends(lines, start_line))
+    rest = range(start_line, len(lines))
+    end = next((i for i in rest if not lines[i].startswith((" ", "-"))), len(lines))
     return "\n".join([*lines[:end], item, *lines[end:], ""])
-
-
-def _list_ends(lines: list[str], start: int) -> Iterator[int]:
-    """Yield the indices of the lines that can end the list beginning at `start`, the first one first."""
-    for position in range(start, len(lines)):
-        if not lines[position].startswith((" ", "-")):
-            yield position
-    yield len(lines)

@@ -30,19 +30,17 @@ def convert_and_run(
     opset = _opset_of_case(case, draft)
     model = node_model(case, outputs, opset)
     models = [model, with_initializers(model, case)] if len(feeds_of(case)) > 1 else [model]
-    steps: list[tuple[Direction, int]] = [("down", draft.opset - 1), ("up", draft.opset)]
+    targets: dict[Direction, int] = {"down": draft.opset - 1, "up": draft.opset}
     if opset < draft.opset:
-        del steps[0]
-    for source in models:
-        converted: ModelProto | str = source
-        for direction, target in steps:
-            if isinstance(converted, str):
-                break
-            converted = _convert(converted, target, draft)
+        del targets["down"]
+    for current in models:
+        for direction, target in targets.items():
+            converted = _convert(current, target, draft)
             if isinstance(converted, str):
                 yield direction, OutputComparison(case, "refused", converted)
-            else:
-                yield direction, run_and_compare(case, outputs, converted, draft.registry, proposed)
+                break
+            yield direction, run_and_compare(case, outputs, converted, draft.registry, proposed)
+            current = converted
 
 
 def run_published_version(case: Case, draft: DefinedDraft) -> Arrays:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -17,13 +18,10 @@ CoverageKind = Literal["output", "attribute", "input", "type", "corner"]
 
 
 class CoverageItem(NamedTuple):
-    """Item to cover, and the examples that cover it.
+    """Item to cover, and the names of the cases that cover it.
 
-    Attributes:
-        what: kind of item: `output`, `attribute` or optional `input` (each present or omitted), element
-            `type` of a type variable, or `corner` case.
-        item: name of the item.
-        examples: names of the cases that cover it.
+    Items are outputs, attributes and optional inputs (each present or omitted), element types of type
+    variables, and corner cases.
     """
 
     kind: CoverageKind
@@ -35,8 +33,8 @@ def coverage_of(version: OperatorVersion, evidence: Evidence) -> tuple[CoverageI
     """Return all items of a version with the successful cases that cover them, uncovered items included."""
     ran = [each for each in evidence.outcomes if each.outputs is not None and each.case.version is version]
     return tuple(
-        CoverageItem(what, item, tuple(each.case.name for each in ran if covers(each)))
-        for what, item, covers in _coverage_tests(version)
+        CoverageItem(kind, item, tuple(each.case.name for each in ran if covers(each)))
+        for kind, item, covers in _coverage_tests(version)
     )
 
 
@@ -45,50 +43,44 @@ CoverageTest = Callable[[Outcome], bool]
 
 def _coverage_tests(version: OperatorVersion) -> Iterator[tuple[CoverageKind, str, CoverageTest]]:
     for position, formal in enumerate(version.outputs):
-        yield "output", formal.name, _has_output(position)
+        yield "output", formal.name, partial(_has_output, position)
     for name, attribute in version.attributes.items():
-        yield "attribute", f"{name} present", _has_attribute(name, True)
+        yield "attribute", f"{name} present", partial(_has_attribute, name, True)
         if not attribute.required:
-            yield "attribute", f"{name} omitted", _has_attribute(name, False)
+            yield "attribute", f"{name} omitted", partial(_has_attribute, name, False)
     for position, formal in enumerate(version.inputs):
         if formal.option == "optional":
-            yield "input", f"{formal.name} present", _has_input(position, True)
-            yield "input", f"{formal.name} omitted", _has_input(position, False)
+            yield "input", f"{formal.name} present", partial(_has_input, position, True)
+            yield "input", f"{formal.name} omitted", partial(_has_input, position, False)
     for variable, types in version.type_constraints.items():
         for each in types:
-            yield "type", f"{variable} = {each}", _binds_type(variable, each)
+            yield "type", f"{variable} = {each}", partial(_binds_type, variable, each)
     for name, test in _corner_cases(version):
-        yield "corner", name, _is_corner_case(test)
+        yield "corner", name, partial(_is_corner_case, test)
 
 
-def _has_output(position: int) -> CoverageTest:
-    return lambda each: bool(
-        each.outputs and position < len(each.outputs) and each.outputs[position] is not None
-    )
+def _has_output(position: int, run: Outcome) -> bool:
+    outputs = run.outputs or ()
+    return position < len(outputs) and outputs[position] is not None
 
 
-def _has_attribute(name: str, is_present: bool) -> CoverageTest:
-    return lambda each: (name in each.case.attributes) is is_present
+def _has_attribute(name: str, is_present: bool, run: Outcome) -> bool:
+    return (name in run.case.attributes) is is_present
 
 
-def _has_input(position: int, is_present: bool) -> CoverageTest:
-    def has(each: Outcome) -> bool:
-        inputs = each.case.inputs
-        return (position < len(inputs) and inputs[position] is not None) is is_present
-
-    return has
+def _has_input(position: int, is_present: bool, run: Outcome) -> bool:
+    inputs = run.case.inputs
+    return (position < len(inputs) and inputs[position] is not None) is is_present
 
 
-def _binds_type(variable: str, type_text: str) -> CoverageTest:
+def _binds_type(variable: str, type_text: str, run: Outcome) -> bool:
     # An empty tensor exercises no arithmetic of its type.
-    return lambda each: (
-        f"tensor({bound_type(each.case, variable)})" == type_text
-        and any(array.size for array in _arrays(each.case))
-    )
+    has_elements = any(array.size for array in _arrays(run.case))
+    return has_elements and f"tensor({bound_type(run.case, variable)})" == type_text
 
 
-def _is_corner_case(test: Callable[[Case], bool]) -> CoverageTest:
-    return lambda each: not each.case.retyped and test(each.case)
+def _is_corner_case(test: Callable[[Case], bool], run: Outcome) -> bool:
+    return not run.case.retyped and test(run.case)
 
 
 def _corner_cases(version: OperatorVersion) -> Iterator[tuple[str, Callable[[Case], bool]]]:

@@ -19,9 +19,8 @@ from opshift.adapters.core.adapter_table import temporary_adapters
 from opshift.cli.main import app
 from opshift.converter.convert import convert_version
 from opshift.proposals.accept import accept
-from opshift.proposals.accepted_files import read_recorded_examples
 from opshift.proposals.content.findings import NotAcceptable
-from opshift.proposals.content.folder import ProposalFolder
+from opshift.proposals.content.folder import ProposalFolder, read_examples
 from opshift.proposals.content.staged_registry import registry_of_tree
 from opshift.proposals.evidence.run import load_module
 from opshift.registry.fingerprints import load_lock, lock_differences
@@ -187,9 +186,11 @@ def test_accepts_into_new_tree_of_custom_domain(make: Make, tmp_path: Path) -> N
 
 def test_reads_recorded_examples(make: Make, tree: Path) -> None:
     accept(make("function"), tree)
-    examples = list(read_recorded_examples(tree))
-    assert {(domain, name) for domain, name, _ in examples} == {("ai.onnx", "Squareplus")}
-    assert all(example.outputs for _, _, example in examples)
+    (path,) = (tree / "cases").rglob("*.yaml")
+    assert path.match("ai.onnx/Squareplus-*.yaml")
+    examples = read_examples(path)
+    assert examples
+    assert all(example.outputs for example in examples)
 
 
 def test_command_line_converts_across_accepted_update(make: Make, tree: Path, tmp_path: Path) -> None:
