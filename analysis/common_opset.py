@@ -23,17 +23,12 @@ class NoCommonOpset(OpshiftError):
 
     def __init__(self, reaches: Sequence[Reach]) -> None:
         self.reaches = tuple(reaches)
-        low = max(range(len(reaches)), key=lambda index: reaches[index].lowest)
-        high = min(range(len(reaches)), key=lambda index: reaches[index].highest)
-        bounds = (
-            f"models[{low}] stops at opset {reaches[low].lowest}, models[{high}] at {reaches[high].highest}"
-        )
-        reasons = (
-            *(node.below for node in reaches[low].nodes),
-            *(node.above for node in reaches[high].nodes),
-        )
-        why = next(filter(None, reasons), "")
-        super().__init__(f"the models have no opset in common: {bounds}{f': {why}' if why else ''}")
+        low, lower = max(enumerate(reaches), key=lambda item: item[1].lowest)
+        high, upper = min(enumerate(reaches), key=lambda item: item[1].highest)
+        bounds = f"models[{low}] stops at opset {lower.lowest}, models[{high}] at {upper.highest}"
+        reasons = [*(node.below for node in lower.nodes), *(node.above for node in upper.nodes)]
+        why = next((f": {each}" for each in reasons if each), "")
+        super().__init__(f"the models have no opset in common: {bounds}{why}")
 
 
 @dataclass(frozen=True)

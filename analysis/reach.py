@@ -16,39 +16,29 @@ from opshift.registry.registry import Registry, default_registry
 
 @dataclass(frozen=True)
 class NodeReach:
-    """Node that cannot be converted to every opset.
-
-    Attributes:
-        place: label of the node, with its graph or function.
-        operator: its operator version.
-        lowest, highest: opsets that it can be converted to, without a gap from its own.
-        below, above: reasons why it cannot go beyond; empty at the ends of the domain's opsets.
-    """
+    """Node that cannot be converted to every opset, with the range that it reaches without a gap."""
 
     place: str
     operator: str
     lowest: int
     highest: int
     below: str
+    """Reason why it cannot be converted below `lowest`; empty if that is the lowest opset of the domain."""
     above: str
+    """Reason why it cannot be converted above `highest`; empty if that is the newest opset."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """Opsets of one domain that a model can be converted to.
-
-    Attributes:
-        domain: the domain.
-        opset: opset of the model.
-        lowest, highest: range of opsets that the whole model can be converted to.
-        nodes: nodes with limits, the most restrictive first.
-    """
+    """Opsets of one domain that a whole model can be converted to, from `lowest` to `highest`."""
 
     domain: str
     opset: int
+    """Opset of the model."""
     lowest: int
     highest: int
     nodes: tuple[NodeReach, ...]
+    """Nodes with limits, the most restrictive first."""
 
     def binding(self) -> tuple[NodeReach, ...]:
         """Return the nodes that limit the model, in either direction."""
@@ -85,12 +75,9 @@ def reach(
         raise InvalidModel(f"the model does not import {domain}")
     newest = registry.newest_opset(domain)
     allowed = read_allow(allow)
-    plans = {
-        target: plan_version(source, {domain: target}, allow=allowed, registry=registry)
-        for target in range(1, newest + 1)
-    }
     refusals_by_node: dict[str, dict[int, Refusal]] = {}
-    for target, plan in plans.items():
+    for target in range(1, newest + 1):
+        plan = plan_version(source, {domain: target}, allow=allowed, registry=registry)
         for refusal in plan.refusals:
             refusals_by_node.setdefault(refusal.place, {})[target] = refusal
     nodes = [_node_reach(place, refusals, opset, newest) for place, refusals in refusals_by_node.items()]
@@ -106,8 +93,6 @@ def _node_reach(place: str, refusals: dict[int, Refusal], opset: int, newest: in
         lowest -= 1
     while highest < newest and highest + 1 not in refusals:
         highest += 1
-    below, above = refusals.get(lowest - 1), refusals.get(highest + 1)
+    below, above = (refusals[each].reason if each in refusals else "" for each in (lowest - 1, highest + 1))
     operator = next(iter(refusals.values())).operator
-    return NodeReach(
-        place, operator, lowest, highest, below.reason if below else "", above.reason if above else ""
-    )
+    return NodeReach(place, operator, lowest, highest, below, above)

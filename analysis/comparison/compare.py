@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
+from itertools import product
 from pathlib import Path
 from typing import get_args
 
@@ -11,10 +12,11 @@ from opshift.adapters.core.type_guard import WIDER_FLOATS, WIDER_INTEGERS
 from opshift.analysis.comparison.contents import content_changes
 from opshift.analysis.comparison.named_dimensions import dimension_name_changes
 from opshift.analysis.comparison.result import Comparison, ModelChange
-from opshift.analysis.comparison.signature import Dim, Role, SignatureValue, values_of
+from opshift.analysis.comparison.signature import Role, SignatureValue, values_of
 from opshift.model.errors import InvalidModel
 from opshift.model.files import ModelLike, model_of
 from opshift.model.messages import ModelProto
+from opshift.model.types import Dim, dims_text
 
 
 def compare(old: ModelLike, new: ModelLike) -> Comparison:
@@ -38,10 +40,10 @@ def compare(old: ModelLike, new: ModelLike) -> Comparison:
     shared: list[tuple[SignatureValue, SignatureValue]] = []
     for role in get_args(Role):
         old_values, new_values = values_of(old_model.graph, role), values_of(new_model.graph, role)
-        changes += name_changes(role, old_values, new_values)
+        changes += _name_changes(role, old_values, new_values)
         shared += [(value, new_values[name]) for name, value in old_values.items() if name in new_values]
     for pair in shared:
-        changes += value_changes(*pair)
+        changes += _value_changes(*pair)
     changes += dimension_name_changes(shared)
     changes += content_changes(old_model, new_model, (_folder(old), _folder(new)))
     changes.sort(key=lambda change: -change.rise)
@@ -64,32 +66,23 @@ def _folder(given: ModelLike) -> Path | None:
 ValuesByName = Mapping[str, SignatureValue]
 
 
-def name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
-    """Yield the changes of names and order."""
+def _name_changes(role: Role, old: ValuesByName, new: ValuesByName) -> Iterator[ModelChange]:
+    """Yield the changes of names and order. A renamed value has the same position and type."""
     removed = [value for name, value in old.items() if name not in new]
     added = [value for name, value in new.items() if name not in old]
-    renamed = [(one, other) for one in removed for other in added if _is_renamed(one, other)]
-    for one, other in renamed:
-        removed.remove(one)
-        added.remove(other)
-        yield ModelChange(f"{role}_RENAMED", one.place, one.name, other.name)
+    renamed: dict[str, str] = {}
+    for one, other in [*product(removed, added)]:
+        if (one.position, one.type) == (other.position, other.type):
+            removed.remove(one)
+            added.remove(other)
+            renamed[one.name] = other.name
+            yield ModelChange(f"{role}_RENAMED", one.place, one.name, other.name)
     for value in removed:
         yield ModelChange(f"{role}_REMOVED", value.place, value.type)
     for value in added:
         suffix = "_WITH_DEFAULT" if value.default is not None else ""
         yield ModelChange(f"{role}_ADDED{suffix}", value.place, "", value.type)
-    yield from _order_changes(role, old, new, {one.name: other.name for one, other in renamed})
-
-
-def _is_renamed(one: SignatureValue, other: SignatureValue) -> bool:
-    """Return whether `other` seems to be `one` under a new name: it has the same position and type."""
-    return (one.position, one.type) == (other.position, other.type)
-
-
-def _order_changes(
-    role: Role, old: ValuesByName, new: ValuesByName, renamed: Mapping[str, str]
-) -> Iterator[ModelChange]:
-    """Yield a change if the remaining values have a new order, or if a new value precedes some of them."""
+    # values that both models have are in a new order, or a new value precedes some of them
     before = [renamed.get(name, name) for name in old]
     remaining = [name for name in before if name in new]
     after = list(new)
@@ -104,8 +97,7 @@ WIDER_TYPES = {**WIDER_INTEGERS, **WIDER_FLOATS, "float": ("double",), "complex6
 """For each element type, the types that hold all its values."""
 
 
-def value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
-    """Yield the changes of an input or output."""
+def _value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     yield from _type_changes(old, new)
     yield from _default_changes(old, new)
     yield from _shape_changes(old, new)
@@ -117,28 +109,22 @@ def value_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelCha
 
 def _type_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
     if old.type != new.type:
-        kind = "WIDENED" if new.type in _wider_types(old.type) else "CHANGED"
+        element = old.type.removeprefix("tensor(").removesuffix(")")
+        wider = [f"tensor({each})" for each in WIDER_TYPES.get(element, ())]
+        kind = "WIDENED" if new.type in wider else "CHANGED"
         yield ModelChange(f"{old.role}_TYPE_{kind}", old.place, old.type, new.type)
 
 
-def _wider_types(text: str) -> tuple[str, ...]:
-    element = text.removeprefix("tensor(").removesuffix(")")
-    return tuple(f"tensor({each})" for each in WIDER_TYPES.get(element, ()))
-
-
 def _default_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
-    if old.default == new.default:
-        return
-    if new.default is None:
-        yield ModelChange("INPUT_DEFAULT_REMOVED", old.place)
-    else:
-        yield ModelChange(f"INPUT_DEFAULT_{'ADDED' if old.default is None else 'CHANGED'}", old.place)
+    if old.default != new.default:
+        kind = "ADDED" if old.default is None else "REMOVED" if new.default is None else "CHANGED"
+        yield ModelChange(f"INPUT_DEFAULT_{kind}", old.place)
 
 
 def _shape_changes(old: SignatureValue, new: SignatureValue) -> Iterator[ModelChange]:
-    kinds = dict.fromkeys(_shape_kinds(old.dims, new.dims))
-    for kind in kinds:
-        yield ModelChange(f"{old.role}_SHAPE_{kind}", old.place, shape_text(old.dims), shape_text(new.dims))
+    before, after = ("any rank" if each.dims is None else dims_text(each.dims) for each in (old, new))
+    for kind in dict.fromkeys(_shape_kinds(old.dims, new.dims)):
+        yield ModelChange(f"{old.role}_SHAPE_{kind}", old.place, before, after)
 
 
 def _shape_kinds(old: tuple[Dim, ...] | None, new: tuple[Dim, ...] | None) -> Iterator[str]:
@@ -153,10 +139,3 @@ def _shape_kinds(old: tuple[Dim, ...] | None, new: tuple[Dim, ...] | None) -> It
                 yield "CHANGED"
             elif isinstance(before, int) != isinstance(after, int):
                 yield "WIDENED" if isinstance(before, int) else "NARROWED"
-
-
-def shape_text(dims: tuple[Dim, ...] | None) -> str:
-    """Format a shape as `[N, 3, ?]` or `any rank`."""
-    if dims is None:
-        return "any rank"
-    return f"[{', '.join('?' if dim is None else str(dim) for dim in dims)}]"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import filecmp
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
 
 from opshift.analysis.comparison.result import ModelChange
@@ -14,9 +13,6 @@ from opshift.model.operator_ids import opset_imports
 
 IMAGE_PREFIX = "image."
 """Case-insensitive prefix of the keys in `metadata_props` that describe images (MetadataProps)."""
-
-COMPUTED_FIELDS = ("node", "sparse_initializer", "quantization_annotation")
-"""Fields of GraphProto that results may depend on, besides initializers."""
 
 Folders = tuple[Path | None, Path | None]
 """Folders of the two models, if they are files."""
@@ -36,14 +32,12 @@ def content_changes(old: ModelProto, new: ModelProto, folders: Folders) -> Itera
 
 def _version_changes(old: ModelProto, new: ModelProto) -> Iterator[ModelChange]:
     before, after = _highest_opsets(old), _highest_opsets(new)
-    for domain in {**before, **after}:
-        old_opset, new_opset = before.get(domain, 0), after.get(domain, 0)
-        if old_opset != new_opset:
-            kind = "RAISED" if new_opset > old_opset else "LOWERED"
-            yield ModelChange(f"OPSET_{kind}", domain, str(old_opset or ""), str(new_opset or ""))
-    if old.ir_version != new.ir_version:
-        kind = "RAISED" if new.ir_version > old.ir_version else "LOWERED"
-        yield ModelChange(f"IR_VERSION_{kind}", "IR version", str(old.ir_version), str(new.ir_version))
+    versions = [("OPSET", each, before.get(each, 0), after.get(each, 0)) for each in {**before, **after}]
+    versions.append(("IR_VERSION", "IR version", old.ir_version, new.ir_version))
+    for rule, place, old_version, new_version in versions:
+        if old_version != new_version:
+            kind = "RAISED" if new_version > old_version else "LOWERED"
+            yield ModelChange(f"{rule}_{kind}", place, str(old_version or ""), str(new_version or ""))
 
 
 def _highest_opsets(model: ModelProto) -> dict[str, int]:
@@ -86,17 +80,16 @@ def _files_may_differ(names: set[str], folders: Folders) -> bool:
 
 
 def _same_graph(old: ModelProto, new: ModelProto) -> bool:
+    """Return whether everything is equal that results may depend on."""
     # initializers of inputs are defaults, which are part of the signature
     inputs = {value.name for graph in (old.graph, new.graph) for value in graph.input}
     old_weights, new_weights = (
         [each for each in graph.initializer if each.name not in inputs] for graph in (old.graph, new.graph)
     )
     return (
-        _same(old_weights, new_weights)
-        and all(_same(getattr(old.graph, field), getattr(new.graph, field)) for field in COMPUTED_FIELDS)
-        and _same(old.functions, new.functions)
-        and _same(old.training_info, new.training_info)
-        and _same(old.configuration, new.configuration)
+        _serialize(old_weights) == _serialize(new_weights)
+        and _same_fields(old.graph, new.graph, ("node", "sparse_initializer", "quantization_annotation"))
+        and _same_fields(old, new, ("functions", "training_info", "configuration"))
     )
 
 
@@ -105,35 +98,32 @@ def _same_metadata(old: ModelProto, new: ModelProto) -> bool:
     return (
         all(getattr(old, field) == getattr(new, field) for field in texts)
         and (old.graph.name, old.graph.doc_string) == (new.graph.name, new.graph.doc_string)
-        and _same(old.metadata_props, new.metadata_props)
-        and _same(old.graph.metadata_props, new.graph.metadata_props)
-        and _same(old.graph.value_info, new.graph.value_info)
+        and _same_fields(old, new, ("metadata_props",))
+        and _same_fields(old.graph, new.graph, ("metadata_props", "value_info"))
         and _same_value_texts(old, new)
     )
 
 
 def _same_value_texts(old: ModelProto, new: ModelProto) -> bool:
     """Return whether descriptive texts of inputs and outputs are equal, for those in both models."""
-    old_texts, new_texts = (
-        {
-            (role, value.name): (value.doc_string, value.type.denotation, _props(value))
-            for role, values in enumerate((model.graph.input, model.graph.output))
-            for value in values
-        }
-        for model in (old, new)
-    )
-    return all(old_texts[each] == new_texts[each] for each in old_texts.keys() & new_texts.keys())
+    for field in ("input", "output"):
+        old_values = {value.name: value for value in getattr(old.graph, field)}
+        for value in getattr(new.graph, field):
+            before = old_values.get(value.name)
+            if before is not None and _value_texts(before) != _value_texts(value):
+                return False
+    return True
 
 
-def _props(message: ValueInfoProto) -> list[tuple[str, str]]:
-    return [(each.key, each.value) for each in message.metadata_props]
+def _value_texts(value: ValueInfoProto) -> tuple[object, ...]:
+    metadata = [(each.key, each.value) for each in value.metadata_props]
+    return value.doc_string, value.type.denotation, metadata
 
 
-def _same(old: Iterable[Message], new: Iterable[Message]) -> bool:
-    """Return whether two lists of messages are equal, even if their classes differ."""
-    return all(
-        one is not None
-        and other is not None
-        and one.SerializeToString(deterministic=True) == other.SerializeToString(deterministic=True)
-        for one, other in zip_longest(old, new)
-    )
+def _same_fields(old: Message, new: Message, fields: Iterable[str]) -> bool:
+    """Return whether repeated fields of two messages are equal, even if their classes differ."""
+    return all(_serialize(getattr(old, each)) == _serialize(getattr(new, each)) for each in fields)
+
+
+def _serialize(messages: Iterable[Message]) -> list[bytes]:
+    return [each.SerializeToString(deterministic=True) for each in messages]

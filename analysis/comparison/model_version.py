@@ -62,16 +62,13 @@ def pack_version(text: str) -> int:
     if _SIMPLE.fullmatch(text) and int(text) <= MAX_PATCH:
         return int(text)
     match = _SEMANTIC.fullmatch(text)
-    parts = SemVer(*map(int, match.groups())) if match else SemVer(0, 0, 0)
-    if max(parts.major, parts.minor) > MAX_PART or parts.patch > MAX_PATCH:
-        match = None
-    if match is None:
+    major, minor, patch = map(int, match.groups()) if match else (MAX_PART + 1, 0, 0)
+    if max(major, minor) > MAX_PART or patch > MAX_PATCH:
         raise UsageError(f"{text!r} is not a model version", remedy=_EXAMPLE)
-    if parts.major == parts.minor == 0:
-        raise UsageError(
-            f"{text!r} is indistinguishable from a simple number when packed", remedy="start at 0.1.0"
-        )
-    packed = parts.major << 48 | parts.minor << 32 | parts.patch
+    if major == minor == 0:
+        reason = f"{text!r} is indistinguishable from a simple number when packed"
+        raise UsageError(reason, remedy="start at 0.1.0")
+    packed = major << 48 | minor << 32 | patch
     return packed - UINT64_COUNT if packed >= SIGN_BIT else packed
 
 
@@ -83,10 +80,10 @@ def unpack_version(packed: int) -> str:
     """
     if not -SIGN_BIT <= packed < UINT64_COUNT:
         raise UsageError(f"{packed} has more than 64 bits", remedy="pass the value of model_version")
-    return str(read_version(packed))
+    return str(_read_version(packed))
 
 
-def read_version(packed: int) -> SemVer | int:
+def _read_version(packed: int) -> SemVer | int:
     """Return the semantic version or the simple number of a packed version."""
     bits = packed % UINT64_COUNT
     if bits <= MAX_PATCH:
@@ -99,7 +96,7 @@ def version_bump_between(old: int, new: int) -> VersionBump | None:
 
     A step from a simple number, or to one, counts as a MAJOR increase.
     """
-    before, after = read_version(old), read_version(new)
+    before, after = _read_version(old), _read_version(new)
     if new % UINT64_COUNT < old % UINT64_COUNT:
         return None
     if old == new:
@@ -112,11 +109,8 @@ def version_bump_between(old: int, new: int) -> VersionBump | None:
 
 
 def next_version(packed: int, rise: VersionBump) -> str:
-    """Return the lowest version that increases another by a given part.
-
-    A simple number increases by 1 for any part.
-    """
-    before = read_version(packed)
+    """Return the lowest version that increases another by a given part; simple numbers increase by 1."""
+    before = _read_version(packed)
     if isinstance(before, int):
         return str(before + (rise > VersionBump.NONE))
     steps = {

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from opshift.analysis.comparison.result import ModelChange
-from opshift.analysis.comparison.signature import Dim, SignatureValue
+from opshift.analysis.comparison.signature import SignatureValue
+from opshift.model.types import Dim
 
 
 class DimensionPosition(NamedTuple):
@@ -24,6 +25,8 @@ class DimensionPosition(NamedTuple):
 DimensionKey = str | DimensionPosition
 """Identity of a dimension without a fixed size: its name, or its position if it is unnamed."""
 
+DimensionKeys = Mapping[DimensionPosition, DimensionKey]
+
 
 def dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue]]) -> Iterator[ModelChange]:
     """Yield changes of the equality constraints that shared dimension names express.
@@ -36,13 +39,9 @@ def dimension_name_changes(pairs: Sequence[tuple[SignatureValue, SignatureValue]
     yield from _new_constraints(old_keys, new_keys, "NARROWED")
     yield from _new_constraints(new_keys, old_keys, "WIDENED")
     if _groups(old_keys) == _groups(new_keys):
-        renamed = {
-            (old_keys[axis], new_keys[axis]): None
-            for axis in old_keys
-            if _is_renamed(old_keys[axis], new_keys[axis])
-        }
-        for before, after in renamed:
-            yield ModelChange("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
+        for before, after in dict.fromkeys((old_keys[axis], new_keys[axis]) for axis in old_keys):
+            if before != after and (isinstance(before, str) or isinstance(after, str)):
+                yield ModelChange("DIMENSION_RENAMED", "dimension", _key_text(before), _key_text(after))
 
 
 def _keys(
@@ -53,51 +52,39 @@ def _keys(
     for value, dims, other_dims in rows:
         if dims is None or other_dims is None or len(dims) != len(other_dims):
             continue
-        for number, (dim, other) in enumerate(zip(dims, other_dims, strict=True)):
-            if not isinstance(dim, int) and not isinstance(other, int):
+        for number, dim in enumerate(dims):
+            if not isinstance(dim, int) and not isinstance(other_dims[number], int):
                 axis = DimensionPosition(value.role, value.name, number)
                 keys[axis] = axis if dim is None else dim
     return keys
 
 
-def _new_constraints(
-    before: Mapping[DimensionPosition, DimensionKey],
-    after: Mapping[DimensionPosition, DimensionKey],
-    kind: str,
-) -> Iterator[ModelChange]:
+def _new_constraints(before: DimensionKeys, after: DimensionKeys, kind: str) -> Iterator[ModelChange]:
     """Yield a change for each name that makes dimensions equal in `after` but not in `before`."""
-    for symbol, axes in _positions_by_name(after).items():
+    for name, axes in _positions_by_key(after).items():
+        if not isinstance(name, str):
+            continue
         inputs = [axis for axis in axes if axis.role == "INPUT"]
-        names = ", ".join(map(str, axes))
+        positions = ", ".join(map(str, axes))
+        texts = [f"{positions} may differ", f"{positions} are equal"]
+        if kind == "WIDENED":
+            texts.reverse()
         if len({before[axis] for axis in inputs}) > 1:
-            yield ModelChange(f"INPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(names, kind))
+            yield ModelChange(f"INPUT_SHAPE_{kind}", f"dimension {name}", *texts)
         if len(inputs) < len(axes) and len({before[axis] for axis in axes}) > 1:
-            yield ModelChange(f"OUTPUT_SHAPE_{kind}", f"dimension {symbol}", *_constraint_texts(names, kind))
+            yield ModelChange(f"OUTPUT_SHAPE_{kind}", f"dimension {name}", *texts)
 
 
-def _constraint_texts(axes: str, kind: str) -> tuple[str, str]:
-    unequal, equal = f"{axes} may differ", f"{axes} are equal"
-    return (unequal, equal) if kind == "NARROWED" else (equal, unequal)
-
-
-def _positions_by_name(keys: Mapping[DimensionPosition, DimensionKey]) -> dict[str, list[DimensionPosition]]:
-    positions: dict[str, list[DimensionPosition]] = defaultdict(list)
+def _positions_by_key(keys: DimensionKeys) -> dict[DimensionKey, list[DimensionPosition]]:
+    positions: dict[DimensionKey, list[DimensionPosition]] = defaultdict(list)
     for axis, key in keys.items():
-        if isinstance(key, str):
-            positions[key].append(axis)
+        positions[key].append(axis)
     return positions
 
 
-def _groups(keys: Mapping[DimensionPosition, DimensionKey]) -> set[frozenset[DimensionPosition]]:
-    groups: dict[DimensionKey, set[DimensionPosition]] = defaultdict(set)
-    for axis, key in keys.items():
-        groups[key].add(axis)
-    return set(map(frozenset, groups.values()))
+def _groups(keys: DimensionKeys) -> set[frozenset[DimensionPosition]]:
+    return set(map(frozenset, _positions_by_key(keys).values()))
 
 
 def _key_text(key: DimensionKey) -> str:
     return key if isinstance(key, str) else f"{key} without a name"
-
-
-def _is_renamed(before: DimensionKey, after: DimensionKey) -> bool:
-    return before != after and (isinstance(before, str) or isinstance(after, str))

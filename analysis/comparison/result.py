@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from types import MappingProxyType
 from typing import NamedTuple
 
 from opshift.analysis.comparison.model_version import (
@@ -18,15 +17,10 @@ from opshift.model.plain_data import Json
 
 @dataclass(frozen=True)
 class ModelChange:
-    """Change between two models.
-
-    Attributes:
-        rule: name of the rule, a key of `RULES`.
-        place: the input, output, domain or part of the model.
-        before, after: the old and the new state; empty if absent.
-    """
+    """Change of an input, output, domain or other part of a model: its state before and after, if any."""
 
     rule: str
+    """Name of the rule, a key of `RULES`."""
     place: str
     before: str = ""
     after: str = ""
@@ -94,43 +88,40 @@ NONE, PATCH, MINOR, MAJOR = VersionBump
 class ComparisonRule(NamedTuple):
     """Kind of change: the least version increment that it requires, and the reason."""
 
-    name: str
     rise: VersionBump
     why: str
 
 
-_RULES = (
-    ComparisonRule("INPUT_ADDED", MAJOR, "callers do not provide it, and it has no default"),
-    ComparisonRule("INPUT_TYPE_CHANGED", MAJOR, "callers provide the old type"),
-    ComparisonRule("OUTPUT_REMOVED", MAJOR, "callers may read it"),
-    ComparisonRule("OUTPUT_TYPE_CHANGED", MAJOR, "callers expect the old type"),
-    ComparisonRule("MEANING_CHANGED", MAJOR, "the same numbers have a different meaning"),
-    ComparisonRule("INPUT_ADDED_WITH_DEFAULT", MINOR, "callers need not provide it"),
-    ComparisonRule("INPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
-    ComparisonRule("OUTPUT_ADDED", MINOR, "callers need not read it"),
-    ComparisonRule("OUTPUT_TYPE_WIDENED", MINOR, "the new type holds all values of the old type"),
-    ComparisonRule("INPUT_REMOVED", MAJOR, "callers may provide it"),
-    ComparisonRule("INPUT_DEFAULT_REMOVED", MAJOR, "callers may rely on the default"),
-    ComparisonRule("INPUT_DEFAULT_ADDED", MINOR, "callers may omit it"),
-    ComparisonRule("INPUT_DEFAULT_CHANGED", PATCH, "callers that omit it get different results"),
-    ComparisonRule("INPUT_RENAMED", MAJOR, "callers refer to it by name"),
-    ComparisonRule("OUTPUT_RENAMED", MAJOR, "callers refer to it by name"),
-    ComparisonRule("INPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
-    ComparisonRule("OUTPUTS_REORDERED", MAJOR, "callers may refer to them by position"),
-    ComparisonRule("INPUT_SHAPE_CHANGED", MAJOR, "callers provide the old shape"),
-    ComparisonRule("INPUT_SHAPE_NARROWED", MAJOR, "callers may provide shapes that are no longer allowed"),
-    ComparisonRule("INPUT_SHAPE_WIDENED", MINOR, "callers may provide more shapes"),
-    ComparisonRule("OUTPUT_SHAPE_CHANGED", MAJOR, "callers expect the old shape"),
-    ComparisonRule("OUTPUT_SHAPE_WIDENED", MAJOR, "callers may get shapes that they do not expect"),
-    ComparisonRule("OUTPUT_SHAPE_NARROWED", MINOR, "callers can rely on a more specific shape"),
-    ComparisonRule("DIMENSION_RENAMED", PATCH, "the same dimensions have to be equal"),
-    ComparisonRule("OPSET_RAISED", MINOR, "runtimes may have to be newer"),
-    ComparisonRule("OPSET_LOWERED", PATCH, "runtimes that supported the old opset still work"),
-    ComparisonRule("IR_VERSION_RAISED", MINOR, "readers may have to be newer"),
-    ComparisonRule("IR_VERSION_LOWERED", PATCH, "readers that supported the old IR version still work"),
-    ComparisonRule("GRAPH_CHANGED", PATCH, "the signature is the same"),
-    ComparisonRule("WEIGHTS_UNKNOWN", PATCH, "external data files were not compared or differ"),
-    ComparisonRule("METADATA_CHANGED", PATCH, "no result depends on it"),
-)
-
-RULES = MappingProxyType({rule.name: rule for rule in _RULES})
+RULES = {
+    "INPUT_ADDED": ComparisonRule(MAJOR, "callers do not provide it, and it has no default"),
+    "INPUT_TYPE_CHANGED": ComparisonRule(MAJOR, "callers provide the old type"),
+    "OUTPUT_REMOVED": ComparisonRule(MAJOR, "callers may read it"),
+    "OUTPUT_TYPE_CHANGED": ComparisonRule(MAJOR, "callers expect the old type"),
+    "MEANING_CHANGED": ComparisonRule(MAJOR, "the same numbers have a different meaning"),
+    "INPUT_ADDED_WITH_DEFAULT": ComparisonRule(MINOR, "callers need not provide it"),
+    "INPUT_TYPE_WIDENED": ComparisonRule(MINOR, "the new type holds all values of the old type"),
+    "OUTPUT_ADDED": ComparisonRule(MINOR, "callers need not read it"),
+    "OUTPUT_TYPE_WIDENED": ComparisonRule(MINOR, "the new type holds all values of the old type"),
+    "INPUT_REMOVED": ComparisonRule(MAJOR, "callers may provide it"),
+    "INPUT_DEFAULT_REMOVED": ComparisonRule(MAJOR, "callers may rely on the default"),
+    "INPUT_DEFAULT_ADDED": ComparisonRule(MINOR, "callers may omit it"),
+    "INPUT_DEFAULT_CHANGED": ComparisonRule(PATCH, "callers that omit it get different results"),
+    "INPUT_RENAMED": ComparisonRule(MAJOR, "callers refer to it by name"),
+    "OUTPUT_RENAMED": ComparisonRule(MAJOR, "callers refer to it by name"),
+    "INPUTS_REORDERED": ComparisonRule(MAJOR, "callers may refer to them by position"),
+    "OUTPUTS_REORDERED": ComparisonRule(MAJOR, "callers may refer to them by position"),
+    "INPUT_SHAPE_CHANGED": ComparisonRule(MAJOR, "callers provide the old shape"),
+    "INPUT_SHAPE_NARROWED": ComparisonRule(MAJOR, "callers may provide shapes that are no longer allowed"),
+    "INPUT_SHAPE_WIDENED": ComparisonRule(MINOR, "callers may provide more shapes"),
+    "OUTPUT_SHAPE_CHANGED": ComparisonRule(MAJOR, "callers expect the old shape"),
+    "OUTPUT_SHAPE_WIDENED": ComparisonRule(MAJOR, "callers may get shapes that they do not expect"),
+    "OUTPUT_SHAPE_NARROWED": ComparisonRule(MINOR, "callers can rely on a more specific shape"),
+    "DIMENSION_RENAMED": ComparisonRule(PATCH, "the same dimensions have to be equal"),
+    "OPSET_RAISED": ComparisonRule(MINOR, "runtimes may have to be newer"),
+    "OPSET_LOWERED": ComparisonRule(PATCH, "runtimes that supported the old opset still work"),
+    "IR_VERSION_RAISED": ComparisonRule(MINOR, "readers may have to be newer"),
+    "IR_VERSION_LOWERED": ComparisonRule(PATCH, "readers that supported the old IR version still work"),
+    "GRAPH_CHANGED": ComparisonRule(PATCH, "the signature is the same"),
+    "WEIGHTS_UNKNOWN": ComparisonRule(PATCH, "external data files were not compared or differ"),
+    "METADATA_CHANGED": ComparisonRule(PATCH, "no result depends on it"),
+}

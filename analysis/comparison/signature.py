@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto, TensorShapeProto, TypeProto
-from opshift.model.types import type_to_string
+from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto, TypeProto
+from opshift.model.types import Dim, declared_dims, type_to_string
 
 Role = Literal["INPUT", "OUTPUT"]
-
-Dim = int | str | None
-"""Size or name of a dimension; `None` if it has neither."""
 
 
 @dataclass(frozen=True)
 class SignatureValue:
-    """Input or output of a graph.
-
-    Attributes:
-        role, name, position: identity of the value.
-        type: type such as `tensor(float)`; empty if not declared.
-        dims: the dimensions; `None` if the rank is not declared.
-        denotations: denotations of the type and of each dimension; empty if not declared.
-        default: serialized initializer of an input; `None` if it has no default.
-    """
+    """Input or output of a graph; undeclared properties are empty, or `None` for the dimensions."""
 
     role: Role
     name: str
@@ -33,7 +21,9 @@ class SignatureValue:
     type: str
     dims: tuple[Dim, ...] | None
     denotations: tuple[str, ...]
+    """Denotations of the type and of each dimension."""
     default: bytes | None
+    """Serialized initializer of an input; `None` if it has no default."""
 
     @property
     def place(self) -> str:
@@ -43,41 +33,19 @@ class SignatureValue:
 
 def values_of(graph: GraphProto, role: Role) -> dict[str, SignatureValue]:
     """Return the inputs or outputs of a graph by name, in order."""
-    declared = graph.input if role == "INPUT" else graph.output
-    defaults = _defaults(graph) if role == "INPUT" else {}
-    return {
-        value.name: SignatureValue(
-            role,
-            value.name,
-            position,
-            type_to_string(value.type) or "",
-            _dims(value.type),
-            _denotations(value.type),
-            defaults[value.name].SerializeToString(deterministic=True) if value.name in defaults else None,
-        )
-        for position, value in enumerate(declared)
-    }
-
-
-def _defaults(graph: GraphProto) -> Mapping[str, TensorProto | SparseTensorProto]:
-    sparse = {tensor.values.name: tensor for tensor in graph.sparse_initializer}
-    return {**sparse, **{tensor.name: tensor for tensor in graph.initializer}}
-
-
-def _shape(kind: TypeProto) -> TensorShapeProto | None:
-    tensor = kind.sparse_tensor_type if kind.HasField("sparse_tensor_type") else kind.tensor_type
-    return tensor.shape if tensor.HasField("shape") else None
-
-
-def _dims(kind: TypeProto) -> tuple[Dim, ...] | None:
-    shape = _shape(kind)
-    return None if shape is None else tuple(_dim(each) for each in shape.dim)
-
-
-def _dim(dim: TensorShapeProto.Dimension) -> Dim:
-    return dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
+    defaults: dict[str, TensorProto | SparseTensorProto] = {}
+    if role == "INPUT":
+        defaults = {each.values.name: each for each in graph.sparse_initializer}
+        defaults |= {each.name: each for each in graph.initializer}
+    values = {}
+    for position, value in enumerate(graph.input if role == "INPUT" else graph.output):
+        kind, name, default = value.type, value.name, defaults.get(value.name)
+        content = None if default is None else default.SerializeToString(deterministic=True)
+        type_text, dims = type_to_string(kind) or "", declared_dims(kind)
+        values[name] = SignatureValue(role, name, position, type_text, dims, _denotations(kind), content)
+    return values
 
 
 def _denotations(kind: TypeProto) -> tuple[str, ...]:
-    shape = _shape(kind)
-    return (kind.denotation, *(each.denotation for each in (shape.dim if shape is not None else ())))
+    tensor = kind.sparse_tensor_type if kind.HasField("sparse_tensor_type") else kind.tensor_type
+    return (kind.denotation, *(each.denotation for each in tensor.shape.dim))

@@ -60,9 +60,9 @@ class _Doctor:
         model = self._model
         opsets = _declared_opsets(model.opset_import, model.ir_version)
         graph = self._survey(model.graph, "graph", opsets)
-        training = [
+        training = (
             self._survey(each.graph, each.path, opsets, graph.scope) for each in training_graphs(model)
-        ]
+        )
         stamps = self._stamps("model", opsets, [graph, *training])
         for function in model.functions:
             imports = _declared_opsets(function.opset_import, model.ir_version) or opsets
@@ -72,11 +72,7 @@ class _Doctor:
         return Diagnosis(tuple(stamps), self._ir_stamp(stamps), tuple(self._nodes), self._unknown)
 
     def _survey(
-        self,
-        container: ContainerProto,
-        path: str,
-        opsets: Mapping[str, int],
-        parent: Scope | None = None,
+        self, container: ContainerProto, path: str, opsets: Mapping[str, int], parent: Scope | None = None
     ) -> ContainerSurvey:
         scope = Scope(container, opsets, self._registry, {}, parent)
         return survey(scope, path, lambda proto, scope: EXAMINE_ALL)

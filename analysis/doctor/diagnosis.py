@@ -22,39 +22,27 @@ def opset_ranges(opsets: Iterable[int]) -> OpsetRanges:
 
 @dataclass(frozen=True)
 class NodeValidity:
-    """Opsets at which a node is valid.
-
-    Attributes:
-        place: the graph or function, and the node.
-        operator: its domain and name.
-        opsets: the opsets of its domain; empty if it is not valid at any opset.
-        reason: the reason why it is invalid at the declared opset; empty if it is valid.
-    """
+    """Opsets at which a node is valid."""
 
     place: str
     operator: str
     opsets: OpsetRanges
     reason: str = ""
+    """Reason why it is invalid at the declared opset; empty if it is valid."""
 
 
 @dataclass(frozen=True)
 class Stamp:
-    """Opset import, and the opsets at which all nodes that use it are valid.
-
-    Attributes:
-        place: the model or function that declares the import.
-        domain: the domain.
-        opset: the declared opset; `None` if the domain is not imported.
-        opsets: the opsets at which all nodes are valid.
-        fitting: `opset` if all nodes are valid there, else the nearest opset at which they are; `None` if
-            they are not valid together at any opset.
-    """
+    """Opset import, and the opsets at which all nodes that use it are valid."""
 
     place: str
+    """The model or function that declares the import."""
     domain: str
     opset: int | None
+    """The declared opset; `None` if the domain is not imported."""
     opsets: OpsetRanges
     fitting: int | None
+    """The valid opset that is nearest to `opset`; `None` without one."""
 
     @property
     def fits(self) -> bool:
@@ -64,17 +52,13 @@ class Stamp:
 
 @dataclass(frozen=True)
 class IrStamp:
-    """IR version of a model.
-
-    Attributes:
-        stated: the declared IR version.
-        needed: the oldest IR version that has all features of the model.
-        fitting: `stated` if it is valid, else the IR version that the model should declare.
-    """
+    """IR version of a model."""
 
     stated: int
     needed: int
+    """Oldest IR version that has all features of the model."""
     fitting: int
+    """`stated` if it is valid, else the IR version that the model should declare."""
 
     @property
     def fits(self) -> bool:

@@ -6,7 +6,7 @@ import os
 from typing import overload
 
 from opshift.analysis.doctor.diagnose import diagnose
-from opshift.analysis.doctor.diagnosis import Diagnosis, Stamp
+from opshift.analysis.doctor.diagnosis import Diagnosis
 from opshift.model.errors import InvalidModel
 from opshift.model.files import BYTES_TYPES, BytesLike, Model, ModelLike, ModelMessage, model_of
 from opshift.model.messages import FunctionProto, ModelProto
@@ -52,11 +52,7 @@ def restamp(
 
 
 def require_fixable(diagnosis: Diagnosis) -> None:
-    """Check that each opset import can be corrected.
-
-    Raises:
-        InvalidModel: no opset of a domain is valid for all nodes.
-    """
+    """Raise InvalidModel if no opset of some domain is valid for all nodes."""
     for stamp in diagnosis.hopeless:
         raise InvalidModel(
             f"no opset of {stamp.domain} is valid for all nodes",
@@ -68,20 +64,16 @@ def require_fixable(diagnosis: Diagnosis) -> None:
 def apply_stamps(diagnosis: Diagnosis, model: ModelProto) -> None:
     """Write the fitting versions into `model`, which is the diagnosed model or a copy of it."""
     model.ir_version = diagnosis.ir_version.fitting
-    owners: dict[str, ModelProto | FunctionProto] = {
-        "model": model,
-        **{f"function {function_label(each)}": each for each in model.functions},
-    }
+    owners: dict[str, ModelProto | FunctionProto] = {"model": model}
+    owners |= {f"function {function_label(each)}": each for each in model.functions}
     for stamp in diagnosis.stamps:
-        if not stamp.fits:
-            _write_import(owners[stamp.place], stamp)
-
-
-def _write_import(owner: ModelProto | FunctionProto, stamp: Stamp) -> None:
-    assert stamp.fitting is not None, "see require_fixable"
-    existing = [each for each in owner.opset_import if canonical_domain(each.domain) == stamp.domain]
-    for each in existing or [owner.opset_import.add()]:
-        # an empty domain is the default domain
-        if not existing and stamp.domain != DEFAULT_DOMAIN:
-            each.domain = stamp.domain
-        each.version = stamp.fitting
+        if stamp.fits:
+            continue
+        assert stamp.fitting is not None, "see require_fixable"
+        imports = owners[stamp.place].opset_import
+        existing = [each for each in imports if canonical_domain(each.domain) == stamp.domain]
+        for each in existing or [imports.add()]:
+            # an empty domain is the default domain
+            if not existing and stamp.domain != DEFAULT_DOMAIN:
+                each.domain = stamp.domain
+            each.version = stamp.fitting

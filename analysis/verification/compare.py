@@ -20,47 +20,25 @@ TOLERANCES: Mapping[str, Tolerance] = {
 """Tolerances of types with rounding errors; elements of all other types have to be equal."""
 
 
-class Leaf(NamedTuple):
-    """Tensor of an output: the output itself, or an element of a sequence or map, at `place`."""
-
-    place: str
-    value: Array | None
-
-
 class TensorDifference(NamedTuple):
-    """Difference between two tensors.
+    """Difference between two tensors; see `OutputCompared` for the fields."""
 
-    Attributes:
-        elements: the number of elements.
-        finite: the number of finite elements in the original's tensor.
-        absolute, relative: the largest differences.
-        differing: the number of elements beyond the tolerance.
-        reason: description of the difference; empty if there is none beyond the tolerance.
-    """
-
-    elements: int
-    finite: int
-    absolute: float
-    relative: float
-    differing: int
-    reason: str
-
-
-NO_DIFFERENCE = TensorDifference(0, 0, 0.0, 0.0, 0, "")
+    elements: int = 0
+    finite: int = 0
+    absolute: float = 0.0
+    relative: float = 0.0
+    differing: int = 0
+    reason: str = ""
 
 
 def compare_output(
     name: str, original: Sequence[object], converted: Sequence[object], tolerance: float | None
 ) -> OutputCompared:
-    """Compare the values of one output for all samples.
+    """Compare the values of one output, which both models have for each sample.
 
-    Args:
-        name: name of the output.
-        original: values of the original model, one for each sample.
-        converted: values of the converted model.
-        tolerance: relative and absolute tolerance, instead of the defaults, for types that have one.
+    `tolerance` is relative and absolute, and replaces the defaults for types that have one.
     """
-    first = next(_leaves(original[0]), Leaf("", None)).value
+    first = next((array for _, array in _leaves(original[0])), None)
     element_type = "" if first is None else array_element_type(first)
     allowed = TOLERANCES.get(element_type, EXACT)
     if tolerance is not None and element_type in TOLERANCES:
@@ -83,17 +61,17 @@ def compare_output(
 
 
 def _compare_values(original: object, converted: object, tolerance: Tolerance) -> Iterator[TensorDifference]:
-    original_leaves, converted_leaves = list(_leaves(original)), list(_leaves(converted))
-    if [each.place for each in original_leaves] != [each.place for each in converted_leaves]:
-        yield NO_DIFFERENCE._replace(
-            reason=f"the structure differs ({len(original_leaves)} and {len(converted_leaves)} tensors)"
-        )
+    ones, others = dict(_leaves(original)), dict(_leaves(converted))
+    if list(ones) != list(others):
+        reason = f"the structure differs ({len(ones)} and {len(others)} tensors)"
+        yield TensorDifference(reason=reason)
         return
-    for one, other in zip(original_leaves, converted_leaves, strict=True):
-        yield _compare_tensors(one.place, one.value, other.value, tolerance)
+    for place, one in ones.items():
+        yield _compare_tensors(place, one, others[place], tolerance)
 
 
-def _leaves(value: object, place: str = "") -> Iterator[Leaf]:
+def _leaves(value: object, place: str = "") -> Iterator[tuple[str, Array | None]]:
+    """Yield the tensors of an output, with their places in sequences and maps."""
     if isinstance(value, list | tuple):
         for index, each in enumerate(value):
             yield from _leaves(each, f"{place}[{index}]")
@@ -103,25 +81,22 @@ def _leaves(value: object, place: str = "") -> Iterator[Leaf]:
     else:
         # onnxruntime returns float32 values of maps as Python floats
         kind = np.float32 if type(value) is float else None
-        yield Leaf(place, None if value is None else np.asarray(value, kind))
+        yield place, None if value is None else np.asarray(value, kind)
 
 
 def _compare_tensors(
     place: str, original: Array | None, converted: Array | None, tolerance: Tolerance
 ) -> TensorDifference:
     if original is None or converted is None:
-        both_absent = original is converted
-        return NO_DIFFERENCE._replace(
-            reason="" if both_absent else f"{place} is absent in one of the models".strip()
-        )
+        reason = "" if original is converted else f"{place} is absent in one of the models".strip()
+        return TensorDifference(reason=reason)
     for aspect, one, other in (
         ("type", array_element_type(original), array_element_type(converted)),
         ("shape", list(original.shape), list(converted.shape)),
     ):
         if one != other:
-            return NO_DIFFERENCE._replace(
-                reason=f"the {aspect} of {place or 'the output'} changed from {one} to {other}"
-            )
+            reason = f"the {aspect} of {place or 'the output'} changed from {one} to {other}"
+            return TensorDifference(reason=reason)
     return _compare_elements(place, original, converted, tolerance)
 
 
@@ -146,13 +121,11 @@ def _compare_elements(
 def _distances(original: Array, converted: Array, tolerance: Tolerance) -> tuple[Array, Array]:
     """Return the distance of each pair of elements, and whether it exceeds the tolerance. NaN equals NaN."""
     if original.dtype.kind in "OSU":
-        differs = np.asarray(original.astype(str) != converted.astype(str))
-        return np.zeros(original.shape), differs
+        return np.zeros(original.shape), np.asarray(original.astype(str) != converted.astype(str))
     one, other = _widen(original), _widen(converted)
     same = np.asarray((original == converted) | (np.isnan(one) & np.isnan(other)))
-    distances = np.where(
-        same, 0.0, np.nan_to_num(_magnitude_of_difference(original, converted), nan=np.inf, posinf=np.inf)
-    )
+    magnitudes = np.nan_to_num(_magnitude_of_difference(original, converted), nan=np.inf, posinf=np.inf)
+    distances = np.where(same, 0.0, magnitudes)
     magnitude = np.abs(one)
     finite = np.isfinite(magnitude)
     mean = max(1.0, float(magnitude[finite].mean())) if finite.any() else 1.0

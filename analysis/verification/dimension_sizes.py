@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import NamedTuple
 
-Dim = int | str | None
+from opshift.model.types import Dim
 
 MAX_CANDIDATES = 12
 """Limit of attempts with different shapes."""
 
 
 class SizePattern(NamedTuple):
-    """Sizes of dynamic dimensions.
-
-    Attributes:
-        leading: size of the first dimension of each input.
-        other: size of the next dimension.
-        step: difference between each further dimension and the one before it.
-    """
+    """Sizes of the first dimension of each input and of the next one, and the step to each further one."""
 
     leading: int
     other: int
@@ -43,14 +37,7 @@ CANDIDATE_RANKS = (2, 1, 3, 4, 0)
 
 
 class ModelInput(NamedTuple):
-    """Graph input.
-
-    Attributes:
-        name: name of the input.
-        type: type string.
-        element_type: element type; `None` if it is not a tensor.
-        dims: dimensions; `None` if the rank is not declared.
-    """
+    """Graph input; `element_type` is `None` if it is not a tensor, `dims` if the rank is not declared."""
 
     name: str
     type: str
@@ -67,26 +54,19 @@ _Key = int | str | tuple[str, int]
 def candidate_shapes(inputs: Sequence[ModelInput], bound: Mapping[str, int]) -> Iterator[InputShapes]:
     """Yield different shapes of all inputs; `bound` contains the named dimensions with known sizes."""
     ranks = CANDIDATE_RANKS if any(each.dims is None for each in inputs) else CANDIDATE_RANKS[:1]
-    candidates = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
-    yield from islice(_distinct(candidates), MAX_CANDIDATES)
-
-
-def _distinct(candidates: Iterator[InputShapes]) -> Iterator[InputShapes]:
-    seen: list[InputShapes] = []
-    for each in candidates:
-        if each not in seen:
-            seen.append(each)
-            yield each
+    layouts = (_layout(inputs, bound, sizes, rank) for rank, sizes in product(ranks, SIZE_PATTERNS))
+    for shapes in islice(dict.fromkeys(layouts), MAX_CANDIDATES):
+        yield {each.name: shape for each, shape in zip(inputs, shapes, strict=True)}
 
 
 def _layout(
     inputs: Sequence[ModelInput], bound: Mapping[str, int], sizes: SizePattern, rank: int
-) -> InputShapes:
-    keys = {each.name: _dimension_keys(each, rank) for each in inputs}
-    leading = {each[0] for each in keys.values() if each}
+) -> tuple[tuple[int, ...], ...]:
+    keys = [_dimension_keys(each, rank) for each in inputs]
+    leading = {each[0] for each in keys if each}
     assigned: dict[_Key, int] = dict(bound.items())
-    other_count = 0
-    for key in (key for each in keys.values() for key in each):
+    other = sizes.other
+    for key in chain.from_iterable(keys):
         if key in assigned:
             continue
         if isinstance(key, int):
@@ -94,9 +74,9 @@ def _layout(
         elif key in leading:
             assigned[key] = sizes.leading
         else:
-            assigned[key] = sizes.other + other_count * sizes.step
-            other_count += 1
-    return {name: tuple(assigned[key] for key in each) for name, each in keys.items()}
+            assigned[key] = other
+            other += sizes.step
+    return tuple(tuple(assigned[key] for key in each) for each in keys)
 
 
 def _dimension_keys(graph_input: ModelInput, rank: int) -> tuple[_Key, ...]:

@@ -10,14 +10,7 @@ import numpy as np
 
 from opshift.analysis.verification.compare import compare_output
 from opshift.analysis.verification.dimension_sizes import ModelInput
-from opshift.analysis.verification.inputs import (
-    Feeds,
-    GeneratedInputs,
-    ProvidedInputs,
-    generate_inputs,
-    inputs_of,
-    read_provided,
-)
+from opshift.analysis.verification.inputs import Feeds, generate_inputs
 from opshift.analysis.verification.result import (
     CannotVerify,
     InputUsed,
@@ -35,26 +28,17 @@ PROVIDE_INPUTS = (
     "provide inputs that the model accepts (--inputs FILE.npz), or compare in the intended runtime"
 )
 
-
 SampleOutputs = Sequence[Sequence[object]]
 """Outputs of the model for each sample."""
 
 
 class RunRequest(NamedTuple):
-    """Models to compare, and settings of the comparison.
-
-    Attributes:
-        original, converted: the models.
-        inputs: input values of the caller.
-        runtime: the runtime to use.
-        samples: the number of input sets to generate.
-        seed: seed of the generated inputs.
-        tolerance: tolerance instead of the defaults.
-    """
+    """Models to compare, the inputs of the original, values of the caller for some of them, and settings."""
 
     original: RuntimeModel
     converted: RuntimeModel
-    inputs: ProvidedInputs
+    inputs: tuple[ModelInput, ...]
+    given: Feeds
     runtime: Runtime
     samples: int
     seed: int
@@ -62,21 +46,14 @@ class RunRequest(NamedTuple):
 
 
 class RunResult(NamedTuple):
-    """Outputs of both models for the same samples.
+    """Outputs of both models for the same samples."""
 
-    Attributes:
-        pair: the runtimes of both models.
-        generated: the inputs.
-        original: outputs of the original by sample.
-        converted: outputs of the converted model by sample; empty after a failure.
-        failure: the reason why the converted model does not run; empty if it runs.
-    """
-
-    pair: RuntimePair
-    generated: GeneratedInputs
+    samples: Sequence[Feeds]
     original: SampleOutputs
     converted: SampleOutputs
+    """Empty after a failure."""
     failure: str
+    """Reason why the converted model does not run; empty if it runs."""
 
 
 def execute(request: RunRequest, registry: Registry) -> Verification:
@@ -87,92 +64,64 @@ def execute(request: RunRequest, registry: Registry) -> Verification:
     Raises:
         CannotVerify: the original does not run with any generated inputs, or no runtime supports both models.
         VerificationFailed: the converted model has other outputs, or does not run.
-        UsageError: the provided inputs do not match the model.
     """
-    graph = request.original.model.graph
     _require_same_names(request)
-    inputs = inputs_of(graph)
-    given = read_provided(request.inputs, graph)
+    reasons: list[str] = []
     mixed_result: Verification | None = None
-    for result in _conclusive_runs(request, inputs, given, registry):
-        verification = _verify_run(result, inputs, given, request)
+    for pair in runtime_pairs(request.original, request.converted, request.runtime, registry, reasons):
+        result = _most_conclusive_run(pair, request, reasons)
+        if result is None:
+            continue
+        verification = _verify_run(result, pair, request)
         # a difference between two runtimes may be theirs, and not the conversion's
-        if verification.equal or not result.pair.is_mixed:
+        if verification.equal or not pair.is_mixed:
             return verification
         mixed_result = mixed_result or verification
-    assert mixed_result is not None
+    if mixed_result is None:
+        reason = "no inputs and runtimes were found with which both models run"
+        raise CannotVerify(f"{reason}: {'; '.join(dict.fromkeys(reasons))}", remedy=PROVIDE_INPUTS)
     return mixed_result
 
 
-def _verify_run(
-    result: RunResult, inputs: tuple[ModelInput, ...], given: Feeds, request: RunRequest
-) -> Verification:
-    feeds = result.generated.samples[0]
-    used = tuple(_input_used(each, feeds[each.name], each.name in given) for each in inputs)
-    verification = Verification(result.pair.names, len(result.generated.samples), request.seed, used, ())
-    if result.failure:
-        raise VerificationFailed(verification, f"the converted model does not run: {result.failure}")
-    outputs = tuple(
-        compare_output(
-            value.name,
-            _values_of_output(result.original, i),
-            _values_of_output(result.converted, i),
-            request.tolerance,
-        )
-        for i, value in enumerate(request.original.model.graph.output)
-    )
-    return replace(verification, outputs=outputs)
-
-
 def _require_same_names(request: RunRequest) -> None:
-    original_names, converted_names = (
+    original, converted = (
         [value.name for value in each.model.graph.output] for each in (request.original, request.converted)
     )
-    if not original_names:
+    if not original:
         raise CannotVerify("the model has no outputs to compare")
-    if original_names != converted_names:
+    if original != converted:
         empty = Verification(("", ""), 0, request.seed, (), ())
-        raise VerificationFailed(
-            empty,
-            f"the outputs are named {', '.join(converted_names)} instead of {', '.join(original_names)}",
+        reason = f"the outputs are named {', '.join(converted)} instead of {', '.join(original)}"
+        raise VerificationFailed(empty, reason)
+
+
+def _verify_run(result: RunResult, pair: RuntimePair, request: RunRequest) -> Verification:
+    used = []
+    for each in request.inputs:
+        value = result.samples[0][each.name]
+        shape = value.shape if isinstance(value, np.ndarray) else None
+        used.append(InputUsed(each.name, each.type, shape, each.name in request.given))
+    verification = Verification(pair.names, len(result.samples), request.seed, tuple(used), ())
+    if result.failure:
+        raise VerificationFailed(verification, f"the converted model does not run: {result.failure}")
+    outputs = []
+    for position, value in enumerate(request.original.model.graph.output):
+        original, converted = (
+            [sample[position] for sample in each] for each in (result.original, result.converted)
         )
+        outputs.append(compare_output(value.name, original, converted, request.tolerance))
+    return replace(verification, outputs=tuple(outputs))
 
 
-def _conclusive_runs(
-    request: RunRequest, inputs: tuple[ModelInput, ...], given: Feeds, registry: Registry
-) -> Iterator[RunResult]:
-    """Yield one run for each pair of runtimes.
-
-    The first conclusive run is preferred to the first run in which both models run.
-
-    Raises:
-        CannotVerify: both models never run with the same inputs.
-    """
-    reasons: list[str] = []
-    has_result = False
-    for pair in runtime_pairs(request.original, request.converted, request.runtime, registry, reasons):
-        result = _most_conclusive_run(pair, request, inputs, given, reasons)
-        if result is not None:
-            has_result = True
-            yield result
-    if not has_result:
-        reasons_text = "; ".join(dict.fromkeys(reasons))
-        raise CannotVerify(
-            f"no inputs and runtimes were found with which both models run: {reasons_text}",
-            remedy=PROVIDE_INPUTS,
-        )
-
-
-def _most_conclusive_run(
-    pair: RuntimePair, request: RunRequest, inputs: tuple[ModelInput, ...], given: Feeds, reasons: list[str]
-) -> RunResult | None:
-    graph = request.original.model.graph
+def _most_conclusive_run(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> RunResult | None:
+    """Return the first run with suitable inputs, or else the first run in which both models run."""
+    declared = request.original.model.graph.output
     inconclusive: RunResult | None = None
-    for result in _run_samples(pair, generate_inputs(inputs, given, request.samples, request.seed), reasons):
+    for result in _run_samples(pair, request, reasons):
         # another runtime may only reject these inputs, which is not a failure of the model
         if result.failure and pair.may_disagree_on_inputs:
             reasons.append(result.failure)
-        elif has_declared_shapes(result.original, graph.output) and (
+        elif has_declared_shapes(result.original, declared) and (
             result.failure or has_finite_values(result.original)
         ):
             return result
@@ -181,36 +130,23 @@ def _most_conclusive_run(
     return inconclusive
 
 
-def _run_samples(
-    pair: RuntimePair, candidates: Iterator[GeneratedInputs], reasons: list[str]
-) -> Iterator[RunResult]:
+def _run_samples(pair: RuntimePair, request: RunRequest, reasons: list[str]) -> Iterator[RunResult]:
     """Yield a run for each set of inputs that the original accepts; without any, append the first reason."""
     first = ""
     has_run = False
-    for generated in candidates:
+    for samples in generate_inputs(request.inputs, request.given, request.samples, request.seed):
         try:
-            original = [pair.original.run(feeds) for feeds in generated.samples]
+            original = [pair.original.run(feeds) for feeds in samples]
         except CannotRun as error:
             first = first or error.reason
             continue
         has_run = True
         try:
-            yield RunResult(
-                pair, generated, original, [pair.converted.run(feeds) for feeds in generated.samples], ""
-            )
+            yield RunResult(samples, original, [pair.converted.run(feeds) for feeds in samples], "")
         except CannotRun as error:
-            yield RunResult(pair, generated, original, [], error.reason)
+            yield RunResult(samples, original, [], error.reason)
     if not has_run:
         reasons.append(first)
-
-
-def _values_of_output(outputs: SampleOutputs, position: int) -> list[object]:
-    return [sample[position] for sample in outputs]
-
-
-def _input_used(declared: ModelInput, value: object, is_given: bool) -> InputUsed:
-    shape = value.shape if isinstance(value, np.ndarray) else None
-    return InputUsed(declared.name, declared.type, shape, is_given)
 
 
 def has_declared_shapes(outputs: SampleOutputs, declared: Sequence[ValueInfoProto]) -> bool:

@@ -6,17 +6,17 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 
-from opshift.analysis.verification.dimension_sizes import Dim, InputShapes, ModelInput, candidate_shapes
+from opshift.analysis.verification.dimension_sizes import ModelInput, candidate_shapes
 from opshift.analysis.verification.numpy_types import Array, array_element_type, dtype_of
 from opshift.analysis.verification.result import CannotVerify
 from opshift.model.errors import UsageError
-from opshift.model.messages import GraphProto, TensorShapeProto, ValueInfoProto
-from opshift.model.types import element_type_of, type_to_string
+from opshift.model.messages import GraphProto, ValueInfoProto
+from opshift.model.types import declared_dims, element_type_of, type_to_string
 
 Feeds = Mapping[str, Any]
 """Values by input name: arrays, and lists or `None` for inputs that are not tensors."""
@@ -27,13 +27,6 @@ ProvidedInputs = Mapping[str, object] | str | os.PathLike[str] | None
 READ_ERRORS = (OSError, EOFError, ValueError, BadZipFile, AttributeError, TypeError)
 """Errors that numpy raises for a missing or invalid file; AttributeError and TypeError for a file with a
 single array."""
-
-
-class GeneratedInputs(NamedTuple):
-    """Input sets of one attempt, and the shapes that they have in common."""
-
-    shapes: InputShapes
-    samples: tuple[Feeds, ...]
 
 
 def inputs_of(graph: GraphProto) -> tuple[ModelInput, ...]:
@@ -53,23 +46,17 @@ def read_provided(given: ProvidedInputs, graph: GraphProto) -> Feeds:
     values = given if isinstance(given, Mapping) else _load_file(given) if given is not None else {}
     for name in values:
         if name not in declared:
-            raise UsageError(
-                f"{name!r} is not an input of the model",
-                remedy=f"the inputs are {', '.join(declared) or 'none'}",
-            )
+            remedy = f"the inputs are {', '.join(declared) or 'none'}"
+            raise UsageError(f"{name!r} is not an input of the model", remedy=remedy)
     return {name: _convert(value, declared[name]) for name, value in values.items()}
 
 
 def generate_inputs(
     inputs: Sequence[ModelInput], given: Feeds, samples: int, seed: int
-) -> Iterator[GeneratedInputs]:
-    """Yield input sets with different shapes and ranges, until the caller finds one that the model accepts.
+) -> Iterator[Sequence[Feeds]]:
+    """Yield input sets with different shapes and ranks, until the caller finds some that the model accepts.
 
-    Args:
-        inputs: the inputs of the model.
-        given: values of the caller.
-        samples: the number of input sets of each attempt.
-        seed: seed of the generated values.
+    Each attempt has `samples` input sets; `given` contains the values of the caller.
 
     Raises:
         CannotVerify: values of an input's type cannot be generated.
@@ -82,32 +69,19 @@ def generate_inputs(
                 remedy=f"provide a value: inputs={{{each.name!r}: ...}}",
             )
     # integers and numerals may be indices or sizes, which models accept in small ranges only
-    ranges = INTEGER_RANGES if any(_has_range(each) for each in missing) else INTEGER_RANGES[:1]
-    for integer_range, layout in product(
-        ranges, list(candidate_shapes(missing, _known_sizes(inputs, given)))
-    ):
-        indices = range(samples if missing else 1)
-        yield GeneratedInputs(
-            layout,
-            tuple(_generate_sample(missing, given, layout, each, integer_range, seed) for each in indices),
-        )
-
-
-def _generate_sample(
-    inputs: Sequence[ModelInput],
-    given: Feeds,
-    layout: InputShapes,
-    sample: int,
-    integer_range: tuple[int, int],
-    seed: int,
-) -> Feeds:
-    # seeded for each sample, so that results do not depend on earlier attempts
-    random = np.random.default_rng([seed, sample])
-    generated = {
-        each.name: generate_values(each.element_type or "", layout[each.name], sample, integer_range, random)
-        for each in inputs
-    }
-    return {**generated, **given}
+    ranges = INTEGER_RANGES if any(map(_has_range, missing)) else INTEGER_RANGES[:1]
+    layouts = list(candidate_shapes(missing, _known_sizes(inputs, given)))
+    for integer_range, layout in product(ranges, layouts):
+        attempt = []
+        for sample in range(samples if missing else 1):
+            # seeded for each sample, so that results do not depend on earlier attempts
+            random = np.random.default_rng([seed, sample])
+            feeds: dict[str, object] = {}
+            for each in missing:
+                kind = each.element_type or ""
+                feeds[each.name] = generate_values(kind, layout[each.name], sample, integer_range, random)
+            attempt.append({**feeds, **given})
+        yield attempt
 
 
 def _has_range(each: ModelInput) -> bool:
@@ -126,19 +100,9 @@ def _known_sizes(inputs: Sequence[ModelInput], given: Feeds) -> dict[str, int]:
 
 
 def _input(value: ValueInfoProto) -> ModelInput:
-    kind = value.type
-    text = type_to_string(kind) or ""
-    if kind.WhichOneof("value") != "tensor_type":
-        return ModelInput(value.name, text, None, None)
-    shape = kind.tensor_type.shape if kind.tensor_type.HasField("shape") else None
-    dims = None if shape is None else tuple(_dim(each) for each in shape.dim)
-    return ModelInput(value.name, text, element_type_of(kind), dims)
-
-
-def _dim(dim: TensorShapeProto.Dimension) -> Dim:
-    if dim.HasField("dim_value") and dim.dim_value >= 0:
-        return dim.dim_value
-    return dim.dim_param or None
+    is_tensor = value.type.WhichOneof("value") == "tensor_type"
+    element_type = element_type_of(value.type) if is_tensor else None
+    return ModelInput(value.name, type_to_string(value.type) or "", element_type, declared_dims(value.type))
 
 
 def _load_file(path: str | os.PathLike[str]) -> Feeds:
@@ -147,9 +111,8 @@ def _load_file(path: str | os.PathLike[str]) -> Feeds:
         with Path(path).open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except READ_ERRORS as error:
-        raise UsageError(
-            f"cannot be read as arrays: {error}", place=str(path), remedy="write it with numpy.savez"
-        ) from error
+        reason = f"cannot be read as arrays: {error}"
+        raise UsageError(reason, place=str(path), remedy="write it with numpy.savez") from error
 
 
 def _convert(value: object, declared: ModelInput) -> object:
@@ -160,17 +123,14 @@ def _convert(value: object, declared: ModelInput) -> object:
     try:
         array = np.asarray(value, None if isinstance(value, np.ndarray | np.generic) else dtype)
     except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"input {declared.name!r} is not an array: {error}", remedy="provide an array"
-        ) from error
+        reason = f"input {declared.name!r} is not an array: {error}"
+        raise UsageError(reason, remedy="provide an array") from error
     if array.dtype.kind == "V" and array.dtype.itemsize == dtype.itemsize:
         return array.view(dtype)  # numpy files store types of ml_dtypes as raw bytes
-    if array_element_type(array) != declared.element_type:
-        element_type = array_element_type(array)
-        raise UsageError(
-            f"input {declared.name!r} has the type {element_type} instead of {declared.element_type}",
-            remedy="convert the array",
-        )
+    element_type = array_element_type(array)
+    if element_type != declared.element_type:
+        reason = f"input {declared.name!r} has the type {element_type} instead of {declared.element_type}"
+        raise UsageError(reason, remedy="convert the array")
     return array.astype(dtype, copy=False)
 
 
@@ -186,7 +146,7 @@ FULL_RANGES = {"int8": (-128, 127), "uint8": (0, 255)}
 """Full ranges of types that usually hold quantized values; tried before smaller ranges."""
 
 MAX_VALUES = {"int4": 7, "uint4": 15, "int2": 1, "uint2": 3}
-"""Largest values of types that do not hold all integers in RANGES."""
+"""Largest values of types that do not hold all integers in INTEGER_RANGES."""
 
 
 def generate_values(
@@ -196,20 +156,11 @@ def generate_values(
     integer_range: tuple[int, int],
     random: np.random.Generator,
 ) -> Array:
-    """Return an array of random values.
-
-    Args:
-        element_type: the ONNX element type.
-        shape: the shape.
-        sample: index of the sample, which selects the distribution of floats.
-        integer_range: range of integers, an item of RANGES.
-        random: the generator.
-    """
+    """Return an array of random values; `sample` selects the distribution of floats."""
     values: Array
     if element_type == "string":
-        values = random.choice(
-            np.array(WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS, object), shape
-        )
+        words = WORDS if integer_range == INTEGER_RANGES[0] else NUMERALS
+        values = random.choice(np.array(words, object), shape)
     elif element_type == "bool":
         values = random.integers(0, 2, shape)
     elif "int" in element_type:

@@ -39,14 +39,7 @@ def runtime_pairs(
     """Yield pairs of runtimes that can load both models, in the order of preference.
 
     If a runtime rejects the converted model as invalid, but not the original, the pair is included and fails
-    when it runs.
-
-    Args:
-        original: the original model.
-        converted: the converted model.
-        runtime: the selected runtime.
-        registry: the operator definitions.
-        reasons: list to which the reasons are appended why runtimes cannot load a model.
+    when it runs. Reasons why runtimes cannot load a model are appended to `reasons`.
     """
     originals: list[Runner] = []
     conversions: list[Runner] = []

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,7 +20,6 @@ from opshift.model.messages import ModelProto
 from opshift.model.operator_ids import opset_imports
 from opshift.model.types import element_type_of
 from opshift.registry.registry import Registry
-from opshift.registry.releases import Release
 
 UNREGISTERED_OPERATOR = "is not a registered function/op"
 """Part of onnxruntime's error for an unknown operator outside ONNX's own domains."""
@@ -28,12 +29,7 @@ MAX_MESSAGE_LENGTH = 300
 
 
 class CannotRun(Exception):
-    """A runtime rejects a model or its inputs.
-
-    Attributes:
-        reason: error of the runtime.
-        unsupported: whether the runtime does not support the model, which may be valid nevertheless.
-    """
+    """A runtime rejects a model or its inputs, or does not support the model, which may still be valid."""
 
     def __init__(self, reason: str, *, unsupported: bool = False) -> None:
         self.reason = reason
@@ -41,8 +37,7 @@ class CannotRun(Exception):
         super().__init__(reason)
 
 
-@dataclass(frozen=True)
-class RuntimeModel:
+class RuntimeModel(NamedTuple):
     """Model, and the folder of its external data files."""
 
     model: ModelProto
@@ -55,13 +50,23 @@ class Runner:
 
     Attributes:
         name: the runtime and its version.
-        run: function from inputs by name to all outputs in order; raises CannotRun.
-        is_broken: whether the runtime rejects the model, so `run` always raises.
+        outputs_for: function from inputs by name to all outputs in order.
+        is_broken: whether the runtime rejects the model, so that `run` always raises.
     """
 
     name: str
-    run: Callable[[Feeds], list[object]]
+    outputs_for: Callable[[Feeds], Iterable[object]]
     is_broken: bool = False
+
+    def run(self, feeds: Feeds) -> list[object]:
+        """Return all outputs in order; raise CannotRun if the model does not run."""
+        try:
+            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                return list(self.outputs_for(feeds))
+        except CannotRun:
+            raise
+        except Exception as error:  # runtimes raise any exception
+            raise CannotRun(f"{self.name}: {_shorten(error)}") from error
 
 
 Opener = Callable[[RuntimeModel, Registry], Runner]
@@ -69,11 +74,8 @@ Opener = Callable[[RuntimeModel, Registry], Runner]
 
 def openers(runtime: Runtime) -> tuple[Opener, ...]:
     """Return the functions that load a model into the selected runtimes, in order of preference."""
-    return {
-        "auto": (open_onnxruntime, open_reference),
-        "onnxruntime": (open_onnxruntime,),
-        "reference": (open_reference,),
-    }[runtime]
+    both = {"onnxruntime": open_onnxruntime, "reference": open_reference}
+    return tuple(both.values()) if runtime == "auto" else (both[runtime],)
 
 
 def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
@@ -82,8 +84,7 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     Raises:
         CannotRun: onnxruntime is not installed, does not support the opsets, or rejects the model.
     """
-    with _requiring("onnxruntime"):
-        import onnxruntime as ort
+    ort = _import("onnxruntime")
     name = f"onnxruntime {ort.__version__}"
     _require_supported(source.model, ort.__version__, registry)
     _require_numpy_types(source.model)
@@ -95,16 +96,15 @@ def open_onnxruntime(source: RuntimeModel, registry: Registry) -> Runner:
     # waiting threads would otherwise occupy cores that other processes need
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if source.folder is not None:
-        options.add_session_config_entry(
-            "session.model_external_initializers_file_folder_path", str(source.folder)
-        )
+        key = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(key, str(source.folder))
     data = _serialize(source)
     try:
         session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base class
         unsupported = type(error).__name__ == "NotImplemented" or UNREGISTERED_OPERATOR in str(error)
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=unsupported) from error
-    return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
+    return Runner(name, lambda feeds: session.run(None, dict(feeds)))
 
 
 def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
@@ -113,10 +113,10 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
     Raises:
         CannotRun: onnx is not installed, does not implement an operator version, or rejects the model.
     """
-    with _requiring("onnx"):
-        import onnx
-        from onnx.external_data_helper import load_external_data_for_model
-        from onnx.reference import ReferenceEvaluator
+    onnx = _import("onnx")
+    from onnx.external_data_helper import load_external_data_for_model
+    from onnx.reference import ReferenceEvaluator
+
     name = f"onnx.reference {onnx.__version__}"
     reason = next(reinterpreted_operators(source.model, registry), None)
     if reason is not None:
@@ -129,7 +129,7 @@ def open_reference(source: RuntimeModel, registry: Registry) -> Runner:
         session = ReferenceEvaluator(model)
     except Exception as error:  # implementations of operators raise any exception
         raise CannotRun(f"{name}: {_shorten(error)}", unsupported=True) from error
-    return Runner(name, _guarded(name, lambda feeds: session.run(None, dict(feeds))))
+    return Runner(name, lambda feeds: session.run(None, dict(feeds)))
 
 
 def _serialize(source: RuntimeModel) -> bytes:
@@ -140,28 +140,18 @@ def _serialize(source: RuntimeModel) -> bytes:
         raise CannotRun(reason, unsupported=True) from error
 
 
-def _guarded(name: str, run: Callable[[Feeds], Iterable[object]]) -> Callable[[Feeds], list[object]]:
-    def guarded(feeds: Feeds) -> list[object]:
-        try:
-            with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
-                return list(run(feeds))
-        except Exception as error:  # runtimes raise any exception
-            raise CannotRun(f"{name}: {_shorten(error)}") from error
-
-    return guarded
-
-
-@contextmanager
-def _requiring(package: str) -> Iterator[None]:
+def _import(package: str) -> ModuleType:
     try:
-        yield
+        return import_module(package)
     except ImportError as error:
         reason = f"{package} is not installed (pip install 'opshift[verify]')"
         raise CannotRun(reason, unsupported=True) from error
 
 
 def _require_supported(model: ModelProto, version: str, registry: Registry) -> None:
-    supported = _supported_release(version, registry)
+    releases = registry.releases.onnxruntime
+    # the newest known release if the registry does not contain this one
+    supported = releases.get(".".join(version.split(".")[:2]), list(releases.values())[-1])
     imports = opset_imports(model.opset_import, model.ir_version)
     unsupported = [
         f"{name} {opset}" for name, opset in imports.items() if opset > supported.opsets.get(name, opset)
@@ -172,20 +162,13 @@ def _require_supported(model: ModelProto, version: str, registry: Registry) -> N
         raise CannotRun(f"onnxruntime {version} does not support {', '.join(unsupported)}", unsupported=True)
 
 
-def _supported_release(version: str, registry: Registry) -> Release:
-    """Return a release of onnxruntime, or the newest known one if the registry does not contain it."""
-    releases = registry.releases.onnxruntime
-    return releases.get(".".join(version.split(".")[:2]), list(releases.values())[-1])
-
-
 def _require_numpy_types(model: ModelProto) -> None:
     """Raise CannotRun for types that onnxruntime's Python interface does not support: types numpy lacks."""
     for value in (*model.graph.input, *model.graph.output):
-        if element_type_of(value.type) in ML_DTYPES_TYPES:
-            raise CannotRun(
-                f"onnxruntime cannot pass {element_type_of(value.type)} ({value.name!r}) to or from Python",
-                unsupported=True,
-            )
+        kind = element_type_of(value.type)
+        if kind in ML_DTYPES_TYPES:
+            reason = f"onnxruntime cannot pass {kind} ({value.name!r}) to or from Python"
+            raise CannotRun(reason, unsupported=True)
 
 
 def _shorten(error: Exception) -> str:

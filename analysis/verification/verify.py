@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 from opshift.analysis.verification.reference_runtime import ExecutedGraph, executed_graphs
 from opshift.analysis.verification.result import CannotVerify, Runtime, Verification, VerificationFailed
@@ -16,9 +16,6 @@ from opshift.model.messages import ModelProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
 from opshift.registry.registry import Registry, default_registry
-
-if TYPE_CHECKING:
-    from opshift.analysis.verification.runtimes import RuntimeModel
 
 
 def verify(
@@ -59,35 +56,31 @@ def verify(
         InvalidModel: one of them is not a model.
     """
     if runtime not in get_args(Runtime):
-        raise UsageError(
-            f"unknown runtime {runtime!r}", remedy=f"choose one of {', '.join(get_args(Runtime))}"
-        )
+        remedy = f"choose one of {', '.join(get_args(Runtime))}"
+        raise UsageError(f"unknown runtime {runtime!r}", remedy=remedy)
     if samples < 1:
         raise UsageError(f"cannot compare {samples} samples", remedy="use 1 or more samples")
     registry = registry or default_registry()
     try:
         # numpy is an optional dependency
         from opshift.analysis.verification.execution import RunRequest, execute
+        from opshift.analysis.verification.inputs import inputs_of, read_provided
+        from opshift.analysis.verification.runtimes import RuntimeModel
     except ModuleNotFoundError as error:
         if error.name != "numpy":
             raise
         raise CannotVerify("numpy is not installed", remedy="pip install 'opshift[verify]'") from error
-    first, second = _sources(original, converted)
+    folder = _folder(original)
+    first = RuntimeModel(model_of(original)[0], folder)
+    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder)
     require_deterministic(first.model)
-    request = RunRequest(first, second, inputs, runtime, samples, seed, tolerance)
+    graph = first.model.graph
+    given = read_provided(inputs, graph)
+    request = RunRequest(first, second, inputs_of(graph), given, runtime, samples, seed, tolerance)
     verification = execute(request, registry)
     if not verification.equal:
         raise VerificationFailed(verification)
     return verification
-
-
-def _sources(original: ModelLike, converted: ModelLike) -> tuple[RuntimeModel, RuntimeModel]:
-    from opshift.analysis.verification.runtimes import RuntimeModel
-
-    folder = _folder(original)
-    first = RuntimeModel(model_of(original)[0], folder)
-    second = RuntimeModel(model_of(converted)[0], _folder(converted) or folder)
-    return first, second
 
 
 def _folder(model: ModelLike) -> Path | None:

@@ -6,7 +6,8 @@ from itertools import islice
 
 import pytest
 
-from opshift.analysis.verification.dimension_sizes import MAX_CANDIDATES, Dim, ModelInput, candidate_shapes
+from opshift.analysis.verification.dimension_sizes import MAX_CANDIDATES, ModelInput, candidate_shapes
+from opshift.model.types import Dim
 
 
 def inputs_of(**dims: tuple[Dim, ...] | None) -> list[ModelInput]:

@@ -31,12 +31,10 @@ def make_graph(inputs: Mapping[str, tuple[int, Dims]], initializers: Sequence[st
 
 def samples_of_attempts(
     model_graph: onnx.GraphProto, given: Feeds | None = None, samples: int = 3
-) -> list[tuple[Feeds, ...]]:
+) -> list[list[Feeds]]:
     """Return the samples of each attempt."""
     inputs = inputs_of(model_graph)
-    return [
-        each.samples for each in generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0)
-    ]
+    return list(generate_inputs(inputs, read_provided(given, model_graph), samples, seed=0))
 
 
 def test_leaves_inputs_with_initializer_at_default() -> None:
