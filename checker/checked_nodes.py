@@ -162,11 +162,9 @@ class InternalTensor(CheckedTensor):
         sizes = {name: len(getattr(self.proto, name)) for name in DATA_FIELDS}
         filled = {name: size for name, size in sizes.items() if size}
         # Readers prefer raw_data to the typed fields, even if it is empty.
-        return (
-            {**filled, "raw_data": sizes["raw_data"]}
-            if filled and self.proto.HasField("raw_data")
-            else filled
-        )
+        if filled and self.proto.HasField("raw_data"):
+            filled["raw_data"] = sizes["raw_data"]
+        return filled
 
 
 class ExternalTensor(CheckedTensor):

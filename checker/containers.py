@@ -66,10 +66,8 @@ class CheckedModel:
     @cached_property
     def redefines_operators(self) -> bool:
         """Whether a function replaces an operator, so that operator definitions do not imply types."""
-        domains = self.registry.domains()
-        return any(
-            self.registry.operator(name, domain) for domain, name, _ in self.functions if domain in domains
-        )
+        known = (key for key in self.functions if key.domain in self.registry.domains())
+        return any(self.registry.operator(name, domain) for domain, name, _ in known)
 
     @cached_property
     def all_opsets(self) -> Mapping[str, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
@@ -13,7 +13,7 @@ from opshift.model.node import Node, Tensor
 from opshift.model.offloaded_tensors import serialize
 from opshift.model.types import Shape
 
-CallFactKind = Literal["presence", "attribute", "type", "rank", "constant", "shape"]
+CallFactKind = Literal["presence", "attribute", "element_type", "rank", "constant", "shape"]
 
 ABSENT: Final = AttributeProto()
 """Marker for an attribute that the call does not set and that has no default; compared by identity."""
@@ -63,12 +63,9 @@ class _FunctionTable(Protocol):
 
 
 class CallFacts:
-    """Calls of one function and the facts on which they agree.
+    """Calls of the function at an index of the model, and the facts on which they agree.
 
-    Attributes:
-        index: position of the function in its model.
-        calls: nodes that call it; empty if the function is unreachable.
-        disagreements: queried facts that differ between calls.
+    There are no calls of an unreachable function. The disagreements are queried facts that differ.
     """
 
     def __init__(self, functions: _FunctionTable, index: int, calls: Sequence[CallSite]) -> None:
@@ -87,7 +84,7 @@ class CallFacts:
 
     def element_type(self, name: str) -> str | None:
         """Return the element type of an input if all calls that provide it agree."""
-        found: str | None = self._agreed_fact(Fact("type", name))
+        found: str | None = self._agreed_fact(Fact("element_type", name))
         return found
 
     def shape(self, name: str) -> Shape | None:
@@ -97,7 +94,8 @@ class CallFacts:
         exact: Shape | None = self._agreed_fact(Fact("shape", name))
         if exact is not None:
             return exact
-        shapes = [call.scope.shape(argument) for call, argument in self._arguments(name)]
+        arguments = ((call.scope, self._argument(call, name)) for call in self.calls)
+        shapes = [scope.shape(argument) for scope, argument in arguments if argument]
         sizes = (set(each) for each in zip(*filter(None, shapes), strict=True))
         return tuple(each.pop() if len(each) == 1 else None for each in sizes)
 
@@ -154,7 +152,7 @@ class CallFacts:
 
     def all_facts(self) -> list[Fact]:
         """Return every kind of fact about every input and attribute."""
-        kinds: tuple[CallFactKind, ...] = ("presence", "type", "shape", "constant")
+        kinds: tuple[CallFactKind, ...] = ("presence", "element_type", "shape", "constant")
         inputs = [Fact(kind, name) for name in self._positions for kind in kinds]
         return [*inputs, *(Fact("attribute", name) for name in self._attribute_names)]
 
@@ -164,7 +162,7 @@ class CallFacts:
             return None
         with self._functions.nested_call() as is_shallow:
             calls = [*self.calls] if is_shallow else []
-            if asked.kind in ("type", "rank", "shape"):
+            if asked.kind in ("element_type", "rank", "shape"):
                 # Only calls that provide the input have to agree.
                 calls = [each for each in calls if self._argument(each, asked.name)]
             facts = (self._fact_of(each, asked) for each in calls)
@@ -180,7 +178,10 @@ class CallFacts:
         if asked.kind == "presence":
             return self._provides(call, asked.name)
         argument = self._argument(call, asked.name)
-        return _READERS[asked.kind](call.scope, argument) if argument else None
+        if asked.kind == "constant":
+            return _small_constant(call.scope, argument) if argument else None
+        found: Hashable = getattr(call.scope, asked.kind)(argument) if argument else None
+        return found
 
     def _argument(self, call: CallSite, name: str) -> str:
         return call.node.input(self._positions[name])
@@ -200,9 +201,6 @@ class CallFacts:
         if found is None:
             outer.disagreements.add(Fact("presence", argument))
         return found
-
-    def _arguments(self, name: str) -> Iterator[tuple[CallSite, str]]:
-        return ((call, argument) for call in self.calls if (argument := self._argument(call, name)))
 
     def _is_function_input(self, name: str, scope: InferenceScope) -> bool:
         """Whether a name in a graph of the function refers to an input of the function."""
@@ -279,11 +277,3 @@ def _small_constant(scope: InferenceScope, name: str) -> Hashable:
         size *= MAX_CONSTANT_ELEMENTS + 1 if each is None else each
     found = scope.constant(name) if size <= MAX_CONSTANT_ELEMENTS else None
     return found and (found.element_type, found.dims, tuple(map(repr, found.values)))
-
-
-_READERS: Mapping[CallFactKind, Callable[[InferenceScope, str], Hashable]] = {
-    "type": lambda scope, name: scope.element_type(name),
-    "rank": lambda scope, name: scope.rank(name),
-    "constant": _small_constant,
-    "shape": lambda scope, name: scope.shape(name),
-}

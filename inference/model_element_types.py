@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from opshift.inference.infer_node import determines_type, type_from_attribute, type_of_constant
 from opshift.model.element_types import BY_NUMBER, element_names
 from opshift.model.graphs import ContainerProto, graphs_of, is_graph, root_graphs
-from opshift.model.messages import ModelProto
+from opshift.model.messages import ModelProto, OperatorSetIdProto
 from opshift.model.node import Node
 from opshift.model.operator_ids import canonical_domain, opset_imports
 from opshift.model.types import type_to_string
@@ -24,19 +24,18 @@ def element_types_of_model(
     `operators` has domain and op_type of every node.
     """
     found: set[str] = set()
-    imports = opset_imports(model.opset_import, model.ir_version)
-    in_graphs = {each: _operator_at(*each, imports, registry) for each in operators}
-    _add_types([*root_graphs(model)], in_graphs, found)
-    for function in model.functions:
-        opsets = opset_imports(function.opset_import or model.opset_import, model.ir_version)
-        _add_types([function], {each: _operator_at(*each, opsets, registry) for each in operators}, found)
+    roots: list[tuple[list[ContainerProto], Iterable[OperatorSetIdProto]]] = [
+        ([*root_graphs(model)], model.opset_import)
+    ]
+    roots += [([function], function.opset_import or model.opset_import) for function in model.functions]
+    for containers, imports in roots:
+        opsets = opset_imports(imports, model.ir_version)
+        versions = {
+            (domain, op_type): registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
+            for domain, op_type in operators
+        }
+        _add_types(containers, versions, found)
     return frozenset(found)
-
-
-def _operator_at(
-    domain: str, op_type: str, opsets: Mapping[str, int], registry: Registry
-) -> OperatorVersion | None:
-    return registry.at(op_type, opsets.get(canonical_domain(domain), 0), domain)
 
 
 def _add_types(

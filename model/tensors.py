@@ -202,7 +202,7 @@ def read_sparse_tensor(proto: SparseTensorProto) -> Tensor | None:
     values, indices = read_tensor(proto.values), read_tensor(proto.indices)
     if values is None or indices is None or not 0 <= size <= MAX_DENSE_ELEMENTS:
         return None
-    positions = indices.values if len(indices.dims) == 1 else _flat_positions(indices, dims)
+    positions = sparse_positions(indices, dims)
     if len(positions) != len(values.values) or not all(0 <= position < size for position in positions):
         return None
     zero: Any = b"" if values.element_type == "string" else type(values.values[0])() if positions else 0
@@ -212,9 +212,18 @@ def read_sparse_tensor(proto: SparseTensorProto) -> Tensor | None:
     return Tensor(values.element_type, dims, tuple(dense))
 
 
-def _flat_positions(indices: Tensor, dims: tuple[int, ...]) -> list[int]:
-    """Convert coordinates, one row per value, to positions in row-major order."""
+def sparse_positions(indices: Tensor, dims: Sequence[int]) -> Sequence[int]:
+    """Return the row-major position of each value of a sparse tensor; -1 for coordinates outside its shape.
+
+    The indices are positions, or coordinates, one row per value.
+    """
+    if len(indices.dims) == 1:
+        return indices.values
     rank = len(dims)
     strides = [math.prod(dims[axis + 1 :]) for axis in range(rank)]
-    rows = (indices.values[start : start + rank] for start in range(0, len(indices.values), rank or 1))
-    return [sum(map(mul, row, strides)) for row in rows]
+    positions = []
+    for start in range(0, len(indices.values), rank or 1):
+        row = indices.values[start : start + rank]
+        is_inside = len(row) == rank and all(0 <= each < size for each, size in zip(row, dims, strict=True))
+        positions.append(sum(map(mul, row, strides)) if is_inside else -1)
+    return positions

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Iterator
-from itertools import accumulate
 
 from opshift.checker.ir_features.contents import Contents
 from opshift.checker.ir_features.use import STANDALONE, Use
@@ -19,7 +18,7 @@ from opshift.model.attributes import sparse_tensors_in
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.external_data import EXTERNAL
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
-from opshift.model.tensors import read_tensor
+from opshift.model.tensors import read_tensor, sparse_positions
 
 
 def find_standalone_initializers(contents: Contents) -> Iterator[Use]:
@@ -76,21 +75,6 @@ def _obstacle(sparse: SparseTensorProto) -> str:
     count = math.prod(sparse.dims)
     if count * struct.calcsize(f"<{kind.code}") > MAX_DENSE_BYTES:
         return f"as a dense tensor it would have more than {MAX_DENSE_BYTES // 2**20} MiB"
-    rank = 1 if len(indices.dims) == 1 else len(sparse.dims)
-    is_complete = len(indices.values) == len(values.values) * rank
-    is_consistent = is_complete and all(0 <= each < count for each in sparse_positions(sparse))
+    positions = sparse_positions(indices, sparse.dims)
+    is_consistent = len(positions) == len(values.values) and all(0 <= each < count for each in positions)
     return "" if is_consistent else "its values and indices do not fit its shape"
-
-
-def sparse_positions(sparse: SparseTensorProto) -> Iterator[int]:
-    """Yield the row-major position of each value, from flat indices or from coordinates."""
-    indices = read_tensor(sparse.indices)
-    assert indices is not None
-    if len(indices.dims) == 1:
-        yield from indices.values
-        return
-    rank = len(sparse.dims)
-    strides = [*accumulate(reversed(sparse.dims[1:]), lambda a, b: a * b, initial=1)][::-1]
-    for start in range(0, len(indices.values), rank):
-        coordinates = indices.values[start : start + rank]
-        yield sum(c * stride for c, stride in zip(coordinates, strides, strict=True))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from opshift.checker.checked_nodes import CheckedCall
 from opshift.checker.findings import ERROR, WARNING, Problem, repeated
 from opshift.checker.rule_table import Problems, rule
 from opshift.model.operator_ids import canonical_domain
-from opshift.registry.models import UNBOUNDED, Parameter
+from opshift.registry.models import UNBOUNDED
 
 SIGNATURE = "IR: Nodes; the operator's definition"
 
@@ -74,39 +74,30 @@ def overload(node: CheckedCall) -> Problems:
 @rule("node.input-count", ERROR, SIGNATURE, "provide the inputs that the operator defines")
 def input_count(node: CheckedCall) -> Problems:
     """A node must have a number of inputs that its operator accepts."""
-    if node.operator is not None:
-        minimum, maximum = node.operator.min_input, node.operator.max_input
-        if not minimum <= len(node.inputs) <= maximum:
-            yield _wrong_count("input", len(node.inputs), minimum, maximum, str(node.operator.id))
+    return _wrong_count(node, "input", len(node.inputs))
 
 
 @rule("node.output-count", ERROR, SIGNATURE, "list the outputs that the operator defines")
 def output_count(node: CheckedCall) -> Problems:
     """A node must have a number of outputs that its operator defines."""
-    if node.operator is None:
-        return
-    minimum, maximum = node.operator.min_output, node.operator.max_output
-    if not minimum <= len(node.outputs) <= maximum:
-        yield _wrong_count("output", len(node.outputs), minimum, maximum, str(node.operator.id))
+    yield from _wrong_count(node, "output", len(node.outputs))
     # A range of counts cannot express that it has either one output or, in training, all of them.
-    elif node.operator.name == "BatchNormalization" and len(node.outputs) not in (1, maximum):
-        yield f"has {len(node.outputs)} outputs; {node.operator.id} has 1, or {maximum} in training"
+    if node.operator is not None and node.operator.name == "BatchNormalization":
+        maximum = node.operator.max_output
+        if 1 < len(node.outputs) < maximum:
+            yield f"has {len(node.outputs)} outputs; {node.operator.id} has 1, or {maximum} in training"
 
 
 @rule("node.input-missing", ERROR, "IR: Static Optional", "name the input")
 def input_missing(node: CheckedCall) -> Problems:
     """A required input must not be omitted."""
-    if node.operator is not None and "" in node.inputs:
-        for parameter in _omitted(node.operator.inputs, node.inputs):
-            yield f"omits the input {parameter.name!r}, which {node.operator.id} requires"
+    return _omitted(node, "input", node.inputs)
 
 
 @rule("node.output-missing", ERROR, "IR: Static Optional", "name the output")
 def output_missing(node: CheckedCall) -> Problems:
     """A required output must not be omitted."""
-    if node.operator is not None and "" in node.outputs:
-        for parameter in _omitted(node.operator.outputs, node.outputs):
-            yield f"omits the output {parameter.name!r}, which {node.operator.id} requires"
+    return _omitted(node, "output", node.outputs)
 
 
 @rule("node.attribute-unique", ERROR, "IR: Attributes", "keep one of them")
@@ -126,14 +117,18 @@ def attribute_missing(node: CheckedCall) -> Problems:
                 yield f"does not have the attribute {name!r}, which {node.operator.id} requires"
 
 
-def _wrong_count(kind: str, count: int, low: int, high: int, operator: str) -> str:
-    expected = f"{low} or more" if high == UNBOUNDED else str(high) if low == high else f"{low} to {high}"
-    return f"has {count} {kind}s; {operator} has {expected}"
+def _wrong_count(node: CheckedCall, kind: str, count: int) -> Problems:
+    operator = node.operator
+    if operator is not None:
+        low, high = getattr(operator, f"min_{kind}"), getattr(operator, f"max_{kind}")
+        if not low <= count <= high:
+            several = f"{low} or more" if high == UNBOUNDED else f"{low} to {high}"
+            yield f"has {count} {kind}s; {operator.id} has {low if low == high else several}"
 
 
-def _omitted(parameters: tuple[Parameter, ...], names: Sequence[str]) -> Iterator[Parameter]:
-    return (
-        parameter
-        for parameter, name in zip(parameters, names, strict=False)
-        if not name and parameter.option == "single"
-    )
+def _omitted(node: CheckedCall, kind: str, names: Sequence[str]) -> Problems:
+    operator = node.operator
+    if operator is not None:
+        for parameter, name in zip(getattr(operator, f"{kind}s"), names, strict=False):
+            if not name and parameter.option == "single":
+                yield f"omits the {kind} {parameter.name!r}, which {operator.id} requires"

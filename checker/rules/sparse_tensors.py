@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from itertools import pairwise
 
 from opshift.checker.checked_nodes import CheckedSparseTensor
 from opshift.checker.findings import ERROR
 from opshift.checker.rule_table import Problems, rule
-from opshift.model.messages import SparseTensorProto
-from opshift.model.tensors import read_tensor
+from opshift.model.tensors import read_tensor, sparse_positions
 
 SOURCE = "onnx.proto: SparseTensorProto"
 
@@ -53,42 +51,17 @@ def indices(sparse: CheckedSparseTensor) -> Problems:
 @rule("sparse.order", ERROR, SOURCE, "sort the values by index, and keep each index once")
 def order(sparse: CheckedSparseTensor) -> Problems:
     """The indices of a sparse tensor must be in its shape, and strictly ascending."""
-    positions = _flat_positions(sparse.proto)
-    if positions is not None:
-        size = math.prod(sparse.proto.dims)
-        if any(position is None or not 0 <= position < size for position in positions):
+    tensor, dims = read_tensor(sparse.proto.indices), sparse.proto.dims
+    if tensor is None or tensor.element_type != "int64":
+        return
+    if len(tensor.dims) == 1 or (dims and tensor.dims[1:] == (len(dims),)):
+        positions = sparse_positions(tensor, dims)
+        if not all(0 <= position < math.prod(dims) for position in positions):
             yield "has an index outside its shape"
-        elif any(one >= other for one, other in pairwise(positions) if one is not None and other is not None):
+        elif any(one >= other for one, other in pairwise(positions)):
             yield "has indices that are not strictly ascending"
 
 
 def _count(sparse: CheckedSparseTensor) -> int | None:
     shape = sparse.proto.values.dims
     return shape[0] if len(shape) == 1 else None
-
-
-def _flat_positions(proto: SparseTensorProto) -> Sequence[int | None] | None:
-    """Return the row-major position of each index.
-
-    A position is `None` where coordinates are outside the shape. The result is `None` if the indices cannot
-    be read.
-    """
-    tensor = read_tensor(proto.indices) if proto.HasField("indices") else None
-    if tensor is None or tensor.element_type != "int64":
-        return None
-    if len(tensor.dims) == 1:
-        return tensor.values
-    rank = len(proto.dims)
-    if len(tensor.dims) != 2 or tensor.dims[1] != rank or not rank:
-        return None
-    rows = (tensor.values[start : start + rank] for start in range(0, len(tensor.values), rank))
-    return [_flat_position(row, proto.dims) for row in rows]
-
-
-def _flat_position(row: Sequence[int], dims: Sequence[int]) -> int | None:
-    position = 0
-    for index, dim in zip(row, dims, strict=True):
-        if not 0 <= index < dim:
-            return None
-        position = position * dim + index
-    return position

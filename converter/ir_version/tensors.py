@@ -14,13 +14,13 @@ from collections import Counter
 from collections.abc import Iterator
 
 from opshift.checker.ir_features.contents import Contents
-from opshift.checker.ir_features.tensor_finders import sparse_positions, standalone_initializers
+from opshift.checker.ir_features.tensor_finders import standalone_initializers
 from opshift.converter.repeated_fields import remove_messages, sort_by_keys
 from opshift.model.attributes import TENSOR
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import GraphProto, SparseTensorProto, TensorProto
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.model.tensors import read_tensor
+from opshift.model.tensors import read_tensor, sparse_positions
 
 ANY_CONSTANT_SINCE = 9
 """First opset in which a Constant can have any element type."""
@@ -108,11 +108,12 @@ def densify_attributes(contents: Contents) -> None:
 def _write_dense(sparse: SparseTensorProto, dense: TensorProto) -> None:
     """Fill an empty TensorProto with zeros and the values of a sparse tensor."""
     kind = BY_NUMBER[sparse.values.data_type]
-    values = read_tensor(sparse.values)
+    values, indices = read_tensor(sparse.values), read_tensor(sparse.indices)
     assert values is not None
+    assert indices is not None
     width = struct.calcsize(f"<{kind.code}")
     payload = bytearray(math.prod(sparse.dims) * width)
-    for position, value in zip(sparse_positions(sparse), values.values, strict=True):
+    for position, value in zip(sparse_positions(indices, sparse.dims), values.values, strict=True):
         struct.pack_into(f"<{kind.code}", payload, position * width, value)
     dense.name = sparse.values.name
     dense.data_type = kind.number
