@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from opshift.model.errors import OpshiftError, UsageError
 from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain
-from opshift.registry.errors import UnknownOpset
 from opshift.registry.ir_versions import ir_versions
 from opshift.registry.registry import Registry
 
@@ -109,9 +108,5 @@ def _validated(opsets: Mapping[str, Any], registry: Registry) -> dict[str, int]:
     for domain, opset in opsets.items():
         if not isinstance(opset, int) or isinstance(opset, bool):
             raise UsageError(f"{opset!r} is not an opset version of {domain}", remedy=EXAMPLE_REMEDY)
-        newest = registry.newest_opset(domain)
-        if not 1 <= opset <= newest:
-            raise UnknownOpset(
-                f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
-            )
+        registry.require_opset(opset, domain)
     return dict(opsets)

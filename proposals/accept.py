@@ -31,7 +31,7 @@ from opshift.proposals.content.text_files import (
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
-from opshift.registry.loader import read_operator
+from opshift.registry.loader import load_operator
 
 CHANGELOG = "CHANGELOG.md"
 
@@ -113,7 +113,7 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / OPERATOR
         path.write_text(text, "utf-8")
-        written = read_operator(path, draft.registry.types, domain=operator.domain, name=name)
+        written = load_operator(path, draft.registry.types, domain=operator.domain, name=name)
     if written != operator:
         raise DefinitionError(
             f"the tree's {name} with the new version appended differs from the proposal's definition",

@@ -45,22 +45,12 @@ class UnknownOpset(ResolveError):
     """The opset version is below 1, or newer than the registry supports."""
 
 
-def resolve_error(
-    operator: Operator | None, wanted: OperatorId, newest: int, names: Iterable[str]
-) -> ResolveError:
-    """Return the error for an operator that does not exist at an opset.
+def resolve_error(operator: Operator | None, wanted: OperatorId, names: Iterable[str]) -> ResolveError:
+    """Return the error for an operator that does not exist at an existing opset of its domain.
 
-    Args:
-        operator: the operator with all its versions; `None` if it is unknown.
-        wanted: domain, name and opset.
-        newest: newest opset of the domain.
-        names: names of all operators of the domain.
+    `operator` is `None` if the domain has only the operators `names`, and not the wanted one.
     """
     domain, op_type, opset = wanted
-    if not 1 <= opset <= newest:
-        return UnknownOpset(
-            f"there is no opset {opset} of {domain}", remedy=f"use an opset version from 1 to {newest}"
-        )
     if operator is None:
         spellings = {name.lower(): name for name in names}
         similar = [spellings[each] for each in difflib.get_close_matches(op_type.lower(), spellings)]
@@ -69,10 +59,7 @@ def resolve_error(
     removal = next((version.removal for version in operator.versions if version.removal), None)
     if removal and removal.removed_in <= opset:
         replacement = removal.mapping or (f"use {removal.replaced_by}" if removal.replaced_by else "")
-        return OperatorRemoved(
-            f"{op_type} was removed from {domain} in opset {removal.removed_in}", remedy=replacement
-        )
-    since = operator.versions[0].since_version
-    return NotYetIntroduced(
-        f"{op_type} is not in opset {opset} of {domain}", remedy=f"it was introduced in opset {since}"
-    )
+        reason = f"{op_type} was removed from {domain} in opset {removal.removed_in}"
+        return OperatorRemoved(reason, remedy=replacement)
+    remedy = f"it was introduced in opset {operator.versions[0].since_version}"
+    return NotYetIntroduced(f"{op_type} is not in opset {opset} of {domain}", remedy=remedy)

@@ -12,15 +12,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from pydantic import TypeAdapter, ValidationError
-
-from opshift.model.errors import Place
-from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator, OperatorVersion
+from opshift.registry.record import from_file_content
 from opshift.registry.to_yaml import SHARED_KEYS, PlainData, operator_to_dict, version_to_dict
 
 LOCK: Final = "fingerprints.yaml"
@@ -48,7 +45,17 @@ def operator_fingerprints(operator: Operator) -> dict[str, str]:
     The entry `shared` covers the keys at the top of the file. The entry of a version covers these keys only
     if the version overrides them, so that a new version may update the description at the top.
     """
-    return dict(_entries(operator_to_dict(operator)))
+    data = operator_to_dict(operator)
+    found = {"shared": digest({key: data[key] for key in SHARED_KEYS if key in data})}
+    for version in data["versions"]:
+        since = str(version["since_version"])
+        found[since] = digest(_exclude(version, SEPARATE_KEYS))
+        steps = {key: version[key] for key in ("step", "before") if key in version}
+        if steps:
+            found[f"{since} step"] = digest(steps)
+        if "removal" in version:
+            found["removal"] = digest(version["removal"])
+    return found
 
 
 def digest(content: object) -> str:
@@ -58,19 +65,10 @@ def digest(content: object) -> str:
 
 
 def load_lock(path: Path) -> Lock:
-    """Read `fingerprints.yaml`; a missing file is an empty lock.
-
-    Raises:
-        DefinitionError: the file is not YAML, or has the wrong format.
-    """
+    """Read `fingerprints.yaml`, or raise `DefinitionError`; a missing file is an empty lock."""
     from opshift.registry.yaml_files import load_yaml
 
-    content = (load_yaml(path) or {}) if path.exists() else {}
-    try:
-        return _LOCK_ADAPTER.validate_python(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
+    return from_file_content(Lock, (load_yaml(path) or {}) if path.exists() else {}, path)
 
 
 class LockDifference(NamedTuple):
@@ -99,12 +97,16 @@ class LockDifference(NamedTuple):
 
 def lock_differences(operators: Iterable[Operator], lock: Lock) -> Iterator[LockDifference]:
     """Yield every entry that differs between definitions and a lock."""
-    remaining = {(domain, name) for domain, names in lock.items() for name in names}
+    missing = {(domain, name) for domain, names in lock.items() for name in names}
     for operator in operators:
-        locked = lock.get(operator.domain, {}).get(operator.name, {})
-        remaining.discard((operator.domain, operator.name))
-        yield from _entry_differences(operator, operator_fingerprints(operator), locked)
-    yield from (LockDifference(domain, name, "the operator", "missing") for domain, name in sorted(remaining))
+        key = (operator.domain, operator.name)
+        missing.discard(key)
+        now, locked = operator_fingerprints(operator), lock.get(operator.domain, {}).get(operator.name, {})
+        for entry, value in now.items():
+            if locked.get(entry) != value:
+                yield LockDifference(*key, entry, "changed" if entry in locked else "new", value)
+        yield from (LockDifference(*key, entry, "missing") for entry in locked.keys() - now.keys())
+    yield from (LockDifference(*key, "the operator", "missing") for key in sorted(missing))
 
 
 def build_lock(operators: Iterable[Operator]) -> Lock:
@@ -126,32 +128,5 @@ def lock_text(lock: Lock) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _entry_differences(
-    operator: Operator, now: Mapping[str, str], locked: Mapping[str, str]
-) -> Iterator[LockDifference]:
-    for entry, value in now.items():
-        if entry not in locked:
-            yield LockDifference(operator.domain, operator.name, entry, "new", value)
-        elif locked[entry] != value:
-            yield LockDifference(operator.domain, operator.name, entry, "changed", value)
-    for entry in locked.keys() - now.keys():
-        yield LockDifference(operator.domain, operator.name, entry, "missing")
-
-
-def _entries(data: PlainData) -> Iterator[tuple[str, str]]:
-    yield "shared", digest({key: data[key] for key in SHARED_KEYS if key in data})
-    for version in data["versions"]:
-        since = str(version["since_version"])
-        yield since, digest(_exclude(version, SEPARATE_KEYS))
-        steps = {key: version[key] for key in ("step", "before") if key in version}
-        if steps:
-            yield f"{since} step", digest(steps)
-        if "removal" in version:
-            yield "removal", digest(version["removal"])
-
-
 def _exclude(fields: PlainData, keys: tuple[str, ...]) -> PlainData:
     return {key: value for key, value in fields.items() if key not in keys}
-
-
-_LOCK_ADAPTER: Final = TypeAdapter(Lock)

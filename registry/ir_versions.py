@@ -8,9 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from opshift.model.errors import Place
 from opshift.opsets import OPSETS
-from opshift.registry.errors import DefinitionError
 from opshift.registry.precompiled import load_precompiled
 from opshift.registry.record import Record, from_plain_data
 
@@ -44,11 +42,7 @@ class IrVersions:
 
     @classmethod
     def load(cls, path: Path) -> IrVersions:
-        """Read the file.
-
-        Raises:
-            DefinitionError: the file is not YAML, or has the wrong format.
-        """
+        """Read the file; raise `DefinitionError` if it is not YAML, or has the wrong format."""
         versions = load_precompiled(path, (), lambda: read_ir_versions(path))
         return cls({int(number): each for number, each in versions.items()})
 
@@ -74,20 +68,15 @@ def ir_versions() -> IrVersions:
 
 
 def read_ir_versions(path: Path) -> dict[str, IrVersion]:
-    """Read and validate each IR version of a file.
-
-    Raises:
-        DefinitionError: the file is not YAML, or has the wrong format.
-    """
+    """Read and validate each IR version of a file, or raise `DefinitionError`."""
     from pydantic import ValidationError
 
-    from opshift.registry.yaml_files import line_of, load_yaml
+    from opshift.registry.yaml_files import error_at, load_yaml
 
     versions = {}
     for number, content in load_yaml(path).items():
         try:
             versions[str(int(number))] = from_plain_data(IrVersion, content)
         except (ValidationError, ValueError) as error:
-            place = Place(str(path), line_of(path, (number,)))
-            raise DefinitionError(f"{number}: {error}", place=place) from error
+            raise error_at(path, (number,), f"{number}: {error}") from error
     return versions

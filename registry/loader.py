@@ -7,25 +7,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
-from opshift.model.errors import Place
 from opshift.model.plain_data import Json
-from opshift.registry.definition_files import RELEASES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
-from opshift.registry.record import type_adapter
-from opshift.registry.releases import Releases
+from opshift.registry.record import from_plain_data
+from opshift.registry.releases import RELEASES, Releases
 from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.yaml_files import Keys, error_at, load_yaml
 
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
-
-Keys = tuple[int | str, ...]
-
-_ADAPTER: Final[TypeAdapter[Operator]] = type_adapter(Operator)
 
 # Pydantic's messages for these errors speak of Python classes and keyword arguments, not of YAML.
 _MESSAGES: Final = {
@@ -43,13 +37,17 @@ class _FormatError(Exception):
         super().__init__(reason)
 
 
-def load_operator(path: Path, types: TypeSets) -> Operator:
-    """Read `<domain>/<name>.yaml`.
+def load_operator(path: Path, types: TypeSets, *, domain: str = "", name: str = "") -> Operator:
+    """Read `<domain>/<name>.yaml`, or the definition of an operator from a file with any name.
 
     Raises:
-        DefinitionError: the file is not YAML, has the wrong format, or does not match its path.
+        DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
     """
-    return read_operator(path, types, domain=path.parent.name, name=path.stem)
+    data = load_yaml(path)
+    try:
+        return _operator(data, {"domain": domain or path.parent.name, "name": name or path.stem}, types)
+    except _FormatError as problem:
+        raise error_at(path, problem.keys, problem.reason) from problem.__cause__
 
 
 def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
@@ -62,26 +60,10 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
     for index, version in enumerate(operator.versions if newest is not None else ()):
         opset = version.removal.removed_in if version.removal else version.since_version
         if newest is not None and opset > newest:
-            raise DefinitionError(
-                f"no release of ONNX has opset {opset} of {operator.domain}",
-                place=Place(str(path), line_of(path, ("versions", index))),
-                remedy=f"add the release to {RELEASES}, with `released: false` until it is published",
-            )
+            reason = f"no release of ONNX has opset {opset} of {operator.domain}"
+            remedy = f"add the release to {RELEASES}, with `released: false` until it is published"
+            raise error_at(path, ("versions", index), reason, remedy)
     return operator
-
-
-def read_operator(path: Path, types: TypeSets, *, domain: str, name: str) -> Operator:
-    """Read the definition of an operator from a file with any name.
-
-    Raises:
-        DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
-    """
-    data = load_yaml(path)
-    try:
-        return _operator(data, {"domain": domain, "name": name}, types)
-    except _FormatError as problem:
-        place = Place(str(path), line_of(path, problem.keys))
-        raise DefinitionError(problem.reason, place=place) from problem.__cause__
 
 
 def operator_from_data(data: object, types: TypeSets) -> Operator:
@@ -107,7 +89,7 @@ def _operator(data: object, expected: Mapping[str, str], types: TypeSets) -> Ope
         if data.get(key) != value:
             raise _FormatError((key,), f"{key} must be {value} to match the path")
     try:
-        return _ADAPTER.validate_python(_with_complete_versions(data, types))
+        return from_plain_data(Operator, _with_complete_versions(data, types))
     except ValidationError as error:
         raise _select_error(error, data) from error
 
@@ -116,10 +98,8 @@ def _with_complete_versions(data: dict[str, Json], types: TypeSets) -> dict[str,
     versions = data.get("versions")
     if not isinstance(versions, list):
         return data
-    return {
-        **data,
-        "versions": [_complete_version(version, i, data, types) for i, version in enumerate(versions)],
-    }
+    complete = [_complete_version(each, position, data, types) for position, each in enumerate(versions)]
+    return {**data, "versions": complete}
 
 
 def _complete_version(version: Json, position: int, operator: dict[str, Json], types: TypeSets) -> Json:
@@ -128,9 +108,8 @@ def _complete_version(version: Json, position: int, operator: dict[str, Json], t
         return version
     for key in ("domain", "name"):
         if key in version:
-            raise _FormatError(
-                ("versions", position, key), f"{key} belongs at the top of the file, not in a version"
-            )
+            reason = f"{key} belongs at the top of the file, not in a version"
+            raise _FormatError(("versions", position, key), reason)
     return {
         "description": operator.get("description", ""),
         "shape": operator.get("shape", ""),
@@ -146,19 +125,15 @@ def _expanded_constraints(version: dict[str, Json], keys: Keys, types: TypeSets)
     constraints = version.get("type_constraints") or {}
     if not isinstance(constraints, dict):
         return constraints
-    return {
-        variable: _expanded_types(entries, (*keys, variable), types)
-        for variable, entries in constraints.items()
-    }
+    return {name: _expanded_types(entries, (*keys, name), types) for name, entries in constraints.items()}
 
 
 def _expanded_types(entries: Json, keys: Keys, types: TypeSets) -> Json:
     listed = [entries] if isinstance(entries, str) else entries
-    names = [entry for entry in listed if isinstance(entry, str)] if isinstance(listed, list) else []
-    if names != listed:
+    if not isinstance(listed, list) or not all(isinstance(entry, str) for entry in listed):
         return entries
     try:
-        return types.expand(names)
+        return types.expand(listed)
     except DefinitionError as error:
         # An error inside types.yaml already has its place.
         if error.place.file:
@@ -174,13 +149,13 @@ def _select_error(error: ValidationError, data: dict[str, Json]) -> _FormatError
     """
     errors = error.errors()
     parent = _existing_keys(errors[0]["loc"], data)
-    closest = max((e for e in errors if _existing_keys(e["loc"], data)[: len(parent)] == parent), key=_depth)
-    reported = _existing_keys(closest["loc"], data)
-    reason = _message(closest)
+    below = (each for each in errors if _existing_keys(each["loc"], data)[: len(parent)] == parent)
+    closest = max(below, key=lambda each: len(each["loc"]))
+    reported, reason = _existing_keys(closest["loc"], data), _message(closest)
     is_rule = closest["type"] == "value_error"
     keys, reason = next(_precise_causes(reported, reason, is_rule, data), (reported, reason))
     shown_keys = (*keys, closest["loc"][-1]) if closest["type"] == "missing" and keys == reported else keys
-    where = ".".join(str(key) for key in shown_keys)
+    where = ".".join(map(str, shown_keys))
     return _FormatError(keys, f"{where}: {reason}" if where else reason)
 
 
@@ -188,26 +163,17 @@ def _message(error: ErrorDetails) -> str:
     return _MESSAGES.get(error["type"]) or str(error["msg"]).removeprefix("Value error, ")
 
 
-def _depth(error: ErrorDetails) -> int:
-    return len(error["loc"])
-
-
-def _existing_keys(location: Keys, data: object) -> Keys:
+def _existing_keys(location: Keys, data: Any) -> Keys:
     """Return the keys of a location that exist in the file.
 
     Pydantic inserts the names of a union's alternatives between them.
     """
     keys: list[int | str] = []
     for key in location:
-        if isinstance(data, dict):
-            if key not in data:
-                continue
+        is_position = isinstance(data, list) and isinstance(key, int)
+        if is_position or (isinstance(data, dict) and key in data):
             data = data[key]
-        elif isinstance(data, list) and isinstance(key, int):
-            data = data[key]
-        else:
-            continue
-        keys.append(key)
+            keys.append(key)
     return tuple(keys)
 
 

@@ -86,8 +86,8 @@ class Attribute(Record):
             return False
         if isinstance(value, str):
             return True
-        is_above_minimum = self.minimum is None or value >= self.minimum
-        return is_above_minimum and (self.maximum is None or value <= self.maximum)
+        low, high = self.minimum, self.maximum
+        return (low is None or value >= low) and (high is None or value <= high)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,9 +143,8 @@ class OperatorVersion(Record):
     def __post_init__(self) -> None:
         for parameter in (*self.inputs, *self.outputs):
             if parameter.type not in self.type_constraints and "(" not in parameter.type:
-                raise ValueError(
-                    f"{parameter.name}: {parameter.type!r} is neither a type nor a type variable"
-                )
+                problem = f"{parameter.type!r} is neither a type nor a type variable"
+                raise ValueError(f"{parameter.name}: {problem}")
         if self.before == "body" and self.body is None:
             raise ValueError("`before` is `body`, but the operator has no body")
 
@@ -171,9 +170,8 @@ class OperatorVersion(Record):
     @cached_property
     def has_plain_attributes(self) -> bool:
         """Whether all attributes are numbers, strings, or lists of them."""
-        return all(
-            each.type.removesuffix("S") in ("INT", "FLOAT", "STRING") for each in self.attributes.values()
-        )
+        types = {attribute.type.removesuffix("S") for attribute in self.attributes.values()}
+        return types <= {"INT", "FLOAT", "STRING"}
 
     @cached_property
     def min_input(self) -> int:
@@ -236,14 +234,9 @@ class Operator(Record):
 
     def at(self, opset: int) -> OperatorVersion | None:
         """Return the version in effect at `opset`; `None` before the first version and after a removal."""
-        found = None
-        for version in self.versions:
-            if version.since_version > opset:
-                break
-            found = version
-        if found is None or (found.removal is not None and found.removal.removed_in <= opset):
-            return None
-        return found
+        found = next((each for each in reversed(self.versions) if each.since_version <= opset), None)
+        is_removed = found and found.removal and found.removal.removed_in <= opset
+        return None if is_removed else found
 
 
 def _has_type(value: Value, kind: str) -> bool:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypedDict, TypeVar, Unpack
 
+from opshift.model.errors import Place
 from opshift.model.plain_data import Json
+from opshift.registry.errors import DefinitionError
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -57,12 +60,19 @@ class Checked:
 
 
 def from_plain_data(kind: type[Kind], data: object) -> Kind:
-    """Return a record from plain data.
-
-    Raises:
-        pydantic.ValidationError: the data has the wrong format; the error has its location.
-    """
+    """Return a record from plain data, or raise `pydantic.ValidationError` with the place in the data."""
     return type_adapter(kind).validate_python(data)
+
+
+def from_file_content(kind: type[Kind], data: object, path: Path) -> Kind:
+    """Return a record from the content of a file, or raise `DefinitionError`."""
+    from pydantic import ValidationError
+
+    try:
+        return from_plain_data(kind, data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
 
 
 def to_plain_data(

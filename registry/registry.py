@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from opshift.model.errors import Place
 from opshift.model.operator_ids import (
@@ -16,14 +16,23 @@ from opshift.model.operator_ids import (
     overload_of,
 )
 from opshift.opsets import OPSETS
-from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
-from opshift.registry.errors import DomainNotImported, ResolveError, UnknownDomain, resolve_error
+from opshift.registry.errors import (
+    DefinitionError,
+    DomainNotImported,
+    ResolveError,
+    UnknownDomain,
+    UnknownOpset,
+    resolve_error,
+)
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import load_precompiled
-from opshift.registry.releases import Releases
+from opshift.registry.releases import CONSUMERS, RELEASES, Releases
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
+
+
+TYPES = "types.yaml"
 
 
 class NodeLike(Protocol):
@@ -32,12 +41,10 @@ class NodeLike(Protocol):
     @property
     def op_type(self) -> str:
         """The operator's name."""
-        ...
 
     @property
     def domain(self) -> str:
         """The operator's domain."""
-        ...
 
 
 class Registry:
@@ -53,8 +60,10 @@ class Registry:
         documents: tuple[Path, ...] = (),
         operators: tuple[Operator, ...] = (),
     ) -> None:
-        self._folders = folders
-        self._documents = documents
+        self.folders: Final = folders
+        """The folders that definitions are read from; the project's own folder is first."""
+        self.documents: Final = documents
+        """The operator-set documents that were added to the folders."""
         self._staged = operators
         self._files = definition_files(folders)
         self._operators: dict[tuple[str, str], Operator] = {}
@@ -73,7 +82,7 @@ class Registry:
         Raises:
             DefinitionError: the folder contains no definitions, or redefines an operator.
         """
-        return Registry((*self._folders, Path(folder)), self._documents, self._staged)
+        return Registry((*self.folders, Path(folder)), self.documents, self._staged)
 
     def with_document(self, path: Path | str) -> Registry:
         """Return a registry with an operator-set document added, as the only source of its domain.
@@ -82,21 +91,11 @@ class Registry:
             DocumentError: the file is not a valid operator-set document, or its domain is already defined.
             DefinitionError: a definition in it is invalid.
         """
-        return Registry(self._folders, (*self._documents, Path(path)), self._staged)
+        return Registry(self.folders, (*self.documents, Path(path)), self._staged)
 
     def with_operator(self, operator: Operator) -> Registry:
         """Return a registry in which a definition replaces that of an operator, or adds the operator."""
-        return Registry(self._folders, self._documents, (*self._staged, operator))
-
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """The folders that definitions are read from; the project's own folder is first."""
-        return self._folders
-
-    @property
-    def documents(self) -> tuple[Path, ...]:
-        """The operator-set documents that were added to the folders."""
-        return self._documents
+        return Registry(self.folders, self.documents, (*self._staged, operator))
 
     @cached_property
     def types(self) -> TypeSets:
@@ -104,16 +103,16 @@ class Registry:
         from opshift.registry.type_sets import TypeSets
 
         found = TypeSets({})
-        for folder in self._folders:
+        for folder in self.folders:
             found = found.merged(TypeSets.load(folder / TYPES))
         return found
 
     @cached_property
     def releases(self) -> Releases:
         """The releases of ONNX, of runtimes and of other consumers, with the opsets they support."""
-        if not self._folders:
+        if not self.folders:
             return Releases()
-        base, *others = self._folders
+        base, *others = self.folders
         found = load_precompiled(base / RELEASES, [base / CONSUMERS], lambda: Releases.from_folder(base))
         for folder in others:
             if (folder / CONSUMERS).exists():
@@ -139,7 +138,7 @@ class Registry:
             path = self._files.get(key[0], {}).get(op_type)
             if path is None:
                 return None
-            sources = [self._folders[0] / RELEASES, *(folder / TYPES for folder in self._folders)]
+            sources = [self.folders[0] / RELEASES, *(folder / TYPES for folder in self.folders)]
             self._operators[key] = load_precompiled(path, sources, lambda: self._load(path))
         return self._operators[key]
 
@@ -169,16 +168,19 @@ class Registry:
         """
         domain = canonical_domain(domain)
         if domain not in self._files:
-            raise UnknownDomain(
-                f"no definitions for domain {domain!r}", remedy="add a folder with definitions of it"
-            )
+            remedy = "add a folder with definitions of it"
+            raise UnknownDomain(f"no definitions for domain {domain!r}", remedy=remedy)
         if domain not in self._newest:
-            self._newest[domain] = self.releases.newest_opset(domain) or max(
-                max(version.since_version, version.removal.removed_in if version.removal else 0)
-                for operator in self.operators(domain)
-                for version in operator.versions
-            )
+            published = self.releases.newest_opset(domain)
+            self._newest[domain] = published or max(map(_newest_opset, self.operators(domain)))
         return self._newest[domain]
+
+    def require_opset(self, opset: int, domain: str = "") -> None:
+        """Raise `UnknownDomain` or `UnknownOpset` unless the domain has the opset."""
+        newest = self.newest_opset(domain)
+        if not 1 <= opset <= newest:
+            reason = f"there is no opset {opset} of {canonical_domain(domain)}"
+            raise UnknownOpset(reason, remedy=f"use an opset version from 1 to {newest}")
 
     def at(self, op_type: str, opset: int, domain: str = "") -> OperatorVersion | None:
         """Return the version of an operator in effect at an opset, or `None`."""
@@ -238,12 +240,12 @@ class Registry:
         return found
 
     def _find(self, op_type: str, opset: int | None, domain: str) -> OperatorVersion:
-        newest = self.newest_opset(domain)
-        opset = newest if opset is None else opset
+        opset = self.newest_opset(domain) if opset is None else opset
+        self.require_opset(opset, domain)
         operator = self.operator(op_type, domain)
-        found = operator.at(opset) if operator and 1 <= opset <= newest else None
+        found = operator.at(opset) if operator else None
         if found is None:
-            raise resolve_error(operator, OperatorId(domain, op_type, opset), newest, self.names(domain))
+            raise resolve_error(operator, OperatorId(domain, op_type, opset), self.names(domain))
         return found
 
     def has(self, op_type: str, max_inclusive_version: int | None = None, domain: str = "") -> bool:
@@ -271,23 +273,46 @@ class Registry:
 
     def _set_operator(self, operator: Operator) -> None:
         domain = canonical_domain(operator.domain)
-        opsets = [self.newest_opset(domain)] if domain in self._files else []
-        opsets += [version.since_version for version in operator.versions]
-        opsets += [version.removal.removed_in for version in operator.versions if version.removal]
+        newest = self.newest_opset(domain) if domain in self._files else 0
         # A new operator belongs to the file that acceptance will write.
-        path = self._folders[0] / domain / f"{operator.name}.yaml"
+        path = self.folders[0] / domain / f"{operator.name}.yaml"
         self._files[domain] = dict(sorted({operator.name: path, **self._files.get(domain, {})}.items()))
         self._operators[domain, operator.name] = operator
-        self._newest[domain] = max(opsets)
+        self._newest[domain] = max(newest, _newest_opset(operator))
+
+
+def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
+    """Return the file of each operator, by domain and name.
+
+    Raises:
+        DefinitionError: a folder contains no definitions, or an operator is defined twice.
+    """
+    found: dict[str, dict[str, Path]] = {}
+    for folder in folders:
+        paths = sorted(folder.glob("*/*.yaml"))
+        # A folder may contain nothing but a list of consumers.
+        if not paths and not (folder / CONSUMERS).exists():
+            remedy = "name the files <domain>/<operator>.yaml"
+            place = Place(str(folder))
+            raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)
+        for path in paths:
+            names = found.setdefault(path.parent.name, {})
+            if path.stem in names:
+                raise DefinitionError(f"is also defined in {names[path.stem]}", place=Place(str(path)))
+            names[path.stem] = path
+    return found
+
+
+def _newest_opset(operator: Operator) -> int:
+    """Return the newest opset that adds or removes a version."""
+    removals = [version.removal.removed_in for version in operator.versions if version.removal]
+    return max([operator.versions[-1].since_version, *removals])
 
 
 @cache
 def default_registry() -> Registry:
     """Return the registry of the definitions in `opsets/`."""
     return Registry((OPSETS,))
-
-
-__all__ = ["DEFAULT_DOMAIN", "LocalFunction", "NodeLike", "Registry", "default_registry", "load_registry"]
 
 
 def load_registry(sources: Iterable[Path | str] = ()) -> Registry:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
-from opshift.model.errors import OpshiftError, Place
+from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
-from opshift.registry.definition_files import CONSUMERS, RELEASES
-from opshift.registry.errors import DefinitionError
-from opshift.registry.record import Checked, Record, from_plain_data
+from opshift.registry.record import Checked, Record, from_file_content
+
+CONSUMERS, RELEASES = "consumers.yaml", "releases.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,25 +45,17 @@ class Releases(Record):
 
     @classmethod
     def from_folder(cls, folder: Path) -> Releases:
-        """Read both files of a folder of definitions; either may be missing.
-
-        Raises:
-            DefinitionError: a file is not YAML, or has the wrong format.
-        """
+        """Read both files of a folder of definitions, or raise `DefinitionError`; either may be missing."""
         path, consumers = folder / RELEASES, folder / CONSUMERS
         found = cls.load(path) if path.exists() else cls()
         return found.with_consumers(consumers) if consumers.exists() else found
 
     @classmethod
     def load(cls, path: Path) -> Releases:
-        """Read `releases.yaml`.
-
-        Raises:
-            DefinitionError: the file is not YAML, or has the wrong format.
-        """
+        """Read `releases.yaml`; raise `DefinitionError` if it is not YAML, or has the wrong format."""
         from opshift.registry.yaml_files import load_yaml
 
-        return _validated(load_yaml(path) or {}, path)
+        return from_file_content(cls, load_yaml(path) or {}, path)
 
     def with_consumers(self, path: Path) -> Releases:
         """Return these releases with those in a `consumers.yaml` added; the file overrides existing versions.
@@ -71,14 +63,11 @@ class Releases(Record):
         Raises:
             DefinitionError: the file is not YAML, has the wrong format, or redefines ONNX or onnxruntime.
         """
-        from opshift.registry.yaml_files import line_of, load_yaml
+        from opshift.registry.yaml_files import error_at, load_yaml
 
-        added = _validated({"consumers": load_yaml(path) or {}}, path).consumers
+        added = from_file_content(Releases, {"consumers": load_yaml(path) or {}}, path).consumers
         for product in added.keys() & {"onnx", "onnxruntime"}:
-            raise DefinitionError(
-                f"{product} is already defined in releases.yaml",
-                place=Place(str(path), line_of(path, (product,))),
-            )
+            raise error_at(path, (product,), f"{product} is already defined in {RELEASES}")
         merged = {each: {**self.consumers.get(each, {}), **added[each]} for each in added}
         return replace(self, consumers={**self.consumers, **merged})
 
@@ -113,25 +102,12 @@ class Releases(Record):
         product, _, version = name.rpartition("-")
         known = self.products.get(product)
         if known is None:
-            raise OpshiftError(
-                f"unknown release {name!r}",
-                remedy=f"write it as onnx-1.12; known products: {', '.join(self.products)}",
-            )
-        parts = version.split(".")
-        candidates = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
-        found = next((known[each] for each in candidates if each in known), None)
-        if found is None:
-            raise OpshiftError(
-                f"unknown version {version!r} of {product}", remedy=f"known versions: {', '.join(known)}"
-            )
-        return found
-
-
-def _validated(content: object, path: Path) -> Releases:
-    from pydantic import ValidationError
-
-    try:
-        return from_plain_data(Releases, content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise DefinitionError(f"{first['loc']}: {first['msg']}", place=Place(str(path))) from error
+            remedy = f"write it as onnx-1.12; known products: {', '.join(self.products)}"
+            raise OpshiftError(f"unknown release {name!r}", remedy=remedy)
+        shorter = version
+        while shorter and shorter not in known:
+            shorter = shorter.rpartition(".")[0]
+        if not shorter:
+            remedy = f"known versions: {', '.join(known)}"
+            raise OpshiftError(f"unknown version {version!r} of {product}", remedy=remedy)
+        return known[shorter]

@@ -6,8 +6,8 @@ A diff of two definitions cannot prove that a step is `compatible`, but it can d
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from opshift.registry.diff import Change, diff
 from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
@@ -26,12 +26,17 @@ from opshift.registry.steps import (
 Versions = tuple[OperatorVersion, OperatorVersion]
 
 
-class StepRule(NamedTuple):
-    """A kind of change that makes nodes of the source illegal at the target, or changes their meaning."""
-
-    id: str
-    purpose: str
-    is_violated: Callable[[Change, Versions], bool]
+STEP_RULES: Final = {
+    "attribute-removed": "A node may have an attribute that the target lacks.",
+    "attribute-type-changed": "The target cannot read an attribute with a different type.",
+    "default-changed": "A node without the attribute would change its meaning.",
+    "attribute-became-required": "A node may omit an attribute that the target requires.",
+    "values-removed": "A node may have an attribute value that the target does not allow.",
+    "parameter-removed": "A node may use an input or output that the target lacks.",
+    "parameter-became-required": "A node may omit an input that the target requires.",
+    "operator-deprecated": "A deprecated operator must be replaced by its successor.",
+}
+"""Kinds of change that make nodes of the source illegal at the target, or change their meaning."""
 
 
 class Refutation(NamedTuple):
@@ -59,13 +64,10 @@ def _is_narrower(old: float | None, new: float | None, sign: int) -> bool:
 
 def is_stricter(change: Change) -> bool:
     """Return whether a change of a parameter's option requires more values, or accepts fewer."""
-    (old_option, old_arity, old_homogeneous), (new_option, new_arity, new_homogeneous) = (
-        change.old,
-        change.new,
-    )
+    (old_option, old_arity, was_homogeneous), (new_option, new_arity, is_homogeneous) = change.old, change.new
     old_min, old_max = _bounds(old_option, old_arity)
     new_min, new_max = _bounds(new_option, new_arity)
-    return bool(new_min > old_min or new_max < old_max or (new_homogeneous and not old_homogeneous))
+    return bool(new_min > old_min or new_max < old_max or (is_homogeneous and not was_homogeneous))
 
 
 def _is_required(version: OperatorVersion, name: str) -> bool:
@@ -73,54 +75,37 @@ def _is_required(version: OperatorVersion, name: str) -> bool:
     return found is not None and min_values(found[1]) > 0
 
 
-STEP_RULES = (
-    StepRule(
-        "attribute-removed",
-        "A node may have an attribute that the target lacks.",
-        lambda change, _: change.kind == "attribute_removed",
-    ),
-    StepRule(
-        "attribute-type-changed",
-        "The target cannot read an attribute with a different type.",
-        lambda change, _: change.kind == "attribute_type",
-    ),
-    StepRule(
-        "default-changed",
-        "A node without the attribute would change its meaning.",
-        lambda change, _: change.kind == "attribute_default",
-    ),
-    StepRule(
-        "attribute-became-required",
-        "A node may omit an attribute that the target requires.",
-        lambda change, versions: (
-            (change.kind == "attribute_required" and bool(change.new))
-            or (change.kind == "attribute_added" and versions[1].attributes[change.subject].required)
-        ),
-    ),
-    StepRule(
-        "values-removed",
-        "A node may have an attribute value that the target does not allow.",
-        lambda change, versions: change.kind == "attribute_values" and loses_legal_values(change, versions),
-    ),
-    StepRule(
-        "parameter-removed",
-        "A node may use an input or output that the target lacks.",
-        lambda change, _: change.kind in ("input_removed", "output_removed"),
-    ),
-    StepRule(
-        "parameter-became-required",
-        "A node may omit an input that the target requires.",
-        lambda change, versions: (
-            (change.kind == "input_added" and _is_required(versions[1], change.subject))
-            or (change.kind == "input_option" and is_stricter(change))
-        ),
-    ),
-    StepRule(
-        "operator-deprecated",
-        "A deprecated operator must be replaced by its successor.",
-        lambda change, _: change.kind == "deprecation" and bool(change.new),
-    ),
-)
+def _violated_rule(change: Change, versions: Versions) -> str | None:
+    """Return the id of the rule that a change violates, or `None`."""
+    kind, new = change.kind, versions[1]
+    if kind == "attribute_added":
+        is_violated = new.attributes[change.subject].required
+    elif kind == "attribute_values":
+        is_violated = loses_legal_values(change, versions)
+    elif kind == "input_added":
+        is_violated = _is_required(new, change.subject)
+    elif kind == "input_option":
+        is_violated = is_stricter(change)
+    elif kind in ("attribute_required", "deprecation"):
+        is_violated = bool(change.new)
+    else:
+        is_violated = True
+    return _RULE_BY_KIND.get(kind) if is_violated else None
+
+
+_RULE_BY_KIND: Final = {
+    "attribute_removed": "attribute-removed",
+    "attribute_type": "attribute-type-changed",
+    "attribute_default": "default-changed",
+    "attribute_required": "attribute-became-required",
+    "attribute_added": "attribute-became-required",
+    "attribute_values": "values-removed",
+    "input_removed": "parameter-removed",
+    "output_removed": "parameter-removed",
+    "input_added": "parameter-became-required",
+    "input_option": "parameter-became-required",
+    "deprecation": "operator-deprecated",
+}
 
 
 def refutations(
@@ -134,12 +119,12 @@ def refutations(
     # The node becomes an operator that `new` does not define, so the differences do not apply.
     if any(isinstance(verb, RenameOp) for verb in verbs):
         return ()
+    changes = [change for change in diff(old, new) if change.subject not in handled]
+    violated = ((_violated_rule(change, (old, new)), change) for change in changes)
     return tuple(
-        Refutation(rule.id, change.subject, f"{rule.purpose[:-1]} ({change})")
-        for change in diff(old, new)
-        if change.subject not in handled
-        for rule in STEP_RULES
-        if rule.is_violated(change, (old, new))
+        Refutation(rule, change.subject, f"{STEP_RULES[rule].removesuffix('.')} ({change})")
+        for rule, change in violated
+        if rule
     )
 
 
@@ -218,25 +203,19 @@ def body_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
     """
     if version.body is None:
         return
-    yield from _variadic_problems(version)
+    for formal in (*version.inputs, *version.outputs):
+        if formal.option == "variadic":
+            reason = f"{formal.name!r} is variadic, and a function body cannot name its values"
+            yield BodyProblem(None, reason)
     defined = {formal.name for formal in version.inputs}
     for position, node in enumerate(version.body.nodes):
-        yield from (
-            BodyProblem(position, reason) for reason in _node_problems(node, defined, version, version.body)
-        )
+        for reason in _node_problems(node, defined, version, version.body):
+            yield BodyProblem(position, reason)
         defined.update(filter(None, node.outputs))
     produced = {name for node in version.body.nodes for name in node.outputs}
     for formal in version.outputs:
         if formal.name not in produced:
             yield BodyProblem(None, f"no node produces the output {formal.name!r}")
-
-
-def _variadic_problems(version: OperatorVersion) -> Iterator[BodyProblem]:
-    for formal in (*version.inputs, *version.outputs):
-        if formal.option == "variadic":
-            yield BodyProblem(
-                None, f"{formal.name!r} is variadic, and a function body cannot name its values"
-            )
 
 
 def _node_problems(node: BodyNode, defined: set[str], version: OperatorVersion, body: Body) -> Iterator[str]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from opshift.registry.models import Operator, OperatorVersion, Removal
+from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.record import to_plain_data
-from opshift.registry.steps import Refuse, Step, StepAction, Verb
+from opshift.registry.steps import Refuse, Step, StepAction
 
 PlainData = dict[str, Any]
 """Plain data: mappings, lists, numbers and strings."""
@@ -29,40 +29,27 @@ def version_to_dict(version: OperatorVersion, operator: Operator | None = None) 
     fields["since_version"] = version.since_version
     fields |= {key: getattr(version, key) for key in SHARED_KEYS if _is_overridden(key, version, operator)}
     if version.step is not None:
-        fields["step"] = step_to_dict(version.step)
+        fields["step"] = _step_to_dict(version.step)
     if version.before is not None:
-        fields["before"] = action_to_data(version.before)
+        fields["before"] = _action_to_data(version.before)
     if version.removal is not None:
-        fields["removal"] = removal_to_dict(version.removal)
+        removal = to_plain_data(version.removal, exclude={"up"}, exclude_defaults=True)
+        fields["removal"] = {**removal, "up": _action_to_data(version.removal.up)}
     return fields
 
 
-def step_to_dict(step: Step) -> PlainData:
-    """Return a step as YAML data, with verbs by name."""
-    directions = {
-        direction: action_to_data(getattr(step, direction))
-        for direction in ("up", "down")
-        if getattr(step, direction)
-    }
-    return {**({"change": step.change} if step.change else {}), **directions}
+def _step_to_dict(step: Step) -> PlainData:
+    data: PlainData = {"change": step.change} if step.change else {}
+    answers = {"up": step.up, "down": step.down}
+    return data | {direction: _action_to_data(answer) for direction, answer in answers.items() if answer}
 
 
-def action_to_data(answer: StepAction | str) -> str | PlainData | list[PlainData]:
-    """Return one direction of a step as YAML data."""
+def _action_to_data(answer: StepAction | str) -> str | PlainData | list[PlainData]:
     if isinstance(answer, str):
         return answer
     if isinstance(answer, Refuse):
         return to_plain_data(answer, exclude_defaults=True)
-    return [_verb(verb) for verb in answer]
-
-
-def removal_to_dict(removal: Removal) -> PlainData:
-    """Return a removal as YAML data."""
-    return {**to_plain_data(removal, exclude={"up"}, exclude_defaults=True), "up": action_to_data(removal.up)}
-
-
-def _verb(verb: Verb) -> PlainData:
-    return {verb.name: to_plain_data(verb, exclude_defaults=True)}
+    return [{verb.name: to_plain_data(verb, exclude_defaults=True)} for verb in answer]
 
 
 def _is_overridden(key: str, version: OperatorVersion, operator: Operator | None) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.yaml_files import error_at, line_of, load_yaml
 
 _WRAPPED = re.compile(r"(seq|optional)\(([a-z]\w*)\)")
 
@@ -23,18 +23,13 @@ class TypeSets:
 
     @classmethod
     def load(cls, path: Path) -> TypeSets:
-        """Read a `types.yaml`; a missing file defines no sets.
-
-        Raises:
-            DefinitionError: the file is not YAML, or not a mapping of names to lists.
-        """
+        """Read a `types.yaml`, or raise `DefinitionError`; a missing file defines no sets."""
         sets = (load_yaml(path) or {}) if path.exists() else {}
         if not isinstance(sets, dict):
             raise DefinitionError("is not a mapping of names to lists of types", place=Place(str(path), 1))
         for name, entries in sets.items():
             if not isinstance(entries, list) or not all(isinstance(entry, str) for entry in entries):
-                place = Place(str(path), line_of(path, (name,)))
-                raise DefinitionError(f"type set {name!r} is not a list of types and sets", place=place)
+                raise error_at(path, (name,), f"type set {name!r} is not a list of types and sets")
         return cls(sets, str(path))
 
     def names(self) -> tuple[str, ...]:

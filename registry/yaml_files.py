@@ -14,6 +14,9 @@ import yaml
 from opshift.model.errors import Place
 from opshift.registry.errors import DefinitionError
 
+Keys = tuple[int | str, ...]
+"""The keys and positions that lead to a part of a file, from its top."""
+
 # The libyaml parser is much faster than the one in Python, but PyYAML may be built without it.
 if TYPE_CHECKING:
     from yaml import SafeDumper as _BaseDumper
@@ -46,14 +49,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[str, object]:
     mapping: dict[str, object] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
-        if not isinstance(key, str):
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {key!r} is not a string", key_node.start_mark
-            )
-        if key in mapping:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"key {key!r} is repeated", key_node.start_mark
-            )
+        if not isinstance(key, str) or key in mapping:
+            problem = f"key {key!r} is {'repeated' if isinstance(key, str) else 'not a string'}"
+            raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
         mapping[key] = loader.construct_object(value_node, deep=True)
     return mapping
 
@@ -62,11 +60,7 @@ _Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the content of a file as plain Python data.
-
-    Raises:
-        DefinitionError: the file cannot be read, is not YAML, or repeats a key.
-    """
+    """Return plain data; raise `DefinitionError` if a file cannot be read, is not YAML, or repeats a key."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -80,9 +74,8 @@ def load_yaml(path: Path) -> Any:
         line = content[: error.position].count(b"\n") + 1
         raise DefinitionError(f"is not YAML: {error.reason}", place=Place(str(path), line)) from error
     except ValueError as error:
-        raise DefinitionError(
-            f"contains a value that does not match its tag: {error}", place=Place(str(path))
-        ) from error
+        reason = f"contains a value that does not match its tag: {error}"
+        raise DefinitionError(reason, place=Place(str(path))) from error
 
 
 class _Dumper(_BaseDumper):
@@ -97,7 +90,12 @@ def dump_yaml(data: object) -> str:
     return text
 
 
-def line_of(path: Path, keys: tuple[int | str, ...]) -> int:
+def error_at(path: Path, keys: Keys, reason: str, remedy: str = "") -> DefinitionError:
+    """Return an error with the line of the key or item at the end of `keys`."""
+    return DefinitionError(reason, place=Place(str(path), line_of(path, keys)), remedy=remedy)
+
+
+def line_of(path: Path, keys: Keys) -> int:
     """Return the line of the key or item at the end of `keys`, or of the nearest existing parent."""
     node, line = yaml.compose(path.read_bytes(), Loader=_Loader), 1
     for key in keys:

@@ -15,7 +15,7 @@ from opshift.model.errors import Place
 from opshift.proposals.content.findings import InvalidProposal
 from opshift.proposals.content.models import Example, ExampleFile, Proposal
 from opshift.registry.errors import DefinitionError
-from opshift.registry.loader import read_operator
+from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import line_of, load_yaml
@@ -84,7 +84,7 @@ class ProposalFolder:
             DefinitionError: the file is missing, invalid, or defines a different operator.
         """
         named = self.proposal.operator
-        return read_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name)
+        return load_operator(self.file(OPERATOR), types, domain=named.domain, name=named.name)
 
 
 def read_examples(path: Path) -> tuple[Example, ...]:

@@ -7,15 +7,14 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator
 
-from opshift.model.errors import Place
 from opshift.model.plain_data import Json
 from opshift.registry.changes.classify import ClassifiedChange
 from opshift.registry.changes.rules import CHANGE_RULES
-from opshift.registry.errors import DefinitionError
 from opshift.registry.frozen import Frozen
-from opshift.registry.yaml_files import line_of, load_yaml
+from opshift.registry.record import from_plain_data
+from opshift.registry.yaml_files import error_at, load_yaml
 
 
 class Waiver(Frozen):
@@ -81,26 +80,14 @@ def apply_waivers(
 
 def find_unused_waivers(findings: Iterable[ChangeFinding], waivers: Iterable[Waiver]) -> list[Waiver]:
     """Return the waivers that cover no finding."""
-    listed = list(findings)
-    return [
-        waiver
-        for waiver in waivers
-        if not any(waiver.covers(each.change.rule, each.operator) for each in listed)
-    ]
+    found = [(each.change.rule, each.operator) for each in findings]
+    return [waiver for waiver in waivers if not any(waiver.covers(*each) for each in found)]
 
 
 def load_waivers(path: Path) -> tuple[Waiver, ...]:
-    """Read a YAML list of waivers.
-
-    Raises:
-        DefinitionError: the file is not YAML, has the wrong format, or names an unknown rule.
-    """
+    """Read a YAML list of waivers; raise `DefinitionError` if it is invalid or names an unknown rule."""
     try:
-        return _ADAPTER.validate_python(load_yaml(path) or [])
+        return from_plain_data(tuple[Waiver, ...], load_yaml(path) or [])
     except ValidationError as error:
         first = error.errors()[0]
-        place = Place(str(path), line_of(path, first["loc"]))
-        raise DefinitionError(first["msg"].removeprefix("Value error, "), place=place) from error
-
-
-_ADAPTER: TypeAdapter[tuple[Waiver, ...]] = TypeAdapter(tuple[Waiver, ...])
+        raise error_at(path, first["loc"], first["msg"].removeprefix("Value error, ")) from error

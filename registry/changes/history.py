@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 from opshift.model.operator_ids import OperatorId, canonical_domain
@@ -17,7 +18,6 @@ from opshift.registry.changes.classify import (
 from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.policies import Mode
 from opshift.registry.diff import Change
-from opshift.registry.errors import UnknownOpset
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -50,14 +50,13 @@ class HistoryStep(NamedTuple):
 def history_steps(operators: Iterable[Operator]) -> Iterator[HistoryStep]:
     """Yield every step between adjacent versions, and every removal."""
     for operator in operators:
-        for old, new in zip(operator.versions, operator.versions[1:], strict=False):
+        for old, new in pairwise(operator.versions):
             yield HistoryStep(old, new, new.since_version, classify(old, new))
         for version in operator.versions:
             if version.removal:
-                change = Change("removal", version.name, None, version.removal.removed_in)
-                yield HistoryStep(
-                    version, None, version.removal.removed_in, (classify_single(change, version),)
-                )
+                opset = version.removal.removed_in
+                change = classify_single(Change("removal", version.name, None, opset), version)
+                yield HistoryStep(version, None, opset, (change,))
 
 
 def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[ChangeFinding]:
@@ -72,10 +71,9 @@ def history_findings(operators: Iterable[Operator], mode: Mode) -> Iterator[Chan
 
 def version_findings(operator: Operator, version: OperatorVersion, mode: Mode) -> Iterator[ChangeFinding]:
     """Yield the changes of one version that the mode does not allow; none for a first version."""
-    numbers = [each.since_version for each in operator.versions if each.since_version < version.since_version]
-    for number in numbers if mode.is_transitive else numbers[-1:]:
-        changes = changes_between(operator, number, version.since_version)
-        base = operator.versions[numbers.index(number)]
+    earlier = [each for each in operator.versions if each.since_version < version.since_version]
+    for base in earlier if mode.is_transitive else earlier[-1:]:
+        changes = changes_between(operator, base.since_version, version.since_version)
         yield from _findings(str(version.id), changes, mode, str(base.id))
 
 
@@ -121,30 +119,15 @@ def opset_differences(registry: Registry, domain: str, old: int, new: int) -> It
         UnknownDomain, UnknownOpset: the registry lacks the domain or one of the opsets.
     """
     domain = canonical_domain(domain)
-    newest = registry.newest_opset(domain)
     for opset in (old, new):
-        if not 1 <= opset <= newest:
-            remedy = f"use an opset version from 1 to {newest}"
-            raise UnknownOpset(f"there is no opset {opset} of {domain}", remedy=remedy)
+        registry.require_opset(opset, domain)
     for operator in registry.operators(domain):
         before, after = operator.at(old), operator.at(new)
-        if before is after:
-            continue
-        if before and after:
+        if before and after and before is not after:
             yield operator_difference(operator, before, after)
-        else:
-            yield _one_sided(operator, before, after, new)
-
-
-def _one_sided(
-    operator: Operator, before: OperatorVersion | None, after: OperatorVersion | None, opset: int
-) -> Difference:
-    """Return the difference for an operator that was added or removed."""
-    kind = "operator_added" if after else "removal"
-    version = after or before
-    assert version is not None
-    change = classify_single(
-        Change(kind, operator.name, None, version.since_version if after else opset), version
-    )
-    old, new = before.id if before else None, after.id if after else None
-    return Difference(operator.domain, operator.name, old, new, (change,))
+        elif after and not before:
+            added = Change("operator_added", operator.name, None, after.since_version)
+            yield Difference(domain, operator.name, None, after.id, (classify_single(added, after),))
+        elif before and not after:
+            removed = Change("removal", operator.name, None, new)
+            yield Difference(domain, operator.name, before.id, None, (classify_single(removed, before),))

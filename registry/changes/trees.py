@@ -6,17 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opshift.model.errors import Place
 from opshift.registry.changes.classify import ClassifiedChange, classify, classify_single
 from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.history import version_findings
 from opshift.registry.changes.policies import Mode, Policy
 from opshift.registry.diff import Change
-from opshift.registry.errors import DefinitionError
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.registry import default_registry
-from opshift.registry.releases import Releases
+from opshift.registry.registry import TYPES, default_registry, definition_files
+from opshift.registry.releases import RELEASES, Releases
 from opshift.registry.type_sets import TypeSets
 
 
@@ -32,10 +30,8 @@ class Tree:
         named = [each for each in self.releases.onnx.values() if domain in each.opsets]
         if named:
             return max((each.opsets[domain] for each in named if each.released), default=0)
-        operators = (
-            each for (operator_domain, _), each in self.operators.items() if operator_domain == domain
-        )
-        return max((version.since_version for each in operators for version in each.versions), default=0)
+        operators = (each for each in self.operators.values() if each.domain == domain)
+        return max((each.versions[-1].since_version for each in operators), default=0)
 
 
 def read_tree(folder: Path) -> Tree:
@@ -46,14 +42,11 @@ def read_tree(folder: Path) -> Tree:
     Raises:
         DefinitionError: the folder contains no definitions, or invalid ones.
     """
-    paths = sorted(folder.glob("*/*.yaml"))
-    if not paths:
-        remedy = "name the files <domain>/<operator>.yaml"
-        raise DefinitionError("contains no operator definitions", place=Place(str(folder)), remedy=remedy)
     own = default_registry()
-    types = own.types.merged(TypeSets.load(folder / "types.yaml"))
+    types = own.types.merged(TypeSets.load(folder / TYPES))
+    paths = (path for paths in definition_files((folder,)).values() for path in paths.values())
     found = (load_operator(path, types) for path in paths)
-    releases = folder / "releases.yaml"
+    releases = folder / RELEASES
     return Tree(
         {(each.domain, each.name): each for each in found},
         Releases.load(releases) if releases.exists() else own.releases,
@@ -81,19 +74,14 @@ def _published(
     same = _find_same_version(version, later)
     if same is None:
         deleted = classify_single(Change("version_deleted", version.name, None, None), version)
-        yield ChangeFinding(
-            str(version.id),
-            deleted,
-            "the version is published",
-            "restore it; declare a removal with `removed_in`",
-        )
+        remedy = "restore it; declare a removal with `removed_in`"
+        yield ChangeFinding(str(version.id), deleted, "the version is published", remedy)
         return
     for change in classify(version, same):
         if not policy.allows(change) and not _is_future_removal(change, released):
             reason = f"the version is published, and the policy {policy.name} does not allow this change"
-            yield ChangeFinding(
-                str(version.id), change, reason, "restore the published version, and append a new one"
-            )
+            remedy = "restore the published version, and append a new one"
+            yield ChangeFinding(str(version.id), change, reason, remedy)
 
 
 def _is_future_removal(change: ClassifiedChange, released: int) -> bool:

@@ -43,7 +43,7 @@ def document_to_dict(operators: OperatorSet) -> PlainData:
     return {
         "magic": MAGIC,
         "form": FORMAT_VERSION,
-        "ir_version": newest_ir_version(),
+        "ir_version": ir_versions().newest,
         "domain": operators.domain,
         "opset_version": operators.opset_version,
         "operators": [operator_to_dict(operator) for operator in operators.operators],
@@ -51,19 +51,12 @@ def document_to_dict(operators: OperatorSet) -> PlainData:
 
 
 def parse_document(data: object) -> OperatorSet:
-    """Return the operator set defined by plain data.
-
-    Raises:
-        DocumentError: one of its subclasses.
-        DefinitionError: a definition is invalid.
-    """
+    """Return the operator set defined by plain data; raise `DocumentError` or `DefinitionError`."""
     if not isinstance(data, Mapping) or data.get("magic") != MAGIC:
         raise WrongMagic(f"lacks the entry magic: {MAGIC}", remedy="pass an operator-set document")
     if data.get("form") != FORMAT_VERSION:
-        raise UnsupportedVersion(
-            f"has form {data.get('form')!r}, expected {FORMAT_VERSION}",
-            remedy="use a newer version of opshift",
-        )
+        reason = f"has form {data.get('form')!r}, expected {FORMAT_VERSION}"
+        raise UnsupportedVersion(reason, remedy="use a newer version of opshift")
     check_header(data.get("ir_version"), data.get("domain"), data.get("opset_version"))
     listed = data.get("operators")
     if not isinstance(listed, list):
@@ -75,25 +68,15 @@ def parse_document(data: object) -> OperatorSet:
 
 
 def check_header(ir_version: object, domain: object, opset_version: object) -> None:
-    """Check the header of a document.
-
-    Raises:
-        UnsupportedVersion, WrongDomain, WrongOpset.
-    """
-    known = newest_ir_version()
+    """Raise `UnsupportedVersion`, `WrongDomain` or `WrongOpset` if the header of a document is invalid."""
+    known = ir_versions().newest
     if type(ir_version) is not int or not 1 <= ir_version <= known:
         raise UnsupportedVersion(f"has unsupported IR version {ir_version!r}", remedy=f"use 1 to {known}")
     if not isinstance(domain, str) or not domain:
         raise WrongDomain("has no domain")
     if type(opset_version) is not int or opset_version < 1:
-        raise WrongOpset(
-            f"has invalid opset version {opset_version!r}", remedy="use an integer, 1 or greater"
-        )
-
-
-def newest_ir_version() -> int:
-    """Return the newest supported IR version."""
-    return ir_versions().newest
+        reason = f"has invalid opset version {opset_version!r}"
+        raise WrongOpset(reason, remedy="use an integer, 1 or greater")
 
 
 def _check(found: OperatorSet) -> None:
@@ -103,9 +86,9 @@ def _check(found: OperatorSet) -> None:
     for operator in found.operators:
         if operator.domain != found.domain:
             raise WrongDomain(f"{operator.domain}.{operator.name} does not belong to domain {found.domain}")
-        newest = operator.versions[-1].since_version
-        if newest > found.opset_version:
-            raise WrongOpset(f"{operator.versions[-1].id} is newer than opset {found.opset_version}")
+        newest = operator.versions[-1]
+        if newest.since_version > found.opset_version:
+            raise WrongOpset(f"{newest.id} is newer than opset {found.opset_version}")
 
 
 class DocumentError(DefinitionError):
@@ -141,17 +124,15 @@ class Contradiction(DocumentError):
 
 
 # Placeholders from a private-use area of Unicode, which are replaced in the finished text.
-_PLACEHOLDERS: Final = {math.inf: "\ue000inf", -math.inf: "\ue000-inf"}
-
-_NUMBERS: Final = {math.inf: "1e999", -math.inf: "-1e999"}
+_PLACEHOLDERS: Final = {math.inf: "\ue0001e999", -math.inf: "\ue000-1e999"}
 
 
 def json_text(data: Json, indent: int | None = None) -> str:
     """Return plain data as strict JSON in ASCII; compact if there is no indent."""
     separators = (",", ":") if indent is None else None
     text = json.dumps(_with_placeholders(data), indent=indent, separators=separators, allow_nan=False)
-    for value, placeholder in _PLACEHOLDERS.items():
-        text = text.replace(json.dumps(placeholder), _NUMBERS[value])
+    for placeholder in _PLACEHOLDERS.values():
+        text = text.replace(json.dumps(placeholder), placeholder[1:])
     return text
 
 

@@ -8,6 +8,7 @@ which other readers ignore and preserve when they write the message.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from typing import Final
 
 from opshift.model.messages import (
@@ -33,47 +34,44 @@ from opshift.registry.documents.document import (
     check_header,
     document_to_dict,
     json_text,
-    newest_ir_version,
     parse_document,
 )
 from opshift.registry.function_bodies import BodyNode, FromAttribute
+from opshift.registry.ir_versions import ir_versions
 from opshift.registry.models import OperatorVersion, Value
 
 DEFINITIONS_FIELD: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
-
-Listed = tuple[str, int, int]
 
 
 def to_onnxopset(operators: OperatorSet) -> bytes:
     """Return the operator set as a serialized `OperatorSetProto`; equal sets have equal bytes."""
     message = OperatorSetProto(
         magic=MAGIC,
-        ir_version=newest_ir_version(),
+        ir_version=ir_versions().newest,
         domain=operators.domain,
         opset_version=operators.opset_version,
-        operator=[
-            OperatorProto(
-                op_type=version.name,
-                since_version=version.since_version,
-                status=OperatorStatus.Value(version.status),
-                doc_string=version.description,
-            )
-            for version in operators.versions_in_effect
-        ],
+        operator=_operator_protos(operators),
         functions=[function_proto(version) for version in operators.versions_in_effect if version.body],
     )
     definitions = json_text(document_to_dict(operators)).encode()
     return message.SerializeToString(deterministic=True) + bytes_field(DEFINITIONS_FIELD, definitions)
 
 
-def from_onnxopset(content: bytes) -> OperatorSet:
-    """Return the operator set in a serialized `OperatorSetProto` with definitions.
+def _operator_protos(operators: OperatorSet) -> list[OperatorProto]:
+    return [
+        OperatorProto(
+            op_type=version.name,
+            since_version=version.since_version,
+            status=OperatorStatus.Value(version.status),
+            doc_string=version.description,
+        )
+        for version in operators.versions_in_effect
+    ]
 
-    Raises:
-        DocumentError: one of its subclasses.
-        DefinitionError: a definition is invalid.
-    """
+
+def from_onnxopset(content: bytes) -> OperatorSet:
+    """Return the set in a serialized `OperatorSetProto`; raise `DocumentError` or `DefinitionError`."""
     try:
         message = OperatorSetProto.FromString(content)
     except (DecodeError, UnicodeDecodeError) as error:
@@ -98,29 +96,18 @@ def _json(definitions: bytes) -> object:
 
 
 def _compare(message: OperatorSetProto, found: OperatorSet) -> None:
-    """Check that the message and the definitions list the same operators.
-
-    Raises:
-        RepeatedOperator, Contradiction.
-    """
-    named = [each.op_type for each in message.operator]
-    for name in named:
-        if named.count(name) > 1:
-            raise RepeatedOperator(f"{message.domain}.{name} is listed {named.count(name)} times")
-    listed_set = (canonical_domain(message.domain), message.opset_version)
-    if listed_set != (found.domain, found.opset_version):
-        raise Contradiction(
-            f"lists {listed_set[0]} {listed_set[1]}, but defines {found.domain} {found.opset_version}"
-        )
+    """Raise `RepeatedOperator` or `Contradiction` unless message and definitions list the same operators."""
+    for name, count in Counter(each.op_type for each in message.operator).items():
+        if count > 1:
+            raise RepeatedOperator(f"{message.domain}.{name} is listed {count} times")
+    domain, opset = canonical_domain(message.domain), message.opset_version
+    if (domain, opset) != (found.domain, found.opset_version):
+        raise Contradiction(f"lists {domain} {opset}, but defines {found.domain} {found.opset_version}")
     listed = {(each.op_type, each.since_version, each.status) for each in message.operator}
-    defined = {
-        (each.name, each.since_version, OperatorStatus.Value(each.status))
-        for each in found.versions_in_effect
-    }
+    defined = {(each.op_type, each.since_version, each.status) for each in _operator_protos(found)}
     for name, since, _ in sorted(listed ^ defined):
-        raise Contradiction(
-            f"{found.domain}.{name}:{since} differs between the operator list and the definitions"
-        )
+        problem = "differs between the operator list and the definitions"
+        raise Contradiction(f"{found.domain}.{name}:{since} {problem}")
 
 
 def function_proto(version: OperatorVersion) -> FunctionProto:

@@ -103,7 +103,7 @@ SATISFIED = {
 def test_a_pair_violates_one_rule(pair: Pair) -> None:
     (refutation,) = refutations(_version(1, pair.old), _version(2, pair.new))
     assert refutation.rule == pair.rule
-    purpose = next(rule.purpose for rule in STEP_RULES if rule.id == pair.rule)
+    purpose = STEP_RULES[pair.rule]
     assert refutation.reason.startswith(f"{purpose.removesuffix('.')} (")
     assert refutation.subject in refutation.reason
 
@@ -115,16 +115,12 @@ def test_a_similar_pair_satisfies_the_rule(pair: Pair) -> None:
 
 
 def test_every_rule_has_a_violating_and_a_satisfying_pair() -> None:
-    rules = {rule.id for rule in STEP_RULES}
-    assert {pair.rule for pair in VIOLATED.values()} == rules
-    assert {pair.rule for pair in SATISFIED.values()} == rules
+    assert {pair.rule for pair in VIOLATED.values()} == STEP_RULES.keys()
+    assert {pair.rule for pair in SATISFIED.values()} == STEP_RULES.keys()
 
 
-def test_rules_have_unique_ids_and_one_sentence_of_purpose() -> None:
-    assert len({rule.id for rule in STEP_RULES}) == len(STEP_RULES)
-    assert [
-        rule.id for rule in STEP_RULES if not rule.purpose.endswith(".") or rule.purpose.count(".") != 1
-    ] == []
+def test_rules_have_one_sentence_of_purpose() -> None:
+    assert [purpose for purpose in STEP_RULES.values() if purpose.find(".") != len(purpose) - 1] == []
 
 
 # Verbs that resolve a refutation
