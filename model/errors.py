@@ -1,4 +1,4 @@
-"""The error for nodes that cannot be converted."""
+"""Errors with a reason, a place and a remedy."""
 
 from __future__ import annotations
 

@@ -136,19 +136,14 @@ class Value(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset.
-
-    Attributes:
-        inner: the AttributeProto of a subgraph of the model to embed, if any. Its nodes, initializers and
-            value_info are placed between `nodes` and `after`; the values of its inputs are produced by
-            `nodes`.
-    """
+    """A subgraph emitted as an attribute. Each of its nodes is converted further from its own opset."""
 
     name: str
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
     nodes: tuple[Emitted, ...]
     embedded: AttributeProto | None = None
+    """Subgraph of the model, placed between `nodes`, which produce its inputs, and `nodes_after`."""
     nodes_after: tuple[Emitted, ...] = ()
 
 

@@ -83,9 +83,7 @@ def _read_key(record: NodeRecord, proto: NodeProto, remainder: bytes | None) -> 
 def serialize_without_names(proto: NodeProto, names: tuple[str, ...]) -> bytes | None:
     """Serialize a NodeProto without its own name and the names of its inputs and outputs.
 
-    Returns:
-        `None` if the end of the names cannot be computed cheaply: names are long or contain non-ASCII
-        characters.
+    Return `None` if the end of the names cannot be computed cheaply: they are long or not ASCII.
 
     Raises:
         InvalidModel: a name is not UTF-8 text.

@@ -20,17 +20,10 @@ class TensorStore(Protocol):
     """A source of the payloads that placeholders refer to."""
 
     def whole(self, message: bytes, name: str) -> bytes:
-        """Return a serialized message with payloads instead of placeholders.
-
-        Args:
-            message: the serialized message.
-            name: the name of its message type, such as `TensorProto`.
-        """
-        ...
+        """Return a serialized message of the type `name` with payloads instead of placeholders."""
 
     def size(self, message: bytes, name: str) -> int:
         """Return the length in bytes of the result of `whole`, without reading payloads."""
-        ...
 
 
 STORES: dict[bytes, TensorStore] = {}

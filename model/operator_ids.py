@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.model.errors import InvalidModel, OpshiftError
 
 if TYPE_CHECKING:
-    from opshift.model.messages import FunctionProto, OperatorSetIdProto
-
-
-class NamesOperator(Protocol):
-    """Node of a model or emitted node."""
-
-    domain: str
-    op_type: str
+    from opshift.model.messages import FunctionProto, NodeProto, OperatorSetIdProto
+    from opshift.model.node import Node
 
 
 class LocalFunction(NamedTuple):
@@ -34,7 +28,7 @@ def function_id(function: FunctionProto) -> LocalFunction:
     return LocalFunction(canonical_domain(function.domain), function.name, overload_of(function))
 
 
-def called_function(node: NamesOperator) -> LocalFunction:
+def called_function(node: Node | NodeProto) -> LocalFunction:
     """Return the identity of the function that a node calls if the model defines it."""
     return LocalFunction(canonical_domain(node.domain), node.op_type, overload_of(node))
 

@@ -33,9 +33,7 @@ def element_count(tensor: TensorProto) -> int | None:
 def read_tensor(proto: TensorProto) -> Tensor | None:
     """Return the value of a TensorProto.
 
-    Returns:
-        The tensor, or `None` if its data are external, inconsistent with its dimensions, or of an element
-        type that is not supported.
+    Return `None` for external data, inconsistent dimensions, and element types that are not supported.
     """
     kind = BY_NUMBER.get(proto.data_type)
     if kind is None or proto.data_location == EXTERNAL:
@@ -70,11 +68,7 @@ def _values(proto: TensorProto, code: str, field: str, name: str) -> tuple[Any, 
 
 
 def write_tensor(proto: TensorProto, tensor: Tensor, name: str = "") -> None:
-    """Fill an empty TensorProto.
-
-    Raises:
-        CannotConvert: the element type cannot represent the values, or is not supported.
-    """
+    """Fill an empty TensorProto; raise as `pack_tensor` does."""
     kind = BY_NAME[tensor.element_type]
     proto.data_type = kind.number
     proto.dims.extend(tensor.dims)
@@ -160,9 +154,10 @@ def pack_integers(values: Sequence[int], element_type: str) -> bytes:
         raise OverflowError(f"a value is out of the range of {element_type}")
     shifts = range(0, 8, bits)
     rows = zip_longest(*(values[offset :: len(shifts)] for offset in range(len(shifts))), fillvalue=0)
-    return bytes(
-        sum(value % modulus << shift for value, shift in zip(row, shifts, strict=True)) for row in rows
-    )
+    payload = bytearray()
+    for row in rows:
+        payload.append(sum(value % modulus << shift for value, shift in zip(row, shifts, strict=True)))
+    return bytes(payload)
 
 
 # A table of 256 entries per element type: unpacking a byte becomes one lookup.

@@ -16,11 +16,7 @@ Dim = int | str | None
 
 
 def element_type_of(proto: TypeProto) -> str | None:
-    """Return the element type of a tensor, such as `float16`, or the type string of any other type.
-
-    Returns:
-        `None` if the type is incomplete.
-    """
+    """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
         return _element_name(getattr(proto, kind).elem_type)
@@ -28,11 +24,7 @@ def element_type_of(proto: TypeProto) -> str | None:
 
 
 def type_to_string(proto: TypeProto) -> str | None:
-    """Return the type string of a TypeProto, such as `tensor(float)` or `seq(map(string, float))`.
-
-    Returns:
-        `None` if the type is incomplete.
-    """
+    """Return a type string such as `tensor(float)` or `seq(map(string, float))`; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     inner = None
     if kind in ("tensor_type", "sparse_tensor_type"):
@@ -76,13 +68,10 @@ def dims_text(dims: tuple[Dim, ...]) -> str:
 
 
 def fill_type(proto: TypeProto, text: str, shape: Shape | None) -> None:
-    """Fill an empty TypeProto.
+    """Fill an empty TypeProto from an element type such as `float16`, or a type string.
 
-    Args:
-        proto: the TypeProto.
-        text: element type of a tensor, such as `float16`, or a type string `tensor(...)`, `seq(...)` or
-            `optional(...)`.
-        shape: dimensions of the tensor, or of the tensors in a sequence or optional; `None` if unknown.
+    Type strings are `tensor(...)`, `seq(...)` and `optional(...)`. The shape is that of the innermost tensor,
+    or `None` if it is unknown.
     """
     constructor, _, inner = text.removesuffix(")").partition("(")
     if constructor in ("seq", "optional"):

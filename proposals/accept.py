@@ -21,13 +21,7 @@ from opshift.proposals.content.draft import DefinedDraft
 from opshift.proposals.content.findings import NotAcceptable
 from opshift.proposals.content.folder import ADAPTERS, OPERATOR, PROPOSAL
 from opshift.proposals.content.staged_registry import registry_of_tree
-from opshift.proposals.content.text_files import (
-    HEADER,
-    text_before_version,
-    version_block,
-    without_header,
-    write_files,
-)
+from opshift.proposals.content.text_files import HEADER, version_block, write_files
 from opshift.proposals.evidence.evidence import Evaluated
 from opshift.registry.errors import DefinitionError
 from opshift.registry.fingerprints import LOCK
@@ -48,11 +42,8 @@ class Accepted:
 def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path | None = None) -> Accepted:
     """Append the proposal's definition to a tree, with its adapters, examples, fingerprints and log entry.
 
-    Args:
-        path: folder of the proposal. Its code is executed.
-        tree: folder laid out like `opsets/`; a new tree for a custom domain may be empty.
-        adapters: folder for the adapters. Defaults to `adapters` in the tree.
-        cases: folder for the recorded examples. Defaults to `cases` in the tree.
+    The code of the proposal is executed. The tree is laid out like `opsets/`; a new tree for a custom domain may
+    be empty. By default, adapters and recorded examples are written to its folders `adapters` and `cases`.
 
     Raises:
         NotAcceptable: a check reports an error. Nothing is written.
@@ -103,11 +94,12 @@ def _definition_text(draft: DefinedDraft, tree: Path) -> str:
     operator, name, source = draft.operator, draft.operator.name, draft.folder.file(OPERATOR)
     target = tree / operator.domain / f"{name}.yaml"
     if draft.published is None:
-        text = HEADER + without_header(source.read_text("utf-8"))
+        text = HEADER + source.read_text("utf-8").removeprefix(HEADER)
     else:
         block = version_block(source, draft.position)
-        is_replaced = len(draft.published.versions) > draft.position
-        kept = text_before_version(target, draft.position) if is_replaced else target.read_text("utf-8")
+        kept = target.read_text("utf-8")
+        if len(draft.published.versions) > draft.position:
+            kept, _, _ = kept.partition(version_block(target, draft.position).rstrip("\n"))
         text = kept.rstrip("\n") + "\n" + block
     # Only the proposal's last version is copied, so its earlier part could differ from the tree.
     with tempfile.TemporaryDirectory() as folder:

@@ -39,13 +39,9 @@ class CheckResult:
 def check_proposal(
     path: Path | str, registry: Registry | None = None, *, gate: Gate = "check", run: bool = True
 ) -> CheckResult:
-    """Check a proposal against every rule that applies at `gate`.
+    """Check a proposal, which extends a registry, against every rule that applies at `gate`.
 
-    Args:
-        path: folder of the proposal.
-        registry: definitions that the proposal extends. Defaults to the project's own.
-        gate: `check` skips the rules that apply only on acceptance.
-        run: whether to execute the proposal's code. If false, rules that need evidence are skipped.
+    Its code is executed if `run` is true; otherwise the rules that need evidence are skipped.
 
     Raises:
         InvalidProposal: the folder does not contain a proposal.

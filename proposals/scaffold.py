@@ -11,13 +11,7 @@ from opshift.model.errors import UsageError
 from opshift.proposals.content.folder import ADAPTERS, EXAMPLES, OPERATOR, PROPOSAL, PROPOSAL_FILES, REFERENCE
 from opshift.proposals.content.models import INTRODUCING_KINDS, Kind
 from opshift.proposals.content.staged_registry import next_opset
-from opshift.proposals.content.text_files import (
-    quote_yaml,
-    version_block,
-    without_header,
-    without_key,
-    write_files,
-)
+from opshift.proposals.content.text_files import HEADER, quote_yaml, version_block, without_key, write_files
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.registry import Registry
 
@@ -41,9 +35,8 @@ def scaffold(path: Path, request: ProposalRequest, registry: Registry) -> tuple[
         UsageError: the folder already contains a proposal, or the operator to change does not exist.
     """
     if any((path / name).exists() for name in PROPOSAL_FILES):
-        raise UsageError(
-            "the folder already contains a proposal", place=str(path), remedy="choose another folder"
-        )
+        reason = "the folder already contains a proposal"
+        raise UsageError(reason, place=str(path), remedy="choose another folder")
     texts = _file_contents(request, registry)
     write_files({path / name: text for name, text in texts.items()})
     return tuple(path / name for name in texts)
@@ -95,7 +88,7 @@ def _new_definition(request: ProposalRequest, opset: int) -> str:
 def _changed_definition(request: ProposalRequest, operator: Operator, registry: Registry, opset: int) -> str:
     """Return the published definition with a new version, a copy of the last one, or with a removal."""
     path = registry.file_of(request.name, request.domain)
-    text = without_header(path.read_text("utf-8")).rstrip("\n") + "\n"
+    text = path.read_text("utf-8").removeprefix(HEADER).rstrip("\n") + "\n"
     if request.kind == "removal":
         return text + _fill("removal.yaml", opset=opset)
     # The copied version declares its own step, so those of its source are removed.

@@ -10,6 +10,7 @@ from opshift.model.atomic_files import AtomicFiles, raising_cannot_write, write_
 from opshift.registry.yaml_files import line_of
 
 HEADER = "# yaml-language-server: $schema=../schema.json\n"
+"""Schema comment for editors, the first line of operator files."""
 
 
 def version_block(path: Path, position: int) -> str:
@@ -22,20 +23,9 @@ def version_block(path: Path, position: int) -> str:
     return "\n".join(lines[start:end]).rstrip() + "\n"
 
 
-def text_before_version(path: Path, position: int) -> str:
-    """Return the text of an operator file before one of its versions."""
-    text = path.read_text("utf-8")
-    return text[: text.index(version_block(path, position).rstrip("\n"))]
-
-
 def without_key(block: str, key: str) -> str:
     """Return the lines of a version without one of its keys."""
     return re.sub(rf"^  {key}:.*\n(?:   .*\n)*", "", block, flags=re.MULTILINE)
-
-
-def without_header(text: str) -> str:
-    """Return the text of an operator file without the schema comment for editors."""
-    return text.removeprefix(HEADER)
 
 
 def quote_yaml(text: str) -> str:

@@ -179,8 +179,7 @@ def _parse_values(values: object, element_type: str) -> object:
 def _convert_values(array: Array, element_type: str) -> Array | None:
     """Return the values in another element type; only conversions to floating-point types may round.
 
-    Returns:
-        `None` if one of the types is not numeric, or if an integer type cannot represent the values exactly.
+    Return `None` if a type is not numeric, or if an integer type cannot represent the values exactly.
     """
     if element_type not in BY_NAME or array.dtype.kind in "OSUb" or element_type in ("string", "bool"):
         return None
