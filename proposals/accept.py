@@ -42,8 +42,8 @@ class Accepted:
 def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path | None = None) -> Accepted:
     """Append the proposal's definition to a tree, with its adapters, examples, fingerprints and log entry.
 
-    The code of the proposal is executed. The tree is laid out like `opsets/`; a new tree for a custom domain may
-    be empty. By default, adapters and recorded examples are written to its folders `adapters` and `cases`.
+    The code of the proposal is executed. The tree is laid out like `opsets/`; a new one for a custom domain
+    may be empty. By default, adapters and recorded examples go to its folders `adapters` and `cases`.
 
     Raises:
         NotAcceptable: a check reports an error. Nothing is written.
@@ -54,9 +54,8 @@ def accept(path: Path, tree: Path, *, adapters: Path | None = None, cases: Path 
     checked = check_proposal(path, registry, gate="accept")
     draft = checked.draft
     if checked.errors or not isinstance(draft, Evaluated):
-        raise NotAcceptable(
-            f"{len(checked.errors)} errors remain", checked.errors, remedy="resolve each of them"
-        )
+        reason = f"{len(checked.errors)} errors remain"
+        raise NotAcceptable(reason, checked.errors, remedy="resolve each of them")
     # All contents are computed before the first file is written, so a failure leaves the tree unchanged.
     texts = dict(_file_contents(draft, tree, adapters or tree / "adapters", cases or tree / "cases"))
     write_files(texts)
