@@ -13,6 +13,9 @@ CAST_OPSET = 13
 
 FLOAT_TYPES = ("float16", "bfloat16", "float", "double")
 
+IEEE_FLOAT_TYPES = ("float16", "float", "double")
+"""Types that operators for floating point support before they support bfloat16."""
+
 LARGEST_FINITE = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float": FLOAT_MAX, "double": sys.float_info.max,
 }  # fmt: skip

@@ -11,6 +11,9 @@ from opshift.adapters.emit.subgraphs import LoopBuilder
 MAX_CONSTANT_ELEMENTS = 1 << 16
 """Maximum number of elements of an emitted constant; a larger one would bloat the model."""
 
+MAX_CONSTANT_DATA = 1 << 22
+"""Maximum number of elements of an emitted constant that has the size of the data."""
+
 NON_ZERO_OPSET = 9
 """Opset that introduced NonZero, which lists indices; below it a Loop counts them."""
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.model.tensors import require_tensor
 
 SCALAR_ATTRIBUTES = {"value_int": "int64", "value_float": "float", "value_string": "string"}
 """Scalar attributes to their element types; the names of the list attributes end in `s`."""
-
-FLOAT_TYPES = ("float16", "float", "double")
 
 
 @adapter("Constant", 12, 11)
@@ -36,7 +35,7 @@ def refuse_sparse_value(node: Node, out: Rewriter) -> None:
 @adapter("Constant", 9, 1)
 def move_value_to_initializer(node: Node, out: Rewriter) -> None:
     """Move a value that is not float16, float or double into an initializer, which supports every type."""
-    if out.element_type(node.outputs[0]) in FLOAT_TYPES:
+    if out.element_type(node.outputs[0]) in IEEE_FLOAT_TYPES:
         out.replace(node)
         return
     value = node.attribute("value")

@@ -46,7 +46,7 @@ def replace_range(node: Node, out: Rewriter) -> None:
 
 
 def _constant_range(inputs: list[Tensor]) -> Tensor | None:
-    if len(inputs) != 3:
+    if len(inputs) < 3:
         return None
     start, limit, delta = (each.scalar for each in inputs)
     steps = (limit - start) / delta if delta else math.inf

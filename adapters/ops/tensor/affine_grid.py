@@ -29,11 +29,11 @@ def expand_affine_grid(node: Node, out: Rewriter) -> None:
 
 def _axis_count(node: Node, out: Rewriter) -> int:
     """Return 2 for images and 3 for volumes."""
-    size, theta = out.shape(node.inputs[1]), out.shape(node.inputs[0])
-    if size is not None and size[0] is not None:
-        return size[0] - 2
-    if theta is not None and len(theta) == 3 and theta[1] is not None:
-        return theta[1]
+    sizes, rows = out.known_dimension(node.inputs[1], 0), out.known_dimension(node.inputs[0], 1)
+    if sizes is not None:
+        return sizes - 2
+    if rows is not None:
+        return rows
     raise CannotConvert(
         "whether the grid has 2 or 3 dimensions is unknown", remedy=f"declare the shape of {node.inputs[0]!r}"
     )
@@ -58,14 +58,13 @@ def _positions(node: Node, axis: int, out: Rewriter) -> str:
             "align_corners is 1, but one point between two corners has no defined position",
             remedy="set align_corners to 0",
         )
-    if size is not None and size <= MAX_CONSTANT_ELEMENTS:
+    if size is None:
+        count = out.emit("Gather", [node.inputs[1], out.int64([index])], axis=0)
+    elif size > MAX_CONSTANT_ELEMENTS:
+        count = out.int64([size])
+    else:
         step, first = (2 / (size - 1), -1.0) if corners else (2 / size, 1 / size - 1)
         return out.constant(tuple(first + step * index for index in range(size)), element_type)
-    count = (
-        out.emit("Gather", [node.inputs[1], out.int64([index])], axis=0)
-        if size is None
-        else out.int64([size])
-    )
     return _computed_positions(count, corners, element_type, out)
 
 

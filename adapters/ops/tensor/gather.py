@@ -48,10 +48,7 @@ def gather_rows(node: Node, out: Rewriter) -> None:
 
 
 def _batch_indices(indices: str, batch_dims: int, last_axis: int, out: Rewriter) -> str:
-    """Return the position of each index tuple in the leading dimensions.
-
-    The result has the shape of `indices`, except for a last dimension of `batch_dims`.
-    """
+    """Return the positions of the index tuples in the leading dimensions, one coordinate in each column."""
     outer_sizes = (out.shape(indices) or ())[:last_axis]
     sizes = [size for size in outer_sizes if size is not None]
     if len(sizes) == last_axis and prod(sizes) <= MAX_CONSTANT_INDICES:
@@ -83,5 +80,4 @@ def gather_flat_elements(node: Node, out: Rewriter) -> None:
     flat_data = reshape(data, (-1,), out)
     flat_indices = flatten_element_indices(data, indices, axis % rank, out)
     gathered = out.emit("Gather", [flat_data, flat_indices], axis=0)
-    shape = out.emit("Shape", [indices])
-    out.emit("Reshape", [gathered, shape], node.outputs)
+    out.emit("Reshape", [gathered, out.emit("Shape", [indices])], node.outputs)

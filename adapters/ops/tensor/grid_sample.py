@@ -54,8 +54,11 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     """Rewrite each output pixel as a weighted sum of the pixels that the grid points to."""
     out = out.for_opset(OPSET)
     data, grid = node.inputs
-    interpolation = _read_interpolation(node)
-    if (interpolation.mode, interpolation.padding) == ("cubic", "border"):
+    mode = node.attribute("mode", b"linear").decode()
+    padding = node.attribute("padding_mode", b"zeros").decode()
+    is_aligned = bool(node.attribute("align_corners", 0))
+    interpolation = Interpolation(NEW_MODES.get(mode, mode), padding, is_aligned)
+    if (interpolation.mode, padding) == ("cubic", "border"):
         out.allow(
             "approximate",
             "onnxruntime clamps the pixels of cubic interpolation to the border, others the coordinate",
@@ -78,13 +81,6 @@ def expand_grid_sample(node: Node, out: Rewriter) -> None:
     transposed = out.emit("Transpose", [weighted_sum(table, axes, out)], perm=[0, 2, 1])
     sampled = out.emit("Reshape", [transposed, shape])
     rename_output(_cast(sampled, compute_type, element_type, out), node, out)
-
-
-def _read_interpolation(node: Node) -> Interpolation:
-    mode = node.attribute("mode", b"linear").decode()
-    padding = node.attribute("padding_mode", b"zeros").decode()
-    new_mode: str = NEW_MODES.get(mode) or mode
-    return Interpolation(new_mode, padding, bool(node.attribute("align_corners", 0)))
 
 
 def _cast(value: str, source: str, target: str, out: Rewriter) -> str:

@@ -76,10 +76,7 @@ def make_one_hot_indices_nonnegative(node: Node, out: Rewriter) -> None:
 
 
 def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, str]:
-    """Return nonnegative OneHot indices and the depth; indices below `-depth` become `depth`.
-
-    Both are out of range and select no class.
-    """
+    """Return nonnegative indices and the depth; indices below `-depth` become `depth`, which matches none."""
     known_indices, known_depth = out.constant_value(indices), out.constant_value(depth)
     # OneHot truncates fractions, so indices between -1 and 0 mean 0.
     if known_indices is not None and all(value > -1 for value in known_indices.values):
@@ -91,7 +88,11 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
         return out.tensor(Tensor("int64", known_indices.dims, in_range)), out.int64(count)
     out = out.for_opset(INDICES_OPSET)
     indices = _to_int64(indices, out)
-    depth = _as_scalar(depth, out) if known_depth is None else out.int64(int(known_depth.values[0]))
+    if known_depth is None:
+        # The depth is a scalar or a tensor of one element.
+        depth = out.emit("Squeeze", [reshape(_to_int64(depth, out), (1,), out)], axes=[0])
+    else:
+        depth = out.int64(int(known_depth.values[0]))
     indices = add_to_negative_indices(indices, depth, "int64", out)
     below_range = is_negative(indices, "int64", out)
     missing = out.emit("Mul", [below_range, out.emit("Sub", [depth, indices])])
@@ -101,8 +102,3 @@ def _nonnegative_classes(indices: str, depth: str, out: Rewriter) -> tuple[str, 
 def _to_int64(indices: str, out: Rewriter) -> str:
     """Return OneHot indices or depth as int64; like OneHot, the cast truncates fractions."""
     return indices if out.element_type(indices) == "int64" else out.cast(indices, "int64")
-
-
-def _as_scalar(depth: str, out: Rewriter) -> str:
-    """Return the depth, a scalar or a tensor of one element, as an int64 scalar."""
-    return out.emit("Squeeze", [reshape(_to_int64(depth, out), (1,), out)], axes=[0])

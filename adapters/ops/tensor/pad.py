@@ -11,11 +11,9 @@ from typing import NamedTuple
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.core.type_guard import wider_type
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import computed_dimension, round_to_float32
-
-PADDABLE_TYPES = ("float16", "float", "double")
-"""The element types that Pad supports before opset 11."""
 
 WIDER_TYPES = ("tensor(float)", "tensor(double)")
 """The types to cast other element types to before opset 11."""
@@ -69,7 +67,9 @@ def move_pads_and_value_to_attributes(node: Node, out: Rewriter) -> None:
     """Move pads and value to attributes if they are constant and float32 holds the value; else use Gather."""
     pads = out.constant_value(node.input(1))
     element_type = out.element_type(node.inputs[0])
-    wider = element_type if element_type in PADDABLE_TYPES else wider_type(element_type, WIDER_TYPES, "order")
+    wider: str | None = element_type
+    if element_type not in IEEE_FLOAT_TYPES:
+        wider = wider_type(element_type, WIDER_TYPES, "order")
     is_filled = node.attribute("mode", b"constant") == b"constant" and bool(node.input(2))
     number = _float32_value(out.constant_value(node.input(2))) if is_filled else 0.0
     if pads is None or wider is None or number is None:
@@ -104,10 +104,8 @@ def _padded_axes(node: Node, out: Rewriter) -> tuple[int, ...]:
         # Only negative axes need the rank, which may be unknown.
         rank = out.rank(node.inputs[0]) if any(axis < 0 for axis in axes) else 0
         return tuple(axis + rank if axis < 0 else axis for axis in axes)
-    shape = out.shape(node.inputs[1])
-    if shape and shape[0] is not None:
-        return tuple(range(shape[0] // 2))
-    return tuple(range(out.rank(node.inputs[0])))
+    count = out.known_dimension(node.inputs[1], 0)
+    return tuple(range(out.rank(node.inputs[0]) if count is None else count // 2))
 
 
 def _gather_with_computed_pads(value: str, pads: str, axes: tuple[int, ...], out: Rewriter) -> str:
@@ -199,7 +197,7 @@ def _gather_padded(node: Node, out: Rewriter) -> None:
     mode, element_type, rank = node.attribute("mode", b"constant"), out.element_type(value), out.rank(value)
     fill_value = node.input(2)
     if mode == b"constant" and not fill_value:
-        fill_value = out.constant(0.0 if element_type in PADDABLE_TYPES else 0, element_type)
+        fill_value = out.constant(0.0 if element_type in IEEE_FLOAT_TYPES else 0, element_type)
     for axis in range(rank):
         padded = _padded_positions(value, _pads_of_axis(pads, axis, rank, out), axis, out)
         # The mode `constant` gathers edge elements, which Where then replaces.

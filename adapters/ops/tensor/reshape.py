@@ -100,49 +100,33 @@ def _equal_as_int64(values: str, number: str, out: Rewriter) -> str:
     return out.cast(out.emit("Equal", [values, number]), "int64")
 
 
-@adapter("Squeeze", 13, 11)
-def move_squeeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move constant axes to the attribute; for computed axes, emit a Reshape without these dimensions."""
-    if _emit_constant_axes(node, out):
-        return
-    data, axes = node.inputs
-    require_nonempty(data, axes, out)
-    if not axis_count(axes, out):
-        # Always raises: the axes are not a constant.
-        out.require_constant(axes, "input axes")
-    chosen = count_axes(axes, out.rank(data), out)
-    out.emit("Reshape", [data, shape_without_axes(data, chosen, out)], node.outputs)
-
-
-def _emit_constant_axes(node: Node, out: Rewriter) -> bool:
-    """Emit the node with `axes` as an attribute and return true, if they are constant or omitted."""
-    axes = node.input(1)
+@adapter(("Squeeze", "Unsqueeze"), 13, 11)
+def move_axes_to_attribute(node: Node, out: Rewriter) -> None:
+    """Move constant axes to the attribute; for computed axes, emit a Reshape to a computed shape."""
+    data, axes = node.inputs[0], node.input(1)
     known = out.constant_value(axes)
-    if axes and known is None:
-        return False
-    # Some model checkers require axes in ascending order.
-    attributes = {} if known is None else {"axes": sorted(known.values)}
-    out.replace(node, inputs=node.inputs[:1], attributes=attributes)
-    return True
-
-
-@adapter("Unsqueeze", 13, 11)
-def move_unsqueeze_axes_to_attribute(node: Node, out: Rewriter) -> None:
-    """Move constant axes to the attribute; for computed axes, emit a Reshape with dimensions of 1 added."""
-    if _emit_constant_axes(node, out):
+    if not axes or known is not None:
+        # Some model checkers require axes in ascending order.
+        attributes = {} if known is None else {"axes": sorted(known.values)}
+        out.replace(node, inputs=[data], attributes=attributes)
         return
-    data, axes = node.inputs
     require_nonempty(data, axes, out)
     count = axis_count(axes, out)
-    if count is None:
+    if count is None or (count == 0 and node.op_type == "Squeeze"):
         # Always raises: the axes are not a constant, and the rank of the output depends on their count.
         out.require_constant(axes, "input axes")
-    rank = out.rank(data)
-    ones = out.int64([1] * (rank + (count or 0)))
-    if not rank:
-        out.emit("Reshape", [data, ones], node.outputs)
-        return
-    remaining = kept_axes_mask(count_axes(axes, rank + (count or 0), out), out)
-    data_axes = reshape(out.emit("NonZero", [remaining]), (-1,), out)
-    shape = out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)
+    if node.op_type == "Squeeze":
+        shape = shape_without_axes(data, count_axes(axes, out.rank(data), out), out)
+    else:
+        shape = _unsqueezed_shape(data, axes, out.rank(data), count or 0, out)
     out.emit("Reshape", [data, shape], node.outputs)
+
+
+def _unsqueezed_shape(data: str, axes: str, rank: int, count: int, out: Rewriter) -> str:
+    """Return the shape of data of a known rank, with 1 inserted at `count` axes."""
+    ones = out.int64([1] * (rank + count))
+    if not rank:
+        return ones
+    remaining = kept_axes_mask(count_axes(axes, rank + count, out), out)
+    data_axes = reshape(out.emit("NonZero", [remaining]), (-1,), out)
+    return out.emit("ScatterElements", [ones, data_axes, out.emit("Shape", [data])], axis=0)

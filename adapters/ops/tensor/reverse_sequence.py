@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.expression import Expression
 from opshift.adapters.emit.shapes import reshape
 
 
@@ -12,9 +13,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     """Merge the time and batch dimensions into one, and gather its rows in the reversed order."""
     data, lengths = node.inputs
     time_axis = node.attribute("time_axis", 0)
-    shape = out.shape(data)
-    sizes = shape[:2] if shape else (None, None)
-    steps, entries = sizes[time_axis], sizes[1 - time_axis]
+    steps, entries = (out.known_dimension(data, axis) for axis in (time_axis, 1 - time_axis))
     if steps is None or entries is None:
         raise CannotConvert(
             f"the first two dimensions of {data!r} are unknown",
@@ -27,9 +26,8 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
     source = _source_step(step, aligned, out)
     # Strides of one time step and one batch entry, counted in rows.
     strides = (1, steps) if time_axis else (entries, 1)
-    offset = out.tensor(
-        Tensor("int64", (first, second), tuple(pair[1 - time_axis] * strides[1] for pair in pairs))
-    )
+    offsets = tuple(pair[1 - time_axis] * strides[1] for pair in pairs)
+    offset = out.tensor(Tensor("int64", (first, second), offsets))
     source_rows = out.emit("Add", [out.emit("Mul", [source, out.int64(strides[0])]), offset])
     rows = reshape(data, (first * second, -1), out)
     indices = reshape(source_rows, (-1,), out)
@@ -40,7 +38,7 @@ def gather_reversed_steps(node: Node, out: Rewriter) -> None:
 def _source_step(step: str, length: str, out: Rewriter) -> str:
     """Return `length - 1 - step` for steps below the length, and the step itself beyond it."""
     # Less supports integers only since opset 9; float32 holds step counts up to 2**24 exactly.
-    is_reversed = cast(out.emit("Less", [cast(each, "float", out) for each in (step, length)]), "int64", out)
-    last = out.emit("Sub", [length, out.int64(1)])
-    doubled = out.emit("Mul", [step, out.int64(2)])
-    return out.emit("Add", [step, out.emit("Mul", [is_reversed, out.emit("Sub", [last, doubled])])])
+    below = out.emit("Less", [cast(each, "float", out) for each in (step, length)])
+    is_reversed = Expression(cast(below, "int64", out), "int64", out)
+    distance = Expression(length, "int64", out) - 1 - Expression(step, "int64", out) * 2
+    return out.emit("Add", [step, (is_reversed * distance).name])

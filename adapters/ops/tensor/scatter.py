@@ -6,10 +6,10 @@ Before its introduction in opset 9, Scatter is a Gather from the data and the up
 
 from __future__ import annotations
 
-from math import prod
+from math import inf, prod
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
-from opshift.adapters.emit.cast import cast
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES, cast
 from opshift.adapters.emit.indices import (
     INDICES_OPSET,
     flatten_element_indices,
@@ -17,6 +17,7 @@ from opshift.adapters.emit.indices import (
     index_depth,
 )
 from opshift.adapters.emit.shapes import (
+    MAX_CONSTANT_DATA,
     computed_dimension,
     dimension,
     dimension_tensor,
@@ -26,9 +27,6 @@ from opshift.adapters.emit.shapes import (
 )
 from opshift.adapters.emit.subgraphs import LoopBuilder
 from opshift.model.element_types import BY_NAME
-
-MAX_CONSTANT_ELEMENTS = 1 << 22
-"""Largest number of indices to emit as a constant; more are computed at run time."""
 
 MAX_TABLE_ELEMENTS = 1 << 20
 """Limit for the elements of the table of updates and targets: it grows with the product of both."""
@@ -44,8 +42,6 @@ COMBINING_OPERATORS = {
 VALUE_BITS = {"int32": 31, "int64": 63}
 """Number of bits of each integer type without the sign."""
 
-FLOATS = ("float", "double", "float16")
-
 
 @adapter("Scatter", 9, 8)
 def gather_from_data_and_updates(node: Node, out: Rewriter) -> None:
@@ -60,7 +56,7 @@ def _constant_sources(node: Node, out: Rewriter) -> str | None:
     """Return the source index of each output element if the indices are constant and the shape is known."""
     indices = out.constant_value(node.inputs[1])
     shape = out.known_shape(node.inputs[0])
-    if indices is None or not shape or prod(shape) > MAX_CONSTANT_ELEMENTS:
+    if indices is None or not shape or prod(shape) > MAX_CONSTANT_DATA:
         return None
     strides = [prod(shape[position + 1 :]) for position in range(len(shape))]
     axis = node.attribute("axis", 0) % len(shape)
@@ -103,10 +99,7 @@ def combine_max_min_updates(node: Node, out: Rewriter) -> None:
 
 @adapter(("ScatterND", "ScatterElements"), 16, 13)
 def combine_add_mul_updates(node: Node, out: Rewriter) -> None:
-    """Combine the updates of each element by `add` or `mul` before applying them to the data.
-
-    The default reduction, `none`, overwrites elements, as all nodes do before opset 16.
-    """
+    """Combine the updates of each element by `add` or `mul`; drop the default, which overwrites elements."""
     if node.attribute("reduction", b"none") == b"none":
         out.replace(node, attributes=node.without("reduction"))
     else:
@@ -118,16 +111,15 @@ def scatter_rows(node: Node, out: Rewriter) -> None:
     """Flatten the data to rows, one for each possible index tuple, and write the rows with Scatter."""
     out = out.for_opset(INDICES_OPSET)
     data, indices, updates = node.inputs
-    rank = out.rank(indices)
+    last_axis = out.rank(indices) - 1
     rows = out.emit("Flatten", [data], axis=index_depth(indices, out))
-    new_rows = out.emit("Flatten", [updates], axis=rank - 1)
+    new_rows = out.emit("Flatten", [updates], axis=last_axis)
     column = out.int64([-1, 1])
     row_indices = out.emit("Reshape", [flatten_index_tuples(data, indices, out), column])
     # Scatter requires one index for each element of the updates.
     expanded = out.emit("Expand", [row_indices, out.emit("Shape", [new_rows])])
     scattered = out.emit("Scatter", [rows, expanded, new_rows], axis=0)
-    shape = out.emit("Shape", [data])
-    out.emit("Reshape", [scattered, shape], node.outputs)
+    out.emit("Reshape", [scattered, out.emit("Shape", [data])], node.outputs)
 
 
 def _combine(node: Node, out: Rewriter) -> None:
@@ -135,7 +127,7 @@ def _combine(node: Node, out: Rewriter) -> None:
     data, indices, updates = node.inputs
     element_type = out.element_type(data)
     reduction = node.attribute("reduction")
-    if element_type not in (*VALUE_BITS, *FLOATS):
+    if element_type not in (*VALUE_BITS, *IEEE_FLOAT_TYPES):
         raise CannotConvert(
             f"reduction {reduction.decode()!r} cannot be rewritten for elements of type {element_type}"
         )
@@ -182,8 +174,9 @@ def _table_sizes(node: Node, out: Rewriter) -> tuple[int, int, int]:
 
 def _identity_value(reduction: bytes, element_type: str, out: Rewriter) -> str:
     """Return the constant that leaves every other value unchanged in a reduction."""
-    limit = float("inf") if element_type in FLOATS else 2 ** VALUE_BITS[element_type]
-    lowest, highest = -limit, limit if element_type in FLOATS else limit - 1
+    lowest, highest = -inf, inf
+    if element_type in VALUE_BITS:
+        lowest, highest = -(2 ** VALUE_BITS[element_type]), 2 ** VALUE_BITS[element_type] - 1
     value = {b"add": 0, b"mul": 1, b"max": lowest, b"min": highest}[reduction]
     return out.constant(value, element_type)
 

@@ -69,16 +69,16 @@ def move_bounds_to_attributes(node: Node, out: Rewriter) -> None:
         axes, starts, ends, _ = zip(*plain, strict=True) if plain else ((),) * 4
         bounds = {"axes": axes, "starts": starts, "ends": ends}
         out.replace(node, inputs=node.inputs[:1], outputs=[data], attributes=bounds)
-    _gather_slices(data, others, indices, node, out)
+    for cut, known in zip(others, indices, strict=True):
+        outputs: Sequence[str] | int = node.outputs if cut is others[-1] else 1
+        if known is None:
+            data = _gather_computed(data, node.inputs[0], cut, outputs, out)
+        else:
+            data = out.emit("Gather", [data, out.int64(known)], outputs, axis=cut.axis)
 
 
 def _axis_slices(node: Node, out: Rewriter) -> list[AxisSlice]:
-    """Return the slice of each axis.
-
-    Raises:
-        CannotConvert: The node has no axes input, and the number of bounds is unknown; or the rank of the
-            data is needed and unknown.
-    """
+    """Return the slice of each axis; refuse bounds whose axes depend on an unknown length or rank."""
     starts, ends, axes, steps = (node.input(position) for position in range(1, 5))
     known = out.constant_value(axes)
     if axes and known is None:
@@ -145,18 +145,6 @@ def _known_indices(cut: AxisSlice, data: str, out: Rewriter) -> tuple[int, ...] 
         # ONNX clamps the start of a backward slice to the first element; a Python slice would be empty.
         start = max(start, -size)
     return tuple(range(*slice(start, end, step).indices(size)))
-
-
-def _gather_slices(
-    data: str, cuts: list[AxisSlice], indices: list[tuple[int, ...] | None], node: Node, out: Rewriter
-) -> None:
-    """Emit one Gather per axis, with constant indices where they are known and computed ones elsewhere."""
-    for cut, known in zip(cuts, indices, strict=True):
-        outputs: Sequence[str] | int = node.outputs if cut is cuts[-1] else 1
-        if known is None:
-            data = _gather_computed(data, node.inputs[0], cut, outputs, out)
-        else:
-            data = out.emit("Gather", [data, out.int64(known)], outputs, axis=cut.axis)
 
 
 def _gather_computed(

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from opshift.adapters import CannotConvert, Node, Rewriter, adapter
+from opshift.adapters.emit.cast import IEEE_FLOAT_TYPES
 from opshift.adapters.emit.shapes import reshape
-
-FLOATING_POINT_TYPES = ("float16", "float", "double")
-"""The element types that Tile supports before opset 6."""
 
 
 @adapter("Tile", 1, 6)
@@ -32,7 +30,7 @@ def expand_tiles_to_repeats(node: Node, out: Rewriter) -> None:
 def tile_one_axis_at_a_time(node: Node, out: Rewriter) -> None:
     """Emit one Tile for each repeated dimension."""
     data, element_type = node.inputs[0], out.element_type(node.inputs[0])
-    if element_type not in FLOATING_POINT_TYPES:
+    if element_type not in IEEE_FLOAT_TYPES:
         raise CannotConvert(
             f"{data!r} has element type {element_type}; Tile supports only floating point before opset 6"
         )

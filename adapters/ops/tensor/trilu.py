@@ -6,11 +6,8 @@ import operator
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import cast
-from opshift.adapters.emit.shapes import dimension, dimension_tensor, index_range, reshape
+from opshift.adapters.emit.shapes import MAX_CONSTANT_DATA, dimension, dimension_tensor, index_range, reshape
 from opshift.model.element_types import BY_NUMBER
-
-MAX_CONSTANT_ELEMENTS = 1 << 22
-"""Largest number of elements of a mask to emit as a constant; larger masks are computed at run time."""
 
 
 @adapter("Trilu", 14, 13)
@@ -43,7 +40,7 @@ def _distances(data: str, out: Rewriter) -> Tensor | str:
     # Comparisons support only floating point before opset 9.
     rank = out.rank(data)
     rows, columns = (dimension(data, rank - offset, out) for offset in (2, 1))
-    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_ELEMENTS:
+    if isinstance(rows, int) and isinstance(columns, int) and rows * columns <= MAX_CONSTANT_DATA:
         known = tuple(column - row for row in range(rows) for column in range(columns))
         return Tensor("float", (rows, columns), known)
     across, down = (index_range(dimension_tensor(size, out), out) for size in (columns, rows))

@@ -20,7 +20,10 @@ def compare_all_pairs(node: Node, out: Rewriter) -> None:
     earliest = out.emit("ArgMax", [same], axis=0, keepdims=0)
     is_first = out.emit("Equal", [earliest, numbers])
     firsts = reshape(out.emit("NonZero", [is_first]), (-1,), out)
-    precedes = less if node.attribute("sorted", 1) else _is_earlier(numbers, earliest, out)
+    precedes = less
+    if not node.attribute("sorted", 1):
+        is_earlier = out.emit("Less", [reshape(numbers, (-1, 1), out), earliest], opset=COMPARISON_OPSET)
+        precedes = cast(is_earlier, "float", out)
     # The output position of an element is the number of distinct elements that precede it.
     firsts_before = out.emit("Gather", [precedes, firsts], axis=0)
     positions = cast(out.emit("ReduceSum", [firsts_before], axes=[0], keepdims=0), "int64", out)
@@ -70,12 +73,6 @@ def _compare(rows: str, has_columns: bool, out: Rewriter) -> tuple[str, str]:
     order = out.emit("ReduceSum", [sign], axes=[2], keepdims=0)
     differs = out.emit("Abs", [order])
     return out.emit("Relu", [order]), out.emit("Sub", [out.constant(1.0, "float"), differs])
-
-
-def _is_earlier(numbers: str, earliest: str, out: Rewriter) -> str:
-    """Return 1 where the row element comes before the first element that equals the column element."""
-    is_earlier = out.emit("Less", [reshape(numbers, (-1, 1), out), earliest], opset=COMPARISON_OPSET)
-    return cast(is_earlier, "float", out)
 
 
 def _in_output_order(firsts: str, positions: str, out: Rewriter) -> str:

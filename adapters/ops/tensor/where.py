@@ -9,10 +9,7 @@ import math
 
 from opshift.adapters import CannotConvert, Node, Rewriter, Tensor, adapter
 from opshift.adapters.emit.cast import ARITHMETIC_TYPES, FLOAT_TYPES, cast
-from opshift.adapters.emit.shapes import broadcast_shape, index_range, reshape
-
-MAX_CONSTANT_ELEMENTS = 1 << 22
-"""Largest number of indices to emit as a constant; more are computed at run time."""
+from opshift.adapters.emit.shapes import MAX_CONSTANT_DATA, broadcast_shape, index_range, reshape
 
 Shape = tuple[int, ...]
 
@@ -47,13 +44,9 @@ def _emit_weighted_sum(node: Node, element_type: str, out: Rewriter) -> None:
 
 
 def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]:
-    """Return the shape of the output, the number of its elements, and the flat position of each.
-
-    Raises:
-        CannotConvert: The shape is unknown and cannot be computed for the element type.
-    """
+    """Return the shape of the output, the number of its elements, and the flat position of each."""
     shape = broadcast_shape(node.inputs, out)
-    if shape is not None and math.prod(shape) <= MAX_CONSTANT_ELEMENTS:
+    if shape is not None and math.prod(shape) <= MAX_CONSTANT_DATA:
         count = math.prod(shape)
         positions = out.tensor(Tensor("int64", shape, tuple(range(count))))
         return shape, out.int64(count), positions
@@ -67,10 +60,9 @@ def _output_positions(node: Node, out: Rewriter) -> tuple[Shape | str, str, str]
     mixed = cast(condition, out.element_type(values[0]), out)
     for name in values:
         mixed = out.emit("Add", [mixed, name])
-    sizes = out.emit("Shape", [mixed])
-    total = out.emit("Size", [mixed])
-    listed = reshape(total, (1,), out)
-    return sizes, total, out.emit("Reshape", [index_range(listed, out), sizes])
+    sizes, total = out.emit("Shape", [mixed]), out.emit("Size", [mixed])
+    positions = index_range(reshape(total, (1,), out), out)
+    return sizes, total, out.emit("Reshape", [positions, sizes])
 
 
 def _expand(name: str, shape: Shape | str, out: Rewriter) -> str:

@@ -52,7 +52,7 @@ def text_attribute(node: Node, name: str, default: str) -> str:
 
 def read_request(node: Node, out: Rewriter) -> ResizeRequest:
     """Return the inputs of a node by their meaning, the axes that they apply to, and how it samples."""
-    sampling = read_sampling(node, out)
+    sampling = _read_sampling(node, out)
     rank = out.rank(node.inputs[0])
     axes = tuple(axis % rank for axis in node.attribute("axes") or range(rank))
     policy = text_attribute(node, "keep_aspect_ratio_policy", STRETCH)
@@ -64,7 +64,7 @@ def read_request(node: Node, out: Rewriter) -> ResizeRequest:
     return ResizeRequest(node.inputs[0], roi, scales, sizes, axes, rank, policy, sampling)
 
 
-def read_sampling(node: Node, out: Rewriter) -> Sampling:
+def _read_sampling(node: Node, out: Rewriter) -> Sampling:
     """Return how a node samples; before version 11 only its mode is an attribute."""
     mode = text_attribute(node, "mode", "nearest")
     if out.source.since_version < 11:
@@ -156,10 +156,7 @@ def has_constant_axes(node: Node, request: ResizeRequest, out: Rewriter) -> bool
 
 
 def repeats_pixels(request: ResizeRequest, out: Rewriter) -> bool:
-    """Return whether a node enlarges like version 10, for data of any size.
-
-    Version 10 repeats pixels: each starts at its scaled position.
-    """
+    """Return whether a node enlarges like version 10, which repeats each pixel from its scaled position."""
     scales = out.constant_value(request.scales)
     if request.sampling.mode != "nearest" or scales is None or min(scales.values, default=0) < 1:
         return False

@@ -33,8 +33,7 @@ ADDED_IN_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 def merge_scale_attributes(node: Node, out: Rewriter) -> None:
     """Merge `height_scale` and `width_scale` into `scales`; rename mode `bilinear` to `linear`."""
     scales = [1.0, 1.0, node.attribute("height_scale"), node.attribute("width_scale")]
-    bilinear = node.attribute("mode", b"nearest") == b"bilinear"
-    mode = b"linear" if bilinear else b"nearest"
+    mode = b"linear" if node.attribute("mode", b"nearest") == b"bilinear" else b"nearest"
     out.replace(node, attributes={"scales": scales, "mode": mode})
 
 
@@ -44,8 +43,8 @@ def move_scales_to_attribute(node: Node, out: Rewriter) -> None:
     scales = out.constant_value(node.inputs[1])
     if scales is None:
         expand_resize(node, out)
-        return
-    out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
+    else:
+        out.replace(node, inputs=node.inputs[:1], attributes={**node.attributes, "scales": scales.values})
 
 
 @adapter("Upsample", 7, 1)
@@ -62,19 +61,16 @@ def split_scales_attribute(node: Node, out: Rewriter) -> None:
 def add_coordinate_attributes(node: Node, out: Rewriter) -> None:
     """Declare the `asymmetric` mapping of version 10; nearest rounds down to enlarge and up to shrink."""
     data, scales = node.inputs
-    attributes = {**node.attributes, "coordinate_transformation_mode": b"asymmetric"}
-    if node.attribute("mode", b"nearest") != b"nearest":
-        out.replace(node, inputs=[data, out.tensor(EMPTY_ROI), scales], attributes=attributes)
-        return
-    shrink, enlarge = _split_scales(scales, out)
-    # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
-    if shrink and enlarge:
-        data = out.emit(
-            "Resize", [data, out.tensor(EMPTY_ROI), shrink], **{**attributes, "nearest_mode": b"ceil"}
-        )
-    rounding = b"floor" if enlarge else b"ceil"
-    inputs = [data, out.tensor(EMPTY_ROI), enlarge or shrink]
-    out.replace(node, inputs=inputs, attributes={**attributes, "nearest_mode": rounding})
+    attributes = {**node.attributes, COORDINATE_MODE: b"asymmetric"}
+    if node.attribute("mode", b"nearest") == b"nearest":
+        shrink, enlarge = _split_scales(scales, out)
+        # Version 11 has one `nearest_mode` for all axes, so shrinking gets a separate node.
+        if shrink and enlarge:
+            inputs = [data, out.tensor(EMPTY_ROI), shrink]
+            data = out.emit("Resize", inputs, **attributes, nearest_mode=b"ceil")
+        scales = enlarge or shrink
+        attributes["nearest_mode"] = b"floor" if enlarge else b"ceil"
+    out.replace(node, inputs=[data, out.tensor(EMPTY_ROI), scales], attributes=attributes)
 
 
 @adapter("Resize", 11, 13)

@@ -17,10 +17,7 @@ TIE_TOLERANCE = 1e-6
 """Distance from the midpoint of two pixels within which onnxruntime treats a coordinate as the midpoint."""
 
 MAX_TAPS = 64
-"""Maximum number of pixels that an output pixel reads if the width of its filter is known only at run time.
-
-Each pixel costs a Gather and its weights in the converted model.
-"""
+"""Maximum number of pixels that a filter of computed width reads: each costs a Gather and its weights."""
 
 
 class Sampling(NamedTuple):
@@ -138,11 +135,7 @@ def _antialiased(coordinate: Vector, axis: ResizeAxis, sampling: Sampling) -> li
 
 
 def _candidates(coordinate: Vector, axis: ResizeAxis, shrinkage: Vector, sampling: Sampling) -> list[Vector]:
-    """Return the pixels that an antialiasing filter may reach.
-
-    Raises:
-        CannotConvert: the width of the filter is known only at run time, and the input may be too long.
-    """
+    """Return the pixels that an antialiasing filter may reach; refuse long inputs with computed scales."""
     width = 1 if sampling.mode == "linear" else 2
     if shrinkage.numbers is not None:
         reach = math.ceil(width / shrinkage.numbers[0])
@@ -159,10 +152,7 @@ def _candidates(coordinate: Vector, axis: ResizeAxis, shrinkage: Vector, samplin
 
 
 def _cubic_weight(distance: Vector, a: float, inner: bool | None = None) -> Vector:
-    """Return the weight of Keys' cubic kernel with coefficient `a` at a distance.
-
-    `inner` is whether the distance is below 1, or `None` if it varies.
-    """
+    """Return the weight of Keys' cubic kernel; `inner` is whether all distances are below 1, if known."""
     near = _polynomial(distance, (a + 2, -(a + 3), 0.0, 1.0))
     far = _polynomial(distance, (a, -5 * a, 8 * a, -4 * a))
     if inner is not None:

@@ -15,11 +15,7 @@ OPSET = 9
 
 
 class Vector(Arithmetic):
-    """A vector of float32; one of length 1 broadcasts to any other.
-
-    Attributes:
-        value: the numbers if they are known, else a tensor of rank 1.
-    """
+    """A vector of float32: numbers if known, else a tensor; a length of 1 broadcasts to any other."""
 
     __slots__ = ("value",)
 
