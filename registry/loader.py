@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from opshift.model.plain_data import Json
+from opshift.registry.definition_files import RELEASES
 from opshift.registry.errors import DefinitionError
 from opshift.registry.models import Operator
 from opshift.registry.record import from_plain_data
-from opshift.registry.releases import RELEASES, Releases
+from opshift.registry.releases import Releases
 from opshift.registry.steps import parse_action
 from opshift.registry.type_sets import TypeSets
 from opshift.registry.yaml_files import Keys, error_at, load_yaml

@@ -16,8 +16,8 @@ from opshift.model.operator_ids import (
     overload_of,
 )
 from opshift.opsets import OPSETS
+from opshift.registry.definition_files import CONSUMERS, RELEASES, TYPES, definition_files
 from opshift.registry.errors import (
-    DefinitionError,
     DomainNotImported,
     ResolveError,
     UnknownDomain,
@@ -26,13 +26,10 @@ from opshift.registry.errors import (
 )
 from opshift.registry.models import Operator, OperatorVersion
 from opshift.registry.precompiled import load_precompiled
-from opshift.registry.releases import CONSUMERS, RELEASES, Releases
+from opshift.registry.releases import Releases
 
 if TYPE_CHECKING:
     from opshift.registry.type_sets import TypeSets
-
-
-TYPES = "types.yaml"
 
 
 class NodeLike(Protocol):
@@ -279,28 +276,6 @@ class Registry:
         self._files[domain] = dict(sorted({operator.name: path, **self._files.get(domain, {})}.items()))
         self._operators[domain, operator.name] = operator
         self._newest[domain] = max(newest, _newest_opset(operator))
-
-
-def definition_files(folders: tuple[Path, ...]) -> dict[str, dict[str, Path]]:
-    """Return the file of each operator, by domain and name.
-
-    Raises:
-        DefinitionError: a folder contains no definitions, or an operator is defined twice.
-    """
-    found: dict[str, dict[str, Path]] = {}
-    for folder in folders:
-        paths = sorted(folder.glob("*/*.yaml"))
-        # A folder may contain nothing but a list of consumers.
-        if not paths and not (folder / CONSUMERS).exists():
-            remedy = "name the files <domain>/<operator>.yaml"
-            place = Place(str(folder))
-            raise DefinitionError("contains no operator definitions", place=place, remedy=remedy)
-        for path in paths:
-            names = found.setdefault(path.parent.name, {})
-            if path.stem in names:
-                raise DefinitionError(f"is also defined in {names[path.stem]}", place=Place(str(path)))
-            names[path.stem] = path
-    return found
 
 
 def _newest_opset(operator: Operator) -> int:

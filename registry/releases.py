@@ -9,9 +9,8 @@ from typing import Annotated
 
 from opshift.model.errors import OpshiftError
 from opshift.model.operator_ids import DEFAULT_DOMAIN
+from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.record import Checked, Record, from_file_content
-
-CONSUMERS, RELEASES = "consumers.yaml", "releases.yaml"
 
 
 @dataclass(frozen=True, kw_only=True)

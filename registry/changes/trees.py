@@ -10,11 +10,12 @@ from opshift.registry.changes.classify import ClassifiedChange, classify, classi
 from opshift.registry.changes.findings import ChangeFinding
 from opshift.registry.changes.history import version_findings
 from opshift.registry.changes.policies import Mode, Policy
+from opshift.registry.definition_files import RELEASES, TYPES, definition_files
 from opshift.registry.diff import Change
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator, OperatorVersion
-from opshift.registry.registry import TYPES, default_registry, definition_files
-from opshift.registry.releases import RELEASES, Releases
+from opshift.registry.registry import default_registry
+from opshift.registry.releases import Releases
 from opshift.registry.type_sets import TypeSets
 
 

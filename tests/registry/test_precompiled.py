@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from opshift.opsets import OPSETS
+from opshift.registry.definition_files import CONSUMERS, RELEASES
 from opshift.registry.ir_versions import IR_VERSIONS, read_ir_versions
 from opshift.registry.loader import load_operator
 from opshift.registry.models import Operator
 from opshift.registry.precompiled import MAX_CACHED_STATES, CompiledFile, load_precompiled, packaged_file
 from opshift.registry.registry import default_registry
-from opshift.registry.releases import CONSUMERS, RELEASES, Releases
+from opshift.registry.releases import Releases
 
 ROOT = Path(__file__).parents[2]
 DEFINITION_FILES = [
