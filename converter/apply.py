@@ -98,11 +98,11 @@ def _replace(nodes: Repeated[NodeProto], change: NodeChange) -> list[int]:
     main, count = result.replacement_index, len(result.operators)
     if count == 1:
         result.write((original,))
-        copy_device_configurations(original, ())
+        _copy_device_configurations(original, ())
         return []
     added = [nodes.add() for _ in range(count - 1)]
     result.write([*added[:main], original, *added[main:]])
-    copy_device_configurations(original, added)
+    _copy_device_configurations(original, added)
     return [position * SORT_KEY_STRIDE + place - main for place in range(count) if place != main]
 
 
@@ -136,7 +136,7 @@ def _remove_leftovers(reversal: Restorations, container: ContainerProto) -> None
             remove_messages(field, [each.name in reversal.dropped for each in field])
 
 
-def copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProto]) -> None:
+def _copy_device_configurations(replacement: NodeProto, others: Sequence[NodeProto]) -> None:
     """Copy the device configurations of a node to the other nodes that replace it.
 
     The new nodes run on the same devices. A sharding specification remains only on nodes that read or produce

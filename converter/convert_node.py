@@ -17,26 +17,22 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, canonical_domain, opset_i
 from opshift.registry.registry import Registry, default_registry
 
 
-class SerializableMessage(Protocol):
+class _SerializableMessage(Protocol):
     """Message of any class: the project's or that of `onnx`."""
 
-    def SerializeToString(self) -> bytes:  # noqa: N802  # protobuf's name
-        """Return the serialized message."""
-        ...
+    def SerializeToString(self) -> bytes: ...  # noqa: N802  # protobuf's name
 
 
-class NodeMessage(SerializableMessage, Protocol):
+class _NodeMessage(_SerializableMessage, Protocol):
     """NodeProto of any class."""
 
     @property
-    def domain(self) -> str:
-        """Domain of the operator."""
-        ...
+    def domain(self) -> str: ...
 
 
-NodeClass = TypeVar("NodeClass", bound=NodeMessage)
+NodeClass = TypeVar("NodeClass", bound=_NodeMessage)
 
-Known = str | tuple[str, Sequence[int | str | None] | None] | SerializableMessage
+Known = str | tuple[str, Sequence[int | str | None] | None] | _SerializableMessage
 """Facts about an input: element type, element type with dimensions, TypeProto or TensorProto."""
 
 

@@ -78,7 +78,7 @@ class Allowances:
         self._allowed = allowed
         self.used: list[tuple[Allow, str]] = []
 
-    def is_allowed(self, kind: Allow) -> bool:
+    def is_allowed(self, kind: Allow | None) -> bool:
         """Return whether a kind is allowed."""
         return kind in self._allowed
 

@@ -46,7 +46,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     """
     opsets: dict[str, int] = {}
     newest_ir = None
-    requested = read_ir_version(ir_version)
+    requested = _read_ir_version(ir_version)
     for named, ir in _parts(() if target is None else target, registry):
         for domain, opset in named.items():
             if opsets.setdefault(canonical_domain(domain), opset) != opset:
@@ -61,7 +61,7 @@ def read_target(target: TargetLike | None, registry: Registry, ir_version: IrVer
     return Target(_validated(opsets, registry), newest_ir, requested)
 
 
-def read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
+def _read_ir_version(requested: IrVersionLike) -> int | Literal["keep"] | None:
     """Parse a requested IR version, or raise UsageError if models cannot be converted to it."""
     if requested is None or requested == KEEP:
         return requested and KEEP

@@ -8,6 +8,7 @@ from opshift.converter.rewrite.result import ComputedRewrite, Emission
 from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.inference.call_facts import ResolvedNode
 from opshift.inference.function_scope import CallScope
+from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.messages import NodeProto
 from opshift.model.node import Node
@@ -15,7 +16,7 @@ from opshift.model.operator_ids import DEFAULT_DOMAIN, LocalFunction, canonical_
 from opshift.registry.models import OperatorVersion
 
 
-def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) -> NodeRewrite:
+def restore_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
     """Return the rewrite of a node with references to attributes of the call restored.
 
     CannotConvert is raised if only some calls provide an input or attribute of the node, or if a new node
@@ -23,7 +24,7 @@ def restore_references(result: NodeRewrite, proto: NodeProto, scope: CallScope) 
     """
     if isinstance(result, ComputedRewrite) and isinstance(result.original, ResolvedNode):
         result = _restore(result, result.original)
-    if result.is_unchanged:
+    if result.is_unchanged or not isinstance(scope, CallScope):
         return result
     original = Node.from_proto(proto)
     callers = scope.functions.call_facts_of(scope)

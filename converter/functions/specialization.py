@@ -6,6 +6,7 @@ specialized: calls that differ in a fact that a step queried get a separate copy
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import CycleError, TopologicalSorter
@@ -50,35 +51,27 @@ def build_function_versions(
     """
     base = [survey(index, "") for index in range(len(functions.protos))]
     copies: list[FunctionVersion] = []
-    calls: dict[int, list[CallSite]] = {}
-    _collect_calls(outer, calls)
+    calls: dict[int, list[CallSite]] = defaultdict(list)
+    for called, call in outer:
+        calls[called].append(call)
     # Callers first: the calls of a function are complete only when all its callers have been specialized.
     for index in _in_call_order(functions, base):
-        groups = _groups(functions, index, calls.get(index, []), splits.get(index, frozenset()))
+        groups = _groups(functions, index, calls[index], splits.get(index, frozenset()))
         bodies = [base[index]] if len(groups) == 1 else [survey(index, _caller_text(each)) for each in groups]
         base[index] = bodies[0]
         copies += bodies[1:]
         for body, group in zip(bodies, groups, strict=True):
-            _attach_calls(body, CallFacts(functions, index, group))
-            if group:
-                _collect_calls(body.outgoing_calls, calls)
+            body.call_sites = group
+            assert isinstance(body.surveyed.scope, CallScope)
+            body.surveyed.scope.call_facts = CallFacts(functions, index, group)
+            for called, call in body.outgoing_calls if group else ():
+                calls[called].append(call)
     return [*base, *copies]
 
 
 def _caller_text(calls: list[CallSite]) -> str:
     proto = calls[0].proto
     return f", called by {node_label(proto.name, proto.op_type, proto.output)}"
-
-
-def _attach_calls(body: FunctionVersion, callers: CallFacts) -> None:
-    body.call_sites = list(callers.calls)
-    assert isinstance(body.surveyed.scope, CallScope)
-    body.surveyed.scope.call_facts = callers
-
-
-def _collect_calls(made: list[tuple[int, CallSite]], calls: dict[int, list[CallSite]]) -> None:
-    for index, call in made:
-        calls.setdefault(index, []).append(call)
 
 
 def _in_call_order(functions: FunctionTable, bodies: Sequence[FunctionVersion]) -> Iterable[int]:

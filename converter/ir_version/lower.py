@@ -111,7 +111,7 @@ def plan_lowering(
         operators=operators,
     )
     uses = list(with_inlining_obstacles(find_uses(contents), contents))
-    blocked = [use for use in uses if use.obstacle and not _is_allowed(use, allowances)]
+    blocked = [use for use in uses if use.obstacle and not allowances.is_allowed(use.allowance)]
     after = least if is_strict else _lowest_possible(least, blocked)
     blocked = _remaining(blocked, after)
     used = {use.feature for use in _remaining(uses, after) if since(use.feature) > after}
@@ -151,10 +151,6 @@ def required_ir_version(model: ModelProto, registry: Registry) -> int:
     versions = ir_versions()
     uses = find_uses(Contents(model, registry, versions.newest))
     return max((since(use.feature) for use in uses), default=versions.oldest)
-
-
-def _is_allowed(use: Use, allowances: Allowances) -> bool:
-    return use.allowance is not None and allowances.is_allowed(use.allowance)
 
 
 def _dropped(lowerings: Iterable[Lowering], allowances: Allowances) -> frozenset[str]:

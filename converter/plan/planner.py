@@ -11,7 +11,6 @@ from opshift.converter.options import Allowances, Options
 from opshift.converter.plan.changes import ContainerPlan, FunctionCopy, NodeChange, OpsetChange, Plan
 from opshift.converter.rewrite.workspace import FreshNames, Workspace
 from opshift.converter.rewrite_cache.cache import RewriteCache
-from opshift.converter.rewrite_cache.cached_rewrite import NodeRewrite
 from opshift.converter.survey.node_analysis import NodeAnalysis
 from opshift.converter.survey.survey import ContainerSurvey, survey
 from opshift.inference.facts import InferenceScope
@@ -202,7 +201,9 @@ class Planner:
                 raise unresolved[domain, op_type, opset].with_traceback(None)
             result = cache.rewrite(line, proto, opset)
             if self._functions is not None:
-                result = _restored_references(result, proto, scope)
+                from opshift.converter.functions.attribute_references import restore_references
+
+                result = restore_references(result, proto, scope)
             if result.is_unchanged:
                 return None
         except (CannotConvert, ResolveError) as error:
@@ -234,10 +235,3 @@ class Planner:
         if unresolved or not self._registry.has(proto.op_type, opset, domain):
             return f"{domain}.{proto.op_type}"
         return str(self._registry.get_schema(proto.op_type, opset, domain).id)
-
-
-def _restored_references(result: NodeRewrite, proto: NodeProto, scope: Scope) -> NodeRewrite:
-    from opshift.converter.functions.attribute_references import restore_references
-    from opshift.inference.function_scope import CallScope
-
-    return restore_references(result, proto, scope) if isinstance(scope, CallScope) else result

@@ -52,7 +52,8 @@ class History:
     def reserve_names(self, names: FreshNames) -> None:
         """Reserve the names that restored nodes may define, to keep them out of use for new values."""
         originals = chain.from_iterable(self._originals.values())
-        names.name_sets.append({name for each in originals for name in names_defined(each)})
+        reserved = {name for each in originals for name in names_defined(each)}
+        names.sources.append(lambda: [reserved])
 
     def restore(
         self, plan: ContainerPlan, surveyed: ContainerSurvey, workspace: Workspace, router: Router

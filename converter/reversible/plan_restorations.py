@@ -13,7 +13,6 @@ from opshift.converter.rewrite.rewrite_node import rewrite_node
 from opshift.converter.rewrite.routes import Router
 from opshift.converter.rewrite.validation import validate_node
 from opshift.converter.rewrite.workspace import Workspace
-from opshift.inference.function_scope import CallScope
 from opshift.inference.scope import Scope
 from opshift.model.errors import CannotConvert
 from opshift.model.graphs import graphs_of
@@ -69,7 +68,7 @@ def _rewrite_original(group: Group, workspace: Workspace, router: Router) -> Com
     viewed = scope.node(group.original)
     rewrite = rewrite_node(viewed, group.opset, scope, workspace, router)
     validate_node(viewed, rewrite.operator)
-    result = restore_references(rewrite, group.original, scope) if isinstance(scope, CallScope) else rewrite
+    result = restore_references(rewrite, group.original, scope)
     assert isinstance(result, ComputedRewrite)
     if len(rewrite.nodes) == 1 and rewrite.nodes[0].node is viewed:
         node = Node.from_proto(group.original)

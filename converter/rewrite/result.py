@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableSequence, Sequence
-from typing import Any, NamedTuple, TypeGuard
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from opshift.converter.rewrite.version_steps import VersionStep
 from opshift.model.attributes import ATTRIBUTE_TYPES, graphs_in
@@ -102,9 +102,9 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
     if original.domain != node.domain:
         proto.domain = node.domain
     if original.inputs != node.inputs:
-        _replace_names(proto.input, node.inputs)
+        proto.input[:] = node.inputs
     if original.outputs != node.outputs:
-        _replace_names(proto.output, node.outputs)
+        proto.output[:] = node.outputs
     kept = {name for name, value in node.attributes.items() if value is original.attributes.get(name)}
     before = len(proto.attribute)
     for name, value in node.attributes.items():
@@ -116,33 +116,12 @@ def update_node(proto: NodeProto, written: Emission, original: Node) -> None:
             del proto.attribute[index]
 
 
-def _add_attribute(proto: NodeProto, name: str, value: object, written: Emission, origin: NodeProto) -> None:
+def _add_attribute(proto: NodeProto, name: str, value: Any, written: Emission, origin: NodeProto) -> None:
     attribute = proto.attribute.add()
-    if _is_message(value):
+    if hasattr(value, "ref_attr_name"):
         attribute.CopyFrom(_converted_attribute(value, origin))
         attribute.name = name
-    else:
-        _write_attribute(attribute, name, value, written, origin)
-
-
-def _replace_names(field: MutableSequence[str], values: Sequence[str]) -> None:
-    del field[:]
-    field.extend(values)
-
-
-def _is_message(value: object) -> TypeGuard[AttributeProto]:
-    return hasattr(value, "ref_attr_name")
-
-
-def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeProto:
-    if not any(graphs_in(value)):
-        return value
-    return next((each for each in origin.attribute if each.name == value.name), value)
-
-
-def _write_attribute(
-    attribute: AttributeProto, name: str, value: Any, written: Emission, origin: NodeProto
-) -> None:
+        return
     kind = ATTRIBUTE_TYPES[written.operator.attributes[name].type]
     attribute.name = name
     attribute.type = kind.number
@@ -156,6 +135,12 @@ def _write_attribute(
         getattr(attribute, kind.field).extend(map(_encoded, value))
     else:
         setattr(attribute, kind.field, _encoded(value))
+
+
+def _converted_attribute(value: AttributeProto, origin: NodeProto) -> AttributeProto:
+    if not any(graphs_in(value)):
+        return value
+    return next((each for each in origin.attribute if each.name == value.name), value)
 
 
 def _fill_graph(proto: GraphProto, written: EmittedGraph, origin: NodeProto) -> None:

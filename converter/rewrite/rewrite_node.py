@@ -33,18 +33,16 @@ INVALID_NODE_ERRORS = (
 """Errors of a step that reads a missing or malformed part of an invalid node."""
 
 
-class RewriteOutput(Output, Protocol):
+class _RewriteOutput(Output, Protocol):
     """Output of the steps of a node, which also accepts the values of emitted nodes."""
 
-    def add_emitted(self, node: Node, opset: int) -> None:
-        """Make the outputs of an emitted node available to inference."""
+    def add_emitted(self, node: Node, opset: int) -> None: ...
 
-    def add_graph(self, graph: Graph) -> None:
-        """Make the values of an emitted graph available to inference."""
+    def add_graph(self, graph: Graph) -> None: ...
 
 
 def rewrite_node(
-    node: Node, source: int, facts: Facts, output: RewriteOutput, router: Router
+    node: Node, source: int, facts: Facts, output: _RewriteOutput, router: Router
 ) -> ComputedRewrite:
     """Rewrite a node for the target opsets.
 
@@ -69,7 +67,7 @@ def rewrite_node(
 
 class _NodeRewriter(NamedTuple):
     facts: Facts
-    output: RewriteOutput
+    output: _RewriteOutput
     router: Router
 
     def rewrite(self, node: Node, source: int, first: Route) -> ComputedRewrite:

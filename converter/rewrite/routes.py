@@ -83,20 +83,19 @@ class Router:
 
     def _find(self, domain: str, op_type: str, opset: int) -> Route:
         operator = self._registry.get_schema(op_type, opset, domain)
-        has_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
-        steps = tuple(step for step in self._path(operator, self._targets[domain]) if step.function)
-        final = self._registry.at(op_type, self._targets[domain], domain) or operator
         definition = self._registry.operator(operator.name, operator.domain)
-        versions = definition.versions if definition else ()
-        older = tuple(each for each in versions if each.since_version < operator.since_version)
+        assert definition is not None
+        has_graphs = any(each.type in ("GRAPH", "GRAPHS") for each in operator.attributes.values())
+        path = self._path(definition, operator, self._targets[domain])
+        steps = tuple(step for step in path if step.function)
+        final = definition.at(self._targets[domain]) or operator
+        older = tuple(each for each in definition.versions if each.since_version < operator.since_version)
         affected_types = _affected_types(steps)
         status = OperatorStatus(affected_types is None, has_graphs)
         shared = UNAFFECTED if status == UNAFFECTED else status  # callers compare with `is`
         return Route(operator, steps, final, shared, affected_types, older)
 
-    def _path(self, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
-        definition = self._registry.operator(operator.name, operator.domain)
-        assert definition is not None
+    def _path(self, definition: Operator, operator: OperatorVersion, target_opset: int) -> list[VersionStep]:
         at_target = definition.at(target_opset)
         if at_target is operator:
             return []

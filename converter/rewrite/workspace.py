@@ -20,8 +20,6 @@ class FreshNames:
     """
 
     def __init__(self) -> None:
-        self.name_sets: list[set[str]] = []
-        """Sets of used names; complete before the first fresh name."""
         self.sources: list[Callable[[], Iterable[Iterable[str]]]] = []
         """Functions that return groups of used names; they are called before the first fresh name."""
         self.created: set[str] = set()
@@ -29,7 +27,7 @@ class FreshNames:
 
     @cached_property
     def _existing(self) -> set[str]:
-        return set().union(*self.name_sets, *chain.from_iterable(names() for names in self.sources))
+        return set().union(*chain.from_iterable(names() for names in self.sources))
 
     def fresh(self, hint: str) -> str:
         """Return an unused name that starts with `hint`."""

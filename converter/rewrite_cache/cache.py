@@ -35,7 +35,7 @@ MAX_SHARED_KEYS = 512
 """Maximum number of node keys whose first rewrite is shared with later models."""
 
 
-class SharedRewrites:
+class _SharedRewrites:
     """First rewrite of each node key, and operators with attributes cheap to compare, for all models."""
 
     def __init__(self) -> None:
@@ -43,7 +43,6 @@ class SharedRewrites:
         self.has_plain_attributes: dict[tuple[str, str, int], bool] = {}
 
     def add(self, key: NodeKey, source: int, cached: CachedRewrite) -> None:
-        """Add a rewrite if it is small and the first of its key."""
         # Bounds the memory, as it outlives the model; cleared entries are rebuilt on demand.
         if len(self.rewrites) >= MAX_SHARED_KEYS:
             self.rewrites.clear()
@@ -52,9 +51,8 @@ class SharedRewrites:
 
 
 @lru_cache(maxsize=64)
-def _shared_rewrites(router: Router) -> SharedRewrites:
-    """Return the rewrites that all models on the routes of a router share."""
-    return SharedRewrites()
+def _shared_rewrites(router: Router) -> _SharedRewrites:
+    return _SharedRewrites()
 
 
 class RewriteCache:
@@ -98,7 +96,7 @@ class RewriteCache:
     def _rewrite_and_store(self, node: Node, key: NodeKey, source: int) -> NodeRewrite:
         """Rewrite an uncached node and cache the result."""
         names = node.inputs + node.outputs
-        recorder = FactRecorder(self._workspace, names)
+        recorder = _FactRecorder(self._workspace, names)
         result = rewrite_node(node, source, recorder, recorder, self._router)
         rewrites = self._rewrites[key]
         if not recorder.is_complete or len(rewrites) >= MAX_REWRITES_PER_KEY:
@@ -125,7 +123,7 @@ class RewriteCache:
         return fresh + constants
 
 
-class FactRecorder:
+class _FactRecorder:
     """Facts of a scope for the steps of one node, with a record of all queries.
 
     `fresh_names` maps the fresh names that the steps requested to hints. A rewrite can be cached if
@@ -143,23 +141,18 @@ class FactRecorder:
         self.is_complete = len(self._positions) == len(list(filter(None, names)))
 
     def element_type(self, name: str) -> str | None:
-        """Return the element type of a value, and record the query."""
         return self._query("element_type", name)  # type: ignore[no-any-return]
 
     def shape(self, name: str) -> Shape | None:
-        """Return the shape of a value, and record the query."""
         return self._query("shape", name)  # type: ignore[no-any-return]
 
     def rank(self, name: str) -> int | None:
-        """Return the rank of a value, and record the query."""
         return self._query("rank", name)  # type: ignore[no-any-return]
 
     def constant(self, name: str) -> Tensor | None:
-        """Return the value of a constant, and record the query."""
         return self._query("constant", name)  # type: ignore[no-any-return]
 
     def is_used(self, name: str) -> bool:
-        """Return whether a value is used, and record the query."""
         return self._query("is_used", name)  # type: ignore[no-any-return]
 
     def nested_shape(self, graph: GraphProto, name: str) -> Shape | None:
@@ -168,7 +161,6 @@ class FactRecorder:
         return self._scope.nested_shape(graph, name)
 
     def fresh(self, hint: str) -> str:
-        """Return a fresh name, and record its hint."""
         # A hint that contains a name of the node differs for other nodes, so the rewrite cannot be cached.
         found = self._workspace.fresh(hint)
         self.fresh_names[found] = hint
@@ -176,7 +168,6 @@ class FactRecorder:
         return found
 
     def add_constant(self, tensor: Tensor) -> str:
-        """Add a constant, record it, and return its name."""
         found = self._workspace.add_constant(tensor)
         self.constants[found] = tensor
         return found
@@ -187,7 +178,6 @@ class FactRecorder:
         return self._workspace.allow(kind, reason)
 
     def add_emitted(self, node: Node, opset: int) -> None:
-        """Make the outputs of an emitted node available to inference."""
         # Not recorded: only queries about the new values matter, and these prevent caching.
         self._workspace.add_emitted(node, opset)
 
@@ -197,7 +187,6 @@ class FactRecorder:
         self._workspace.add_graph(graph)
 
     def questions(self) -> tuple[Question, ...]:
-        """Return the queries with their answers, each query once."""
         return tuple(Question(*each, answer) for each, answer in self._answers.items())
 
     def _query(self, question: str, name: str) -> Any:

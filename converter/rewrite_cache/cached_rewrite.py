@@ -22,7 +22,7 @@ EMPTY_NODE: Final = Node("", (), (), {})
 """Node without content: the start of a node that is added."""
 
 
-class NodeTemplate(NamedTuple):
+class _NodeTemplate(NamedTuple):
     """Serialized node template with the value names left open.
 
     The attributes of the emission are copies that do not keep a model alive. `payload` contains the changed
@@ -39,7 +39,7 @@ class NodeTemplate(NamedTuple):
     new_outputs: NameSelector | None
 
     @classmethod
-    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> NodeTemplate:
+    def of(cls, written: Emission, original: Node, is_main: bool, places: Mapping[str, int]) -> _NodeTemplate:
         """Return the template of a node that overwrites the original, if it is the main one, or is added.
 
         `places` has the positions of all names of the rewrite.
@@ -142,7 +142,7 @@ class CachedRewrite:
         names = (*node.inputs, *node.outputs, *fresh, *constants, "")
         positions = {name: position for position, name in enumerate(names)}
         self.templates = tuple(
-            NodeTemplate.of(each, node, position == self.replacement_index, positions)
+            _NodeTemplate.of(each, node, position == self.replacement_index, positions)
             for position, each in enumerate(result.nodes)
         )
 

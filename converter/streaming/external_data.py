@@ -38,7 +38,10 @@ def external_files(message: bytes, place: str) -> Mapping[str, int]:
     """
     found: dict[str, int] = {}
     for tensor in _external_tensors(message):
-        data = _external_data(tensor, place)
+        try:
+            data = read_external_data(tensor)
+        except UnicodeDecodeError as error:
+            raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
         _require_below_folder(data.location, place)
         found[data.location] = max(found.get(data.location, 0), _end_of_elements(tensor, data, place))
     return found
@@ -54,21 +57,12 @@ def _external_tensors(message: bytes) -> Iterator[TensorProto]:
     return (each for each in found if each.data_location == EXTERNAL)
 
 
-def _external_data(tensor: TensorProto, place: str) -> ExternalData:
-    try:
-        return read_external_data(tensor)
-    except UnicodeDecodeError as error:
-        raise InvalidModel("a name in the model is not UTF-8 text", place=place) from error
-
-
 def _require_below_folder(location: str, place: str) -> None:
     path = PurePosixPath(location.replace("\\", "/"))
     if not path.parts or "\0" in location or path.is_absolute() or ".." in path.parts or Path(location).drive:
-        raise InvalidModel(
-            f"has weights in {location!r}, which is outside the model's folder",
-            place=place,
-            remedy="move the file into the folder, and set its location relative to the model",
-        )
+        reason = f"has weights in {location!r}, which is outside the model's folder"
+        remedy = "move the file into the folder, and set its location relative to the model"
+        raise InvalidModel(reason, place=place, remedy=remedy)
 
 
 def _end_of_elements(tensor: TensorProto, data: ExternalData, place: str) -> int:
@@ -86,11 +80,9 @@ def _parse_number(text: str, key: str, place: str) -> int | None:
         return None
     number = byte_count(text)
     if number is None:
-        raise InvalidModel(
-            f"has external data with the {key} {text!r}, which is not a valid number",
-            place=place,
-            remedy=f"correct the {key} of the tensor's external data",
-        )
+        reason = f"has external data with the {key} {text!r}, which is not a valid number"
+        remedy = f"correct the {key} of the tensor's external data"
+        raise InvalidModel(reason, place=place, remedy=remedy)
     return number
 
 

@@ -34,7 +34,7 @@ def rewrite_tensors(data: bytes, name: str, marks: Iterable[int], change: Replac
     `name` is that of the message type, such as `ModelProto`, and the marks are in ascending order.
     """
     remaining = [len(data), *reversed(tuple(marks))]
-    return _Rewriter(data, remaining, change).inner(0, len(data), name) or [data]
+    return _Rewriter(data, remaining, change).rewritten(0, len(data), name) or [data]
 
 
 class _Rewriter:
@@ -44,20 +44,18 @@ class _Rewriter:
         """Remaining marks in descending order, after a sentinel at the end of the message."""
         self._change = change
 
-    def inner(self, start: int, end: int, name: str) -> list[Piece] | None:
+    def rewritten(self, start: int, end: int, name: str) -> list[Piece] | None:
         """Return the pieces of a message or of a nested message, or `None` if it stays unchanged."""
-        if name == TENSOR:
-            return self._change(self._marks[-1], start, end) if self._marks[-1] < end else None
-        return self._message(start, end, name)
-
-    def _message(self, start: int, end: int, name: str) -> list[Piece] | None:
-        pieces: list[Piece] = []
-        parts, marks, copied_up_to = tensor_fields()[name], self._marks, start
+        marks = self._marks
         if marks[-1] >= end:
             return None
-        for field in fields(self._read, start, end, marks=marks):
+        if name == TENSOR:
+            return self._change(marks[-1], start, end)
+        pieces: list[Piece] = []
+        parts, copied_up_to = tensor_fields()[name], start
+        for field in fields(lambda first, last: self._data[first:last], start, end, marks=marks):
             part = parts.get(field.number)
-            inner = self.inner(field.value, field.end, part.message) if part else None
+            inner = self.rewritten(field.value, field.end, part.message) if part else None
             while marks[-1] < field.end:
                 marks.pop()
             if inner is not None:
@@ -69,6 +67,3 @@ class _Rewriter:
             if marks[-1] >= end:
                 break
         return [*pieces, self._data[copied_up_to:end]] if pieces else None
-
-    def _read(self, start: int, end: int) -> bytes:
-        return self._data[start:end]

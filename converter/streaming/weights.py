@@ -113,9 +113,8 @@ class Weights:
         copied_up_to = start
         seen: set[int] = set()
         # repetitions of a single message have to be detected, whatever their size
-        for field in fields(
-            self._source.read, start, end, 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
-        ):
+        least = 0 if name in mergeable_messages() else MIN_EXTRACTED_TENSOR
+        for field in fields(self._source.read, start, end, least):
             # such a list may be long, and an attribute that has one has no tensor
             if name == ATTRIBUTE and field.number in SCALAR_LIST_FIELDS:
                 return None

@@ -34,6 +34,7 @@ class NodeAnalysis:
     ) -> None:
         self.operators: set[tuple[str, str]] = set()
         self.unresolved: dict[tuple[str, str, int], ResolveError] = {}
+        """Errors of unknown operators, by domain, op_type and opset; the look-up is slow."""
         self.calls: list[tuple[int, CallSite]] = []
         self._model = model
         self._registry = registry

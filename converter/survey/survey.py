@@ -11,8 +11,6 @@ from opshift.model.errors import InvalidModel
 from opshift.model.graphs import MAX_SUBGRAPH_DEPTH, NodeRecord, node_label
 from opshift.model.messages import NodeProto
 
-DUPLICATE_REMEDY = "keep one of them"
-
 
 @dataclass
 class ContainerSurvey:
@@ -94,7 +92,7 @@ def survey(
     if keeps_lines:
         scope.node_records = lines
     # Duplicate names make the set smaller than the count; only then is the slow search worthwhile.
-    _require_unique_names(found, is_single=len(known) == name_count)
+    _require_valid_names(found, has_duplicates=len(known) != name_count)
     return found
 
 
@@ -106,9 +104,8 @@ def _subgraphs(
         graphs = list(graphs_in(attribute))
         if graphs and attribute.name in names:
             place = f"{enclosing.path}, node {_label(proto)}"
-            raise InvalidModel(
-                f"attribute {attribute.name!r} occurs twice", place=place, remedy=DUPLICATE_REMEDY
-            )
+            reason = f"attribute {attribute.name!r} occurs twice"
+            raise InvalidModel(reason, place=place, remedy="keep one of them")
         names.add(attribute.name)
         for position, graph in enumerate(graphs):
             path = f"{enclosing.path} / {proto.name or proto.op_type}.{attribute.name}"
@@ -133,30 +130,9 @@ def _record_captures(proto: NodeProto, found: ContainerSurvey) -> None:
         return
     place = f"{found.path}, node {_label(proto)}"
     if any(missing in other.output for other in scope.container.node):
-        raise InvalidModel(
-            f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle",
-            place=place,
-            remedy="sort the nodes topologically",
-        )
+        reason = f"input {missing!r} is produced by a later node: the nodes are not in order, or form a cycle"
+        raise InvalidModel(reason, place=place, remedy="sort the nodes topologically")
     raise InvalidModel(f"input {missing!r} is not produced by any node, input or initializer", place=place)
-
-
-def _require_unique_names(found: ContainerSurvey, *, is_single: bool) -> None:
-    if not is_single:
-        _require_no_duplicates(found.scope, found.path)
-    _require_outputs(found.scope, found.path)
-    if found.captured:
-        _require_not_hidden(found)
-
-
-def _require_not_hidden(found: ContainerSurvey) -> None:
-    hidden = next((name for name in found.captured if name in found.scope.defined_names), None)
-    if hidden is not None:
-        raise InvalidModel(
-            f"value {hidden!r} is read from an enclosing graph and then defined again in this graph",
-            place=found.path,
-            remedy="rename the inner value",
-        )
 
 
 def _require_no_duplicates(scope: Scope, path: str) -> None:
@@ -168,7 +144,14 @@ def _require_no_duplicates(scope: Scope, path: str) -> None:
             defined.add(name)
 
 
-def _require_outputs(scope: Scope, path: str) -> None:
+def _require_valid_names(found: ContainerSurvey, *, has_duplicates: bool) -> None:
+    scope, path = found.scope, found.path
+    if has_duplicates:
+        _require_no_duplicates(scope, path)
     for name in scope.outputs:
         if not scope.is_visible(name):
             raise InvalidModel(f"output {name!r} is not produced by any node", place=path)
+    for name in found.captured:
+        if name in scope.defined_names:
+            reason = f"value {name!r} is read from an enclosing graph and then defined again in this graph"
+            raise InvalidModel(reason, place=path, remedy="rename the inner value")

@@ -17,7 +17,7 @@ from opshift.converter.rewrite.workspace import FreshNames
 
 def names_with(*used: set[str]) -> FreshNames:
     names = FreshNames()
-    names.name_sets.extend(used)
+    names.sources.append(lambda: used)
     return names
 
 
@@ -66,7 +66,7 @@ def test_new_values_have_no_stale_value_info(target: int) -> None:
     assert not new & {value.name for value in stale}
 
 
-def test_name_sets_may_grow_before_the_first_request() -> None:
+def test_used_names_may_grow_before_the_first_request() -> None:
     """The survey of a model fills the sets before the first name is requested."""
     growing: set[str] = set()
     names = names_with(growing)

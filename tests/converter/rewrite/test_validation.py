@@ -206,7 +206,7 @@ def test_failing_step_refuses_only_its_nodes(
     broken_step = VersionStep(version_of("Softmax", 11), version_of("Softmax", 13), 13, "adapter", step)
     monkeypatch.setattr(
         "opshift.converter.rewrite.routes.Router._path",
-        lambda self, operator, target: [broken_step] if operator.name == "Softmax" else [],
+        lambda self, operator, version, target: [broken_step] if operator.name == "Softmax" else [],
     )
     monkeypatch.setattr("opshift.converter.survey.node_analysis.router_for", _fresh_router)
     plan = plan_version(model, 13)
