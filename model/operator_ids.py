@@ -36,7 +36,8 @@ def called_function(node: Node | NodeProto) -> LocalFunction:
 def overload_of(owner: object) -> str:
     """Return the overload of a function or call; empty where its class has none."""
     # Messages of older `onnx` releases, and emitted nodes, have no overload.
-    return str(getattr(owner, "overload", ""))
+    overload: str = getattr(owner, "overload", "")
+    return overload
 
 
 def function_label(function: FunctionProto) -> str:

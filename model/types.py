@@ -19,7 +19,8 @@ def element_type_of(proto: TypeProto) -> str | None:
     """Return the element type of a tensor, such as `float16`, or the type string; `None` if incomplete."""
     kind = proto.WhichOneof("value")
     if kind in ("tensor_type", "sparse_tensor_type"):
-        return _element_name(getattr(proto, kind).elem_type)
+        element = BY_NUMBER.get(getattr(proto, kind).elem_type)
+        return element.name if element else None
     return type_to_string(proto)
 
 

@@ -69,10 +69,8 @@ def _file_contents(draft: Evaluated, tree: Path, adapters: Path, cases: Path) ->
     releases = releases_with_opset(tree / "releases.yaml", draft.registry, operator.domain, draft.opset)
     if releases is not None:
         yield tree / "releases.yaml", releases
-    yield (
-        cases / operator.domain / f"{operator.name}-{draft.opset}.yaml",
-        recorded_examples_text(draft.evidence),
-    )
+    examples = cases / operator.domain / f"{operator.name}-{draft.opset}.yaml"
+    yield examples, recorded_examples_text(draft.evidence)
     code = draft.folder.file(ADAPTERS)
     if code.is_file():
         snake_case = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", operator.name).lower()

@@ -57,10 +57,8 @@ def _file_contents(request: ProposalRequest, registry: Registry) -> dict[str, st
         return texts
     operator = registry.operator(request.name, request.domain)
     if operator is None:
-        raise UsageError(
-            f"domain {request.domain!r} has no operator {request.name!r}",
-            remedy="check the name, or propose a new operator",
-        )
+        reason = f"domain {request.domain!r} has no operator {request.name!r}"
+        raise UsageError(reason, remedy="check the name, or propose a new operator")
     newest = operator.versions[-1]
     texts[OPERATOR] = _changed_definition(request, operator, registry, opset)
     texts[REFERENCE] = _reference_text(request.name, newest)

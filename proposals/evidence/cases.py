@@ -122,10 +122,8 @@ def _require_valid(case: Case) -> None:
     """Raise unless the inputs and attributes of the case match its operator version."""
     version, count = case.version, len(case.inputs)
     if not version.min_input <= count <= version.max_input:
-        raise BadValue(
-            f"{version.id} does not accept {count} inputs: it has {len(version.inputs)}, "
-            f"at least {version.min_input} of them required"
-        )
+        allowed = f"it has {len(version.inputs)}, at least {version.min_input} of them required"
+        raise BadValue(f"{version.id} does not accept {count} inputs: {allowed}")
     _require_attributes(case)
     for formal, array in _inputs_with_parameters(case):
         if array is None:

@@ -145,14 +145,13 @@ def _resolve_nodes(draft: DefinedDraft) -> Iterator[tuple[int, BodyNode, Operato
 def _signature_mismatches(node: BodyNode, operator: OperatorVersion) -> Iterator[str]:
     if operator.deprecated:
         yield f"{operator.id} is deprecated"
-    inputs, outputs = operator.inputs, operator.outputs
-    for verb, side, names, formals, low, high in (
-        ("accept", "inputs", node.inputs, inputs, operator.min_input, operator.max_input),
-        ("produce", "outputs", node.outputs, outputs, operator.min_output, operator.max_output),
-    ):
-        if not low <= len(names) <= high:
-            allowed = f"it has {len(formals)}, at least {low} of them required"
-            yield f"{operator.id} does not {verb} {len(names)} {side}: {allowed}"
+    inputs, outputs = len(node.inputs), len(node.outputs)
+    if not operator.min_input <= inputs <= operator.max_input:
+        allowed = f"it has {len(operator.inputs)}, at least {operator.min_input} of them required"
+        yield f"{operator.id} does not accept {inputs} inputs: {allowed}"
+    if not operator.min_output <= outputs <= operator.max_output:
+        allowed = f"it has {len(operator.outputs)}, at least {operator.min_output} of them required"
+        yield f"{operator.id} does not produce {outputs} outputs: {allowed}"
 
 
 def _attribute_problem(
