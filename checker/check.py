@@ -51,10 +51,9 @@ def check(
         proto = read_bytes(proto.SerializeToString())
     if folder is None and isinstance(model, str | os.PathLike):
         folder = Path(model).parent
+    data_folder = Path(folder) if folder is not None else None
     try:
-        walk.run(
-            CheckedModel(proto, registry or default_registry(), Path(folder) if folder is not None else None)
-        )
+        walk.run(CheckedModel(proto, registry or default_registry(), data_folder))
     except UnicodeDecodeError:
         # Some protobuf releases raise when a string field that is not UTF-8 is read.
         walk.check(ModelSource("model", is_text=False))

@@ -21,7 +21,6 @@ class CheckTarget(Protocol):
     @property
     def place(self) -> str:
         """Place of the object, for findings."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -100,12 +100,8 @@ def _cast(tensor: Tensor | None, node: Node) -> Tensor | None:
     source, target = tensor.element_type, kind.name
     if source == target or target in WIDER_FLOATS.get(source, ()):
         return Tensor(target, tensor.dims, tensor.values)
-    exact_range = EXACT_INTEGER_RANGES.get(target)
-    if (
-        source not in (*INTEGER_RANGES, "bool")
-        or exact_range is None
-        or not all(each in exact_range for each in tensor.values)
-    ):
+    are_integers = source in (*INTEGER_RANGES, "bool") and target in EXACT_INTEGER_RANGES
+    if not are_integers or not all(each in EXACT_INTEGER_RANGES[target] for each in tensor.values):
         return None
     convert = float if target in FLOAT_INTEGER_RANGES else int
     return Tensor(target, tensor.dims, tuple(map(convert, tensor.values)))

@@ -136,13 +136,7 @@ class InferenceScope(Container, Facts):
         return Producer(node, position, self.registry.at(node.op_type, opset, node.domain))
 
     def add_emitted(self, node: Node, opset: int, new_names: Set[str]) -> None:
-        """Make the outputs of an emitted node available to inference.
-
-        Args:
-            node: the node.
-            opset: opset that it is written for.
-            new_names: names that no node of the model produces.
-        """
+        """Make the outputs of an emitted node with new names, which no other node produces, available."""
         self.emitted.append((node, opset))
         for position, name in enumerate(node.outputs):
             if name in new_names:

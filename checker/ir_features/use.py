@@ -21,13 +21,10 @@ def since(feature: str) -> int:
 
 
 class Use(NamedTuple):
-    """One use of a feature.
+    """One use of a feature of `ir_versions.yaml` or an element type, with the remedy of the obstacle.
 
     Attributes:
-        feature: its name in `ir_versions.yaml`, or the name of an element type.
-        place: the graph or function, and the part of it that uses the feature.
         obstacle: the reason why it cannot be rewritten for an older IR version; empty if it can.
-        remedy: how the user can remove the obstacle.
         allowance: the value of `allow` with which it is dropped.
     """
 

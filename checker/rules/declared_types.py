@@ -6,13 +6,12 @@ from opshift.checker.checked_nodes import CheckedValue
 from opshift.checker.containers import CheckedFunction, CheckedGraph
 from opshift.checker.findings import ERROR, INFO, WARNING, list_names, repeated
 from opshift.checker.rule_table import Problems, rule
+from opshift.inference.constants import INTEGER_RANGES
 from opshift.model.element_types import BY_NUMBER
 from opshift.model.messages import TypeProto
 from opshift.model.types import element_type_of
 
-MAP_KEY_TYPES = frozenset(
-    ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "string")
-)
+MAP_KEY_TYPES = frozenset((*INTEGER_RANGES, "string"))
 """Element types that the keys of a map can have."""
 
 

@@ -83,4 +83,4 @@ def _names(container: CheckedContainer) -> Iterator[str]:
         if node.name:
             yield node.name
         yield from filter(None, node.output[:])
-    yield from filter(None, container.inputs)
+    yield from filter(None, sorted(container.inputs, key=str))

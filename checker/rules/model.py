@@ -30,16 +30,11 @@ def valid_text(
 def ir_version(model: CheckedModel) -> Problems:
     """A model must have a positive IR version."""
     if model.ir_version < 1:
-        yield (
-            f"ir_version is {model.ir_version}; expected 1 or more"
-            if model.proto.HasField("ir_version")
-            else "has no ir_version"
-        )
+        is_set = model.proto.HasField("ir_version")
+        yield f"ir_version is {model.ir_version}; expected 1 or more" if is_set else "has no ir_version"
 
 
-@rule(
-    "model.ir-version-known", ERROR, "IR: ONNX Versioning", "check that the file is intact, or update opshift"
-)
+@rule("model.ir-version-known", ERROR, "IR: ONNX Versioning", "check the file, or update opshift")
 def ir_version_known(model: CheckedModel) -> Problems:
     """The IR version must exist."""
     newest = max(release.ir_version for release in model.registry.releases.onnx.values())
