@@ -19,8 +19,7 @@ from opshift.proposals.evidence.coverage import coverage_of
 from opshift.proposals.evidence.evidence import Evaluated, Evidence, implemented_version
 from opshift.proposals.evidence.outcomes import Outcome
 from opshift.registry.changes.classify import classify
-from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import Body, BodyNode, FromAttribute, OperatorVersion
 from opshift.registry.registry import Registry
 from opshift.registry.steps import Refuse, StepAction
 

@@ -59,11 +59,9 @@ def _version_in_file(version: Schema) -> Schema:
     """Remove keys that belong to the top of the file, and allow names of type sets as types."""
     fields = {key: value for key, value in version["properties"].items() if key not in ("domain", "name")}
     for inherited in fields.keys() & {each.name for each in dataclasses.fields(Operator)}:
-        rest = {key: value for key, value in fields[inherited].items() if key != "default"}
-        fields[inherited] = {
-            **rest,
-            "description": f"Overrides the {inherited} at the top of the file for this version.",
-        }
+        description = f"Overrides the {inherited} at the top of the file for this version."
+        fields[inherited] = {**fields[inherited], "description": description}
+        fields[inherited].pop("default", None)
     types = fields["type_constraints"]["additionalProperties"]
     name = {**types["items"], "description": "A type, or a set of types.yaml."}
     fields["type_constraints"]["additionalProperties"] = {"anyOf": [name, {**types, "items": name}]}

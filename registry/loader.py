@@ -39,7 +39,7 @@ class _FormatError(Exception):
 
 
 def load_operator(path: Path, types: TypeSets, *, domain: str = "", name: str = "") -> Operator:
-    """Read `<domain>/<name>.yaml`, or the definition of an operator from a file with any name.
+    """Read the operator that the path `<domain>/<name>.yaml` names, or the one with the given name.
 
     Raises:
         DefinitionError: the file is not YAML, has the wrong format, or defines a different operator.
@@ -52,11 +52,7 @@ def load_operator(path: Path, types: TypeSets, *, domain: str = "", name: str = 
 
 
 def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> Operator:
-    """Return the operator if every opset that it names exists.
-
-    Raises:
-        DefinitionError: a version enters an opset of ONNX, or is removed in one, that no release has.
-    """
+    """Return the operator; raise `DefinitionError` if a version names an opset that no ONNX release has."""
     newest = releases.newest_opset(operator.domain)
     for index, version in enumerate(operator.versions if newest is not None else ()):
         opset = version.removal.removed_in if version.removal else version.since_version
@@ -68,11 +64,7 @@ def require_known_opsets(operator: Operator, path: Path, releases: Releases) -> 
 
 
 def operator_from_data(data: object, types: TypeSets) -> Operator:
-    """Return the operator defined by plain data in the format of its file.
-
-    Raises:
-        DefinitionError: the data has the wrong format; the place names the operator.
-    """
+    """Return the operator in data with the format of its file; errors have its name as place."""
     identity = {key: data.get(key) if isinstance(data, dict) else None for key in ("domain", "name")}
     place = f"{identity['domain']}.{identity['name']}"
     if not all(isinstance(text, str) for text in identity.values()):

@@ -1,4 +1,4 @@
-"""Data types of the registry: operators, their versions and their parameters, as frozen dataclasses.
+"""Data types of the registry: operators, versions, parameters and function bodies, as frozen dataclasses.
 
 Field names follow `onnx.defs.OpSchema` where it has an equivalent. When YAML is read, pydantic validates the
 annotations. Each constructor checks that the instance is consistent.
@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Literal
 
-from opshift.model.operator_ids import OperatorId
-from opshift.registry.function_bodies import Body
+from opshift.model.operator_ids import DEFAULT_DOMAIN, OperatorId
 from opshift.registry.record import Checked, Record
-from opshift.registry.steps import Step, StepAction, parse_action
+from opshift.registry.steps import Literals, Step, StepAction, parse_action
 
 AttributeTypeName = Literal[
     "FLOAT", "INT", "STRING", "TENSOR", "GRAPH", "SPARSE_TENSOR", "TYPE_PROTO",
@@ -107,6 +106,34 @@ class Removal(Record):
     mapping: str = ""
     up: Annotated[StepAction, Checked(before=parse_action)]
     """The conversion of a node to operators that exist at `removed_in`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FromAttribute(Record):
+    """In a body: a reference to an attribute of the calling node, or to its default."""
+
+    attribute: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BodyNode(Record):
+    """One node of a function body."""
+
+    op_type: str
+    domain: str = DEFAULT_DOMAIN
+    inputs: tuple[str, ...] = ()
+    outputs: Annotated[tuple[str, ...], Checked(min_length=1)]
+    attributes: dict[str, Literals | FromAttribute] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Body(Record):
+    """A function body: nodes that compute the operator's outputs from its inputs."""
+
+    opset_imports: Annotated[dict[str, Annotated[int, Checked(ge=1)]], Checked(min_length=1)]
+    """Domain to the opset version that the nodes are written for."""
+    nodes: Annotated[tuple[BodyNode, ...], Checked(min_length=1)]
+    """The nodes in topological order."""
 
 
 @dataclass(frozen=True, kw_only=True)

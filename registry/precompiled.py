@@ -33,10 +33,8 @@ Content = TypeVar("Content")
 class CompiledFile:
     """Texts in JSON, each compiled from sources and never used for other contents of these sources.
 
-    Args:
-        path: the file in a wheel, with one line per text. A checkout does not have it.
-        dependencies: files and folders that all texts depend on besides their own sources. They do not change
-            in an installed wheel.
+    A wheel has a file with one line per text at `path`. In a checkout, all texts also depend on some files
+    and folders, `dependencies`, which do not change in an installed wheel.
     """
 
     def __init__(self, path: Path, dependencies: Iterable[Path]) -> None:
@@ -130,12 +128,9 @@ DEFINITIONS: Final = CompiledFile(Path(__file__).with_name("compiled.json"), [Pa
 
 
 def load_precompiled(path: Path, sources: Iterable[Path], read: Callable[[], Content]) -> Content:
-    """Return the content of a file of definitions, compiled if it is one of the project's.
+    """Return the result of `read` for a file; if it is one of the project's, from its compiled copy.
 
-    Args:
-        path: the file.
-        sources: other files that `read` depends on.
-        read: reads and validates the file.
+    `sources` are the other files that `read` depends on.
     """
     if not path.is_relative_to(OPSETS):
         return read()

@@ -37,12 +37,7 @@ class Limits(TypedDict, total=False):
 
 
 class Checked:
-    """Pydantic metadata of a field, created when pydantic iterates over it.
-
-    Args:
-        before: converts the value in a file to the value of the field.
-        limits: arguments of `pydantic.Field`.
-    """
+    """Pydantic metadata of a field, created by iteration; `before` converts the value in a file."""
 
     # Marks a `GroupedMetadata` of annotated-types without importing the package; pydantic unpacks it.
     __is_annotated_types_grouped_metadata__ = True

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from opshift.registry.diff import Change, diff
-from opshift.registry.function_bodies import Body, BodyNode, FromAttribute
-from opshift.registry.models import OperatorVersion, Parameter
+from opshift.registry.models import Body, BodyNode, FromAttribute, OperatorVersion, Parameter
 from opshift.registry.steps import (
     AddAttribute,
     AnyVerb,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from opshift.adapters.core.rewriter import Attributes, Rewriter, StepFunction
 from opshift.model.node import Node
-from opshift.registry.function_bodies import BodyNode, FromAttribute
-from opshift.registry.models import OperatorVersion
+from opshift.registry.models import BodyNode, FromAttribute, OperatorVersion
 
 
 def make_body_step(version: OperatorVersion) -> StepFunction:

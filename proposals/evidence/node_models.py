@@ -14,8 +14,7 @@ from opshift.model.tensors import write_tensor
 from opshift.model.types import fill_type
 from opshift.proposals.content.models import attribute_value_problem
 from opshift.proposals.evidence.cases import BadValue, Case
-from opshift.registry.function_bodies import BodyNode, FromAttribute
-from opshift.registry.models import Attribute
+from opshift.registry.models import Attribute, BodyNode, FromAttribute
 from opshift.registry.registry import Registry
 
 

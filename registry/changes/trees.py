@@ -36,12 +36,9 @@ class Tree:
 
 
 def read_tree(folder: Path) -> Tree:
-    """Read the definitions in a folder, `<domain>/<operator>.yaml`.
+    """Read the definitions in a folder, or raise `DefinitionError` if there are none, or invalid ones.
 
     If the folder has no type sets or releases, the project's own are used.
-
-    Raises:
-        DefinitionError: the folder contains no definitions, or invalid ones.
     """
     own = default_registry()
     types = own.types.merged(TypeSets.load(folder / TYPES))

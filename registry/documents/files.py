@@ -49,8 +49,7 @@ def read_document(path: Path) -> OperatorSet:
 def write_tree(operators: OperatorSet, folder: Path) -> list[Path]:
     """Write the definitions as YAML files, `<domain>/<operator>.yaml`, and return their paths.
 
-    Raises:
-        FileExistsError: a file already exists; no file is written in this case.
+    If a file already exists, raise `FileExistsError` and write no file.
     """
     domain_folder = folder / operators.domain
     paths = [domain_folder / f"{operator.name}.yaml" for operator in operators.operators]
@@ -71,17 +70,14 @@ def _read(path: Path) -> OperatorSet:
     except OSError as error:
         raise DefinitionError(f"cannot be read: {error.strerror}") from error
     if path.suffix == ".json":
-        return parse_document(_json(content))
+        try:
+            data = json.loads(content)
+        except ValueError as error:
+            raise WrongMagic(f"is not JSON: {error}") from error
+        return parse_document(data)
     from opshift.registry.documents.onnxopset import from_onnxopset
 
     return from_onnxopset(content)
-
-
-def _json(content: bytes) -> object:
-    try:
-        return json.loads(content)
-    except ValueError as error:
-        raise WrongMagic(f"is not JSON: {error}") from error
 
 
 class DocumentFormat(StrEnum):

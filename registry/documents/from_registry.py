@@ -13,9 +13,7 @@ from opshift.registry.registry import Registry
 def operator_set(registry: Registry, domain: str, opset_version: int | None = None) -> OperatorSet:
     """Return a domain as of an opset (the newest by default), without later versions and removals.
 
-    Raises:
-        UnknownDomain: the registry has no definitions for the domain.
-        UnknownOpset: the domain has no such opset.
+    Raises `UnknownDomain` or `UnknownOpset` if the registry lacks it.
     """
     domain = canonical_domain(domain)
     opset = registry.newest_opset(domain) if opset_version is None else opset_version

@@ -36,9 +36,8 @@ from opshift.registry.documents.document import (
     json_text,
     parse_document,
 )
-from opshift.registry.function_bodies import BodyNode, FromAttribute
 from opshift.registry.ir_versions import ir_versions
-from opshift.registry.models import OperatorVersion, Value
+from opshift.registry.models import BodyNode, FromAttribute, OperatorVersion, Value
 
 DEFINITIONS_FIELD: Final = 20817
 """The number of the extra field, far above the numbers of ONNX's own fields."""
@@ -83,16 +82,13 @@ def from_onnxopset(content: bytes) -> OperatorSet:
     if definitions is None:
         remedy = "export the set with opshift, which adds the definitions"
         raise NoDefinitions("lists operators but does not define them", remedy=remedy)
-    found = parse_document(_json(definitions))
-    _compare(message, found)
-    return found
-
-
-def _json(definitions: bytes) -> object:
     try:
-        return json.loads(definitions)
+        data = json.loads(definitions)
     except ValueError as error:
         raise DocumentError(f"contains definitions that are not JSON: {error}") from error
+    found = parse_document(data)
+    _compare(message, found)
+    return found
 
 
 def _compare(message: OperatorSetProto, found: OperatorSet) -> None:

@@ -23,16 +23,10 @@ KEEPS_RANK: set[str] = set()
 
 
 def rule(name: str, *, keeps_rank: bool = False) -> Callable[[ShapeRule], ShapeRule]:
-    """Register a function as the shape rule that definitions call `name`.
+    """Register a function as the rule that definitions call `name`; raise `DuplicateRule` if there is one.
 
-    The result is limited to the outputs of the node, and negative dimensions become unknown.
-
-    Args:
-        name: the value of `shape` in definitions.
-        keeps_rank: whether the first output has the rank of the first input, if its rank is known.
-
-    Raises:
-        DuplicateRule: the name is already registered.
+    The result is limited to the outputs of the node, and negative dimensions become unknown. A rule keeps the
+    rank if the first output has the rank of the first input, if its rank is known.
     """
 
     def register(function: ShapeRule) -> ShapeRule:
